@@ -1,0 +1,106 @@
+"""The exceptions of hopsim: one small tree, one shape of message.
+
+Every message reads *where / what / expected against got / try*.  Hazards and deadlocks are results of
+a launch, not exceptions (see `hopsim.results`).  Imports nothing.
+"""
+
+from __future__ import annotations
+
+
+class HopsimError(Exception):
+    """Base of all errors a user can cause.
+
+    Args:
+        what: one sentence that says what is wrong, with expected against got.
+        where: `file:line:column`, or `ctaid/warp/lane/pc`, or a configuration key; empty when unknown.
+        hint: what to try; empty when there is nothing to say.
+        source: the document that states the rule, for example `PTX ISA 8.7, "wgmma.mma_async"`.
+    """
+
+    def __init__(self, what: str, *, where: str = "", hint: str = "", source: str = "") -> None:
+        self.what = what
+        self.where = where
+        self.hint = hint
+        self.source = source
+        super().__init__(self._render())
+
+    def _render(self) -> str:
+        lines = [f"{self.where}: {self.what}" if self.where else self.what]
+        if self.hint:
+            lines.append(f"  try: {self.hint}")
+        if self.source:
+            lines.append(f"  ({self.source})")
+        return "\n".join(lines)
+
+
+class PtxError(HopsimError):
+    """The PTX text is wrong: syntax, names, types, or a form that PTX does not have.
+
+    Args:
+        line: 1-based line in the text, 0 when unknown.
+        column: 1-based column, 0 when unknown.
+        text: the source line itself, shown with a caret below `column`.
+    """
+
+    def __init__(
+        self,
+        what: str,
+        *,
+        where: str = "",
+        line: int = 0,
+        column: int = 0,
+        text: str = "",
+        hint: str = "",
+        source: str = "",
+    ) -> None:
+        self.line = line
+        self.column = column
+        self.text = text
+        super().__init__(what, where=where, hint=hint, source=source)
+
+    def _render(self) -> str:
+        place = self.where
+        if self.line:
+            place = f"{place or '<ptx>'}:{self.line}" + (f":{self.column}" if self.column else "")
+        lines = [f"{place}: {self.what}" if place else self.what]
+        if self.text:
+            shown = self.text.expandtabs(1).rstrip()
+            lines.append(f"    {shown}")
+            if self.column:
+                lines.append("    " + " " * (self.column - 1) + "^")
+        if self.hint:
+            lines.append(f"  try: {self.hint}")
+        if self.source:
+            lines.append(f"  ({self.source})")
+        return "\n".join(lines)
+
+
+class NotModelled(HopsimError):
+    """The program is legal PTX, but hopsim does not model this form (yet)."""
+
+
+class LaunchError(HopsimError):
+    """A launch is impossible: grid, block, cluster, shared memory or an argument does not fit."""
+
+
+class TensorMapError(LaunchError):
+    """A tensor map breaks a rule of `cuTensorMapEncodeTiled`."""
+
+
+class ConfigError(HopsimError):
+    """A configuration file, an override or a command-line setting is wrong."""
+
+
+class MachineFault(HopsimError):
+    """The program did something at run time for which the hardware would trap or that PTX leaves undefined.
+
+    The message names the CTA, warp, lanes and PTX line.
+    """
+
+
+class ValuesNeeded(HopsimError):
+    """A `values=False` run met control flow, an address or a barrier operand that depends on data it did not compute."""
+
+
+class DeviceError(HopsimError):
+    """The CUDA backend is missing, or the driver or device reported an error."""

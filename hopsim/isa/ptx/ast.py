@@ -1,0 +1,321 @@
+"""The syntax tree of a PTX module, as written: what the parser builds and the printer prints.
+
+Names are kept as in the text; `hopsim.isa.ptx.scope` resolves block-scoped registers and labels into a
+`FlatBody`, which is what everything after the front end reads.  Frozen, comparable, no behaviour.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A place in the PTX text: 1-based line and column."""
+
+    line: int
+    column: int
+
+
+@dataclass(frozen=True, slots=True)
+class SourceLoc:
+    """What `.loc` says of the instructions after it: file index, line, column of the high-level source."""
+
+    file: int
+    line: int
+    column: int
+
+
+# --- operands as written -------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Name:
+    """A register, special register, symbol or label; `component` is `x`, `y`, `z` or `w` of a vector register."""
+
+    name: str
+    component: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Immediate:
+    """A literal.  `kind` is `int` (value, possibly negative), `f32` or `f64` (value = the raw bits)."""
+
+    kind: str
+    value: int
+    text: str = field(compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Sum:
+    """`symbol+4` outside an address, as in `mov.b64 %rd1, table+8`."""
+
+    base: Name
+    offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """`[base+offset]`, or `[base, {c0, c1}]` with tensor coordinates; `base` may be an immediate address."""
+
+    base: Name | Immediate
+    offset: int = 0
+    coordinates: tuple[Operand, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Vector:
+    """`{a, b, c}`."""
+
+    items: tuple[Operand, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """`p|q`: two destinations (setp, shfl, elect, match)."""
+
+    first: Operand
+    second: Operand
+
+
+@dataclass(frozen=True, slots=True)
+class Negated:
+    """`!p` as a source operand."""
+
+    operand: Name
+
+
+@dataclass(frozen=True, slots=True)
+class Sink:
+    """`_`: a destination that is thrown away."""
+
+
+Operand: TypeAlias = Name | Immediate | Sum | Address | Vector | Pair | Negated | Sink
+
+
+# --- statements ----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Guard:
+    """`@p` or `@!p`."""
+
+    name: Name
+    negated: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Instruction:
+    """One instruction; `opcode` is split at the dots: `("add", "s32")`, `("mbarrier", "init", "shared::cta", "b64")`."""
+
+    span: Span = field(compare=False)
+    guard: Guard | None
+    opcode: tuple[str, ...]
+    operands: tuple[Operand, ...]
+
+    @property
+    def mnemonic(self) -> str:
+        """The full dotted opcode, as written."""
+        return ".".join(self.opcode)
+
+
+@dataclass(frozen=True, slots=True)
+class Label:
+    """`NAME:`."""
+
+    span: Span = field(compare=False)
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class RegisterDeclaration:
+    """`.reg .b32 %r<5>, q;`: `names` has (name, count or None); `vector` is 0, 2 or 4."""
+
+    span: Span = field(compare=False)
+    type: str
+    names: tuple[tuple[str, int | None], ...]
+    vector: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Variable:
+    """A variable in a state space: `.shared .align 16 .b8 smem[1024];`, module-level or in a body, or a parameter.
+
+    `dims` is empty for a scalar; a dimension of 0 is `[]`.  `init` holds literals and `Name`/`Sum` addresses.
+    """
+
+    span: Span = field(compare=False)
+    space: str
+    type: str
+    name: str
+    align: int | None = None
+    dims: tuple[int, ...] = ()
+    vector: int = 0
+    init: tuple[Operand, ...] | None = None
+    linkage: tuple[str, ...] = ()
+    attributes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class LocDirective:
+    """`.loc file line column ...`; `rest` keeps what follows."""
+
+    span: Span = field(compare=False)
+    loc: SourceLoc
+    rest: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Directive:
+    """Any other directive, kept as text: `.pragma "nounroll"`, `.branchtargets ...`, `.file`, `.section {...}`."""
+
+    span: Span = field(compare=False)
+    name: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """`{ ... }`: a scope of registers, variables and labels."""
+
+    span: Span = field(compare=False)
+    statements: tuple[Statement, ...]
+
+
+Statement: TypeAlias = Instruction | Label | RegisterDeclaration | Variable | LocDirective | Directive | Block
+
+
+# --- module --------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """An `.entry` or `.func`.  `body` is None for a declaration.
+
+    `directives` are the performance directives between parameters and body:
+    `(("reqntid", (128,)), ("minnctapersm", (1,)))`.
+    """
+
+    span: Span = field(compare=False)
+    kind: str
+    name: str
+    linkage: tuple[str, ...]
+    returns: tuple[Variable, ...]
+    params: tuple[Variable, ...]
+    directives: tuple[tuple[str, tuple[int, ...]], ...]
+    body: Block | None
+
+
+@dataclass(frozen=True, slots=True)
+class PtxModule:
+    """A whole PTX text.  `items` keeps the order of the file."""
+
+    version: tuple[int, int]
+    target: tuple[str, ...]
+    address_size: int
+    items: tuple[Function | Variable | Directive, ...]
+    path: str = field(default="<ptx>", compare=False)
+    text: str = field(default="", compare=False, repr=False)
+
+
+# --- resolved bodies -----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Register:
+    """One virtual register of a function after scope resolution.
+
+    `name` is unique in the function (`%r5`; `P1` of the third scope that declares it is `P1@3`); a component of a vector
+    register is a register of its own (`abcd.x`).  `type` is the declared type without the dot; `width_bits` is 1 for
+    predicates.  `index` is its position in `FlatBody.registers`.
+    """
+
+    name: str
+    type: str
+    width_bits: int
+    index: int
+
+
+@dataclass(frozen=True, slots=True)
+class LabelRef:
+    """A branch target, resolved to the index of the instruction it stands before (len(instructions) at the end)."""
+
+    name: str
+    target: int
+
+
+@dataclass(frozen=True, slots=True)
+class SymbolRef:
+    """A variable, parameter, function or special register.  `kind`: `special`, `param`, `shared`, `global`, `const`,
+    `local`, `function`."""
+
+    kind: str
+    name: str
+    offset: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class FlatAddress:
+    """An address operand after resolution."""
+
+    base: Register | SymbolRef | Immediate
+    offset: int = 0
+    coordinates: tuple[FlatOperand, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class FlatVector:
+    """A vector operand after resolution; a whole vector register is expanded to its components."""
+
+    items: tuple[FlatOperand, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class FlatPair:
+    """`p|q` after resolution."""
+
+    first: FlatOperand
+    second: FlatOperand
+
+
+@dataclass(frozen=True, slots=True)
+class FlatNegated:
+    """`!p` after resolution."""
+
+    register: Register
+
+
+FlatOperand: TypeAlias = (
+    Register | Immediate | SymbolRef | LabelRef | FlatAddress | FlatVector | FlatPair | FlatNegated | Sink
+)
+
+
+@dataclass(frozen=True, slots=True)
+class FlatInstruction:
+    """An instruction whose names are resolved.  `guard` is (register, negated)."""
+
+    span: Span
+    loc: SourceLoc | None
+    guard: tuple[Register, bool] | None
+    opcode: tuple[str, ...]
+    operands: tuple[FlatOperand, ...]
+
+    @property
+    def mnemonic(self) -> str:
+        """The full dotted opcode, as written."""
+        return ".".join(self.opcode)
+
+
+@dataclass(frozen=True, slots=True)
+class FlatBody:
+    """A function body in one list.
+
+    `labels` maps unique label names to instruction indices; `variables` are the `.shared`, `.local`, `.param` variables
+    declared in the body, with unique names.
+    """
+
+    instructions: tuple[FlatInstruction, ...]
+    registers: tuple[Register, ...]
+    labels: dict[str, int]
+    variables: tuple[Variable, ...]
