@@ -1,0 +1,335 @@
+"""The hardware numbers a simulation reads, as frozen groups of plain ints and floats.
+
+Every attribute is in one of a few units and says so at its end: `_cycles` (of the SM clock), `_bytes`, `_bytes_per_clk`,
+`_flop_per_clk`, `_hz`; bare nouns are counts.  In the TOML file the same key stands without that ending and the value
+carries the unit: `cfg.smem.latency_cycles` is `smem.latency = { value = "29cycles", ... }`.  No number has a default
+here; numbers live in `configs/`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Final, Self
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from hopsim.units import Kind
+
+CONFIG_VERSION: Final = 1
+
+
+@dataclass(frozen=True)
+class Unit:
+    """What a field accepts in the file, and the ending of its attribute name.
+
+    Args:
+        kinds: the kinds of quantity that will do; a time or a bandwidth is converted with the device clock.
+        ending: what the attribute name has and the key in the file has not.
+        whole: the converted number is rounded to a whole one.
+        many: `list` for a list of quantities, `table` for one quantity for each name, else one quantity.
+    """
+
+    kinds: tuple[Kind, ...]
+    ending: str
+    whole: bool = True
+    many: str = ""
+
+
+_TIME: Final[tuple[Kind, ...]] = ("cycles", "seconds")
+_RATE: Final[tuple[Kind, ...]] = ("bytes_per_clk", "bytes_per_second")
+
+Count = Annotated[int, Unit(("count",), ""), Field(ge=1)]
+Counts = Annotated[tuple[Annotated[int, Field(ge=1)], ...], Unit(("count",), "", many="list"), Field(min_length=1)]
+Share = Annotated[float, Unit(("fraction",), "", whole=False), Field(gt=0, le=1)]
+Bytes = Annotated[int, Unit(("bytes",), "_bytes"), Field(ge=1)]
+Hertz = Annotated[float, Unit(("hertz",), "_hz", whole=False), Field(gt=0)]
+Cycles = Annotated[int, Unit(_TIME, "_cycles"), Field(ge=0)]
+Interval = Annotated[float, Unit(_TIME, "_cycles", whole=False), Field(ge=0)]
+Rate = Annotated[float, Unit(_RATE, "_bytes_per_clk", whole=False), Field(gt=0)]
+CyclesList = Annotated[tuple[Annotated[int, Field(ge=0)], ...], Unit(_TIME, "_cycles", many="list")]
+CyclesTable = Annotated[dict[str, Annotated[int, Field(ge=0)]], Unit(_TIME, "_cycles", many="table")]
+IntervalTable = Annotated[
+    dict[str, Annotated[float, Field(ge=0)]], Unit(_TIME, "_cycles", whole=False, many="table")
+]
+FlopTable = Annotated[
+    dict[str, Annotated[float, Field(gt=0)]],
+    Unit(("flop_per_clk",), "_flop_per_clk", whole=False, many="table"),
+]
+
+# The units of instruction forms (`hopsim.isa.forms`) that take an issue slot; a test holds the two lists together.
+ISSUE_UNITS: Final = (
+    "alu", "imad", "fp32", "fp16", "fp64", "mufu", "convert", "predicate", "move", "branch", "special", "shuffle",
+    "lsu_shared", "lsu_global", "lsu_local", "lsu_const", "atomic", "barrier", "cluster_barrier", "mbarrier", "fence",
+    "tensor", "tensor_sync", "mma", "matrix_copy", "tma", "tma_sync", "cp_async", "control", "none",
+)  # fmt: skip
+# PTX's names of the multiplicand types of wgmma and mma.sync.
+TENSOR_TYPES: Final = ("f16", "bf16", "tf32", "e4m3", "e5m2", "s8", "u8")
+
+
+class Group(BaseModel):
+    """One table of the file."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Device(Group):
+    """The chip and what one SM holds."""
+
+    name: str
+    sm_count: Count
+    clock_hz: Hertz
+    """The clock that cycles count and that turns them into microseconds; the maximum, not what power allows."""
+    gpc_sm_counts: Counts
+    """SMs of each GPC; a cluster must fit in one."""
+    registers_per_sm: Count
+    registers_per_thread_max: Count
+    register_allocation_unit: Count
+    """Registers are given to a warp in multiples of this."""
+    threads_per_cta_max: Count
+    max_warps_per_sm: Count
+    max_ctas_per_sm: Count
+    shared_per_sm_bytes: Bytes
+    shared_per_cta_max_bytes: Bytes
+    reserved_shared_per_cta_bytes: Bytes
+    shared_allocation_unit_bytes: Bytes
+    subpartitions: Count
+    cluster_size_portable: Count
+    cluster_size_max: Count
+
+    @model_validator(mode="after")
+    def _sums_agree(self) -> Self:
+        if sum(self.gpc_sm_counts) != self.sm_count:
+            got = f"{'+'.join(map(str, self.gpc_sm_counts))} = {sum(self.gpc_sm_counts)}"
+            raise ValueError(f"gpc_sm_counts must add up to sm_count {self.sm_count}, got {got}")
+        most = self.shared_per_sm_bytes - self.reserved_shared_per_cta_bytes
+        if self.shared_per_cta_max_bytes > most:
+            raise ValueError(f"shared_per_cta_max must be at most {most} B, got {self.shared_per_cta_max_bytes} B")
+        return self
+
+
+class Issue(Group):
+    """Warp instructions: slots and dependences of one SM sub-partition."""
+
+    issue_rate: Count
+    """Warp instructions a cycle."""
+    latency_cycles: CyclesTable
+    """By unit: from issue to the issue of an instruction that reads the result."""
+    interval_cycles: IntervalTable
+    """By unit: issue of one instruction to issue of the next one of this unit in the sub-partition."""
+
+    @model_validator(mode="after")
+    def _units_complete(self) -> Self:
+        for name in ("latency", "interval"):
+            _complete(f"issue.{name}", getattr(self, f"{name}_cycles"), ISSUE_UNITS)
+        return self
+
+
+class Smem(Group):
+    """Shared memory of one SM."""
+
+    latency_cycles: Cycles
+    """Load, no conflict, one warp."""
+    bandwidth_bytes_per_clk: Rate
+    banks: Count
+    bank_width_bytes: Bytes
+    ldmatrix_latency_cycles: Cycles
+    stmatrix_latency_cycles: Cycles
+    atomic_latency_cycles: Cycles
+
+
+class Tensor(Group):
+    """wgmma on one SM.
+
+    One operation takes max(2 M N K / flop_per_clk, shared bytes read / operand_bandwidth) cycles; a group of one m64nN
+    that nothing delays can be waited for in `latency_base + N/2` cycles.
+    """
+
+    flop_per_clk: FlopTable
+    """Dense rate of the SM by multiplicand type (the key in the file is `flop_per_clk`)."""
+    issue_ss_cycles: Interval
+    issue_rs_cycles: Interval
+    latency_base_cycles: Cycles
+    """Wait for one group of one m64nN: this plus N/2."""
+    op_overhead_cycles: Interval
+    """Added to every operation that follows another without a gap."""
+    queue_depth: Count
+    """Operations outstanding on one accumulator before issue itself waits."""
+    operand_bandwidth_bytes_per_clk: Rate
+    fence_cycles: Interval
+    commit_cycles: Interval
+    wait_cycles: Interval
+    """A `wait_group` whose groups are already complete."""
+
+    @model_validator(mode="after")
+    def _types_complete(self) -> Self:
+        _complete("tensor.flop_per_clk", self.flop_per_clk, TENSOR_TYPES)
+        return self
+
+
+class MmaSync(Group):
+    """mma.sync on one SM."""
+
+    flop_per_clk: FlopTable
+    """Dense rate of the SM by multiplicand type."""
+    latency_cycles: Cycles
+    """m16n8k16, from issue to a dependent one."""
+
+    @model_validator(mode="after")
+    def _types_complete(self) -> Self:
+        _complete("mma_sync.flop_per_clk", self.flop_per_clk, TENSOR_TYPES)
+        return self
+
+
+class Tma(Group):
+    """The TMA engine of one SM."""
+
+    issue_interval_cycles: Interval
+    """One bulk operation to the next."""
+    latency_cycles: Cycles
+    """What the engine adds to the memory system's own latency (L2 hit, L2 miss, SM to SM)."""
+    descriptor_fetch_latency_cycles: Cycles
+    """First use of a tensor map by an SM that has not prefetched it."""
+    bandwidth_bytes_per_clk: Rate
+    """Data moved for one SM, either way."""
+    request_bytes: Bytes
+    """What one request to L2 fetches."""
+    max_inflight_requests: Count
+    multicast_extra_cycles: Cycles
+    rank_extra_cycles: CyclesList
+    """Latency added by a tensor map of rank 1, 2, 3, 4, 5 against a plain bulk copy."""
+    store_latency_cycles: Cycles
+    """From the last byte read in shared memory until the write is complete in L2."""
+    store_read_latency_cycles: Cycles
+    """From issue until the first byte is read in shared memory."""
+
+    @model_validator(mode="after")
+    def _five_ranks(self) -> Self:
+        if len(self.rank_extra_cycles) != 5:
+            raise ValueError(f"rank_extra must have 5 values, one for each rank, got {len(self.rank_extra_cycles)}")
+        return self
+
+
+class Mbarrier(Group):
+    """mbarrier objects."""
+
+    arrive_latency_cycles: Cycles
+    """From issue until the arrival counts."""
+    try_wait_latency_cycles: Cycles
+    """A `try_wait` on a phase that is already complete."""
+    wakeup_latency_cycles: Cycles
+    """From the completion of the phase until a suspended warp issues again."""
+    remote_arrive_latency_cycles: Cycles
+    """From issue until an arrival counts in another CTA of the cluster."""
+    suspend_limit_cycles: Cycles
+    """After this a `try_wait` without time hint returns false."""
+
+
+class Barrier(Group):
+    """Named barriers, cluster barriers, and the small synchronising instructions."""
+
+    bar_sync_latency_cycles: Cycles
+    """From the last arrival until the warps issue again."""
+    cluster_barrier_latency_cycles: Cycles
+    setmaxnreg_cycles: Cycles
+    elect_cycles: Cycles
+
+
+class Fence(Group):
+    """What the fences cost the warp that executes them."""
+
+    proxy_async_cycles: Cycles
+    proxy_tensormap_cycles: Cycles
+    mbarrier_init_cycles: Cycles
+    cta_cycles: Cycles
+    cluster_cycles: Cycles
+    gpu_cycles: Cycles
+
+
+class L1(Group):
+    """The L1 data cache of one SM."""
+
+    latency_cycles: Cycles
+    bandwidth_bytes_per_clk: Rate
+    capacity_bytes: Bytes
+    """Shared memory and L1 together."""
+
+
+class L2(Group):
+    """The L2 cache of the chip, in partitions."""
+
+    capacity_bytes: Bytes
+    partitions: Count
+    slices: Count
+    line_bytes: Bytes
+    sector_bytes: Bytes
+    latency_near_cycles: Cycles
+    """A load that hits in the partition of its SM, from the SM and back."""
+    latency_far_cycles: Cycles
+    """A load that hits in the other partition."""
+    bandwidth_bytes_per_clk: Rate
+    """All slices together, both ways."""
+    bandwidth_per_sm_bytes_per_clk: Rate
+    """What one SM can receive."""
+    atomic_latency_cycles: Cycles
+
+    @model_validator(mode="after")
+    def _shapes_agree(self) -> Self:
+        if self.line_bytes % self.sector_bytes:
+            raise ValueError(f"line {self.line_bytes} B must be a multiple of sector {self.sector_bytes} B")
+        if self.latency_far_cycles < self.latency_near_cycles:
+            got = f"{self.latency_far_cycles} < {self.latency_near_cycles} cycles"
+            raise ValueError(f"latency_far must be at least latency_near, got {got}")
+        return self
+
+
+class Dram(Group):
+    """Device memory."""
+
+    latency_cycles: Cycles
+    """A load that misses in L2, from the SM and back."""
+    bandwidth_bytes_per_clk: Rate
+    """Peak of the interface, at the SM clock."""
+    efficiency: Share
+    """The share of the peak that a stream reaches."""
+    channels: Count
+
+
+class Dsmem(Group):
+    """Distributed shared memory: the network between the SMs of a cluster."""
+
+    latency_cycles: Cycles
+    """Load from another SM of the cluster, there and back."""
+    bandwidth_per_sm_bytes_per_clk: Rate
+    """One way, each SM."""
+
+
+class Launch(Group):
+    """Kernel, CTA and cluster launch."""
+
+    kernel_overhead_cycles: Cycles
+    """An empty kernel of one CTA an SM, launch to end."""
+    cta_launch_interval_cycles: Interval
+    """The chip starts one CTA each."""
+    cta_launch_cycles: Cycles
+    """From the decision to place a CTA until its first instruction issues."""
+    cta_retire_cycles: Cycles
+    """From the exit of its last warp until its resources are free."""
+    cluster_launch_cycles: Cycles
+    """Added when CTAs are placed as a cluster."""
+
+
+class CpAsync(Group):
+    """cp.async and its groups."""
+
+    issue_interval_cycles: Interval
+    commit_cycles: Cycles
+    wait_cycles: Cycles
+
+
+def _complete(key: str, table: dict[str, int] | dict[str, float], names: tuple[str, ...]) -> None:
+    missing = [name for name in names if name not in table]
+    unknown = [name for name in table if name not in names]
+    if missing:
+        raise ValueError(f"{key} has no number for: {', '.join(missing)}")
+    if unknown:
+        raise ValueError(f"{key} has a number for unknown {', '.join(unknown)}; known are {', '.join(names)}")

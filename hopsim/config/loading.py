@@ -1,0 +1,396 @@
+"""Read a hardware configuration: TOML with units and sources in, plain numbers out.
+
+A configuration is a name (`h100-sxm`, a file of `configs/`) or a path.  `extends = "h100-sxm"` starts from another one.
+Each number is a table: `latency = { value = "29cycles", source = "..." }`; one that nobody has measured says
+`guess = true`.  Overrides replace single values: `{"dram.bandwidth": "4.8TB/s"}`.
+
+    >>> load("h100-sxm").smem.latency_cycles
+    29
+"""
+
+from __future__ import annotations
+
+import difflib
+import tomllib
+import types
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final, cast
+
+from pydantic import ConfigDict, Field, ValidationError
+
+from hopsim.config import groups
+from hopsim.config.groups import CONFIG_VERSION, Group, Unit
+from hopsim.errors import ConfigError
+from hopsim.units import KIND_WORDS, Quantity, parse, to_bytes_per_clk, to_cycles
+
+Override = str | int | float | list[int] | list[str]
+
+_PACKAGE: Final = Path(__file__).resolve().parents[1]
+# A wheel carries the folder inside the package; a checkout has it beside the package.
+_FOLDERS: Final = (_PACKAGE / "configs", _PACKAGE.parent / "configs")
+_CLOCK: Final = "device.clock"
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """One value of a configuration and where it comes from.
+
+    Args:
+        key: as in the file, for example `dram.bandwidth` or `issue.latency.alu`.
+        text: the value as written.
+        value: the number that the simulation reads.
+        unit: the unit of `value`, for example `cycles`; empty for counts and names.
+        source: the measurement or document, or for a guess its reason.
+        guess: nobody has measured it.
+        origin: the file it was read from, or `override`.
+    """
+
+    key: str
+    text: str | int | float | tuple[str | int | float, ...]
+    value: Any = field(hash=False)
+    unit: str
+    source: str
+    guess: bool
+    origin: str
+
+
+class HardwareConfig(Group):
+    """One GPU as the timing models and the launch checks see it: groups of plain numbers, and a fact for each."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    name: str
+    device: groups.Device
+    issue: groups.Issue
+    smem: groups.Smem
+    tensor: groups.Tensor
+    mma_sync: groups.MmaSync
+    tma: groups.Tma
+    mbarrier: groups.Mbarrier
+    barrier: groups.Barrier
+    fence: groups.Fence
+    l1: groups.L1
+    l2: groups.L2
+    dram: groups.Dram
+    dsmem: groups.Dsmem
+    launch: groups.Launch
+    cp_async: groups.CpAsync
+    facts: tuple[Fact, ...] = Field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """A key of the file and the attribute it fills."""
+
+    group: str
+    attribute: str
+    unit: Unit | None  # None: a name
+    entry: str = ""  # which one of a table
+
+
+@dataclass(frozen=True, slots=True)
+class _Written:
+    """A value as written, before its unit is converted."""
+
+    value: Any
+    source: str
+    guess: bool
+    origin: str
+
+
+def _places() -> dict[str, _Place]:
+    places: dict[str, _Place] = {}
+    for group, info in HardwareConfig.model_fields.items():
+        kind = info.annotation
+        if not (isinstance(kind, type) and issubclass(kind, Group)):
+            continue
+        for attribute, spec in kind.model_fields.items():
+            unit = next((item for item in spec.metadata if isinstance(item, Unit)), None)
+            key = f"{group}.{attribute.removesuffix(unit.ending) if unit else attribute}"
+            if unit and unit.many == "table":
+                names = groups.ISSUE_UNITS if group == "issue" else groups.TENSOR_TYPES
+                places |= {f"{key}.{name}": _Place(group, attribute, unit, name) for name in names}
+            else:
+                places[key] = _Place(group, attribute, unit)
+    return places
+
+
+_PLACES: Final = types.MappingProxyType(_places())
+
+
+def names() -> tuple[str, ...]:
+    """Return the names of the configurations that hopsim brings along, sorted."""
+    return tuple(sorted({path.stem for folder in _FOLDERS if folder.is_dir() for path in folder.glob("*.toml")}))
+
+
+def load(config: str | Path, overrides: Mapping[str, Override] | None = None) -> HardwareConfig:
+    """Return a hardware configuration.
+
+    Args:
+        config: a name such as `h100-sxm`, or the path of a TOML file.
+        overrides: values with units by key, for example `{"dram.bandwidth": "4.8TB/s", "device.sm_count": 114}`.
+    Raises:
+        ConfigError: no such file, an unknown or missing key, a wrong unit, a value out of range, or a number that says
+            neither source nor guess.
+    """
+    path = _find(config)
+    written = _read(path, seen=())
+    for key, value in (overrides or {}).items():
+        if key not in _PLACES:
+            raise _unknown(key, where="override")
+        unit = _PLACES[key].unit
+        if isinstance(value, str) and unit is not None and unit.many == "list":
+            value = [part.strip() for part in value.strip("[] ").split(",")]
+        written[key] = _Written(value, "override", False, "override")
+    missing = [key for key in _PLACES if key not in written]
+    if missing:
+        raise ConfigError(f"no value for {', '.join(missing)}", where=str(path), hint='extends = "h100-sxm"')
+    return _build(path.stem, written)
+
+
+def _find(config: str | Path) -> Path:
+    text = str(config)
+    if text.endswith(".toml") or "/" in text:
+        path = Path(config)
+        if not path.is_file():
+            raise ConfigError("no such configuration file", where=text)
+        return path
+    for folder in _FOLDERS:
+        path = folder / f"{text}.toml"
+        if path.is_file():
+            return path
+    raise ConfigError(
+        f"no configuration named {text!r}; there are {', '.join(names())}",
+        hint=_nearest(text, names()) or "a name of these, or the path of a .toml file",
+    )
+
+
+def _read(path: Path, seen: tuple[Path, ...]) -> dict[str, _Written]:
+    try:
+        tree = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ConfigError(f"not TOML: {error}", where=str(path)) from error
+    version = tree.pop("hopsim_config", None)
+    if version != CONFIG_VERSION:
+        raise ConfigError(
+            f"expected hopsim_config = {CONFIG_VERSION} on top, got {version!r}",
+            where=str(path),
+            hint="write it, or use the hopsim version that this file is for",
+        )
+    written: dict[str, _Written] = {}
+    base = tree.pop("extends", None)
+    if base is not None:
+        beside = path.parent / f"{base}.toml"
+        parent = beside if beside.is_file() else _find(str(base))
+        if parent in (path, *seen):
+            raise ConfigError(f"extends {base!r}, which extends this file", where=str(path))
+        written = _read(parent, (path, *seen))
+    for key, value in _leaves(tree, ""):
+        where = f"{path}: {key}"
+        if key not in _PLACES:
+            raise _unknown(key, where=str(path))
+        written[key] = _written(value, _PLACES[key], where, path.name)
+    return written
+
+
+def _leaves(tree: Mapping[str, Any], prefix: str) -> Iterable[tuple[str, Any]]:
+    """Yield (dotted key, value) of each table entry that is a value: not a table, or a table with a `value`."""
+    for name, value in tree.items():
+        key = f"{prefix}{name}"
+        if isinstance(value, dict) and "value" not in value and key not in _PLACES:
+            yield from _leaves(cast("dict[str, Any]", value), f"{key}.")
+        else:
+            yield key, value
+
+
+def _written(value: Any, place: _Place, where: str, origin: str) -> _Written:
+    if place.unit is None and isinstance(value, str):
+        return _Written(value, "", False, origin)
+    if not isinstance(value, dict):
+        raise ConfigError(
+            f"expected a table with value and source, got {value!r}",
+            where=where,
+            hint=f'{{ value = {_toml(value)}, source = "..." }}, with guess = true where nobody has measured it',
+        )
+    table = cast("dict[str, Any]", value)
+    for name in table:
+        if name not in ("value", "source", "guess"):
+            raise ConfigError(f"unknown entry {name!r}; expected value, source, guess", where=where)
+    source, guess = table.get("source", ""), table.get("guess", False)
+    if not isinstance(source, str) or not isinstance(guess, bool):
+        raise ConfigError(f"expected source = text and guess = true or false, got {table!r}", where=where)
+    if "value" not in table:
+        raise ConfigError(f"expected a value, got {table!r}", where=where)
+    if not source.strip():
+        raise ConfigError(
+            "a number needs a source", where=where, hint='source = "who measured it", or guess = true with the reason'
+        )
+    return _Written(table["value"], source, guess, origin)
+
+
+def _unknown(key: str, where: str) -> ConfigError:
+    by_attribute = next(
+        (k for k, p in _PLACES.items() if key in (f"{p.group}.{p.attribute}", f"{p.group}.{p.attribute}.{p.entry}")), ""
+    )
+    nearest = by_attribute or _nearest(key, _PLACES)
+    return ConfigError(
+        f"unknown key {key!r}",
+        where=where,
+        hint=f"did you mean {nearest!r}?" if nearest else "hopsim config show lists the keys",
+    )
+
+
+def _nearest(text: str, known: Iterable[str]) -> str:
+    return next(iter(difflib.get_close_matches(text, list(known), n=1, cutoff=0.6)), "")
+
+
+def _build(name: str, written: Mapping[str, _Written]) -> HardwareConfig:
+    clock_hz = float(_convert(written[_CLOCK].value, _PLACES[_CLOCK], 0.0, _where(_CLOCK, written)))
+    tree: dict[str, dict[str, Any]] = {}
+    facts: list[Fact] = []
+    for key, place in _PLACES.items():
+        item = written[key]
+        value = _convert(item.value, place, clock_hz, _where(key, written))
+        group = tree.setdefault(place.group, {})
+        if place.entry:
+            group.setdefault(place.attribute, {})[place.entry] = value
+        else:
+            group[place.attribute] = value
+        text = tuple(item.value) if isinstance(item.value, list) else item.value
+        unit = _unit_word(place)
+        facts.append(Fact(key, text, value, unit, item.source, item.guess, item.origin))
+    try:
+        return HardwareConfig.model_validate({"name": name, **tree, "facts": tuple(facts)})
+    except ValidationError as error:
+        raise _readable(error, written) from error
+
+
+def _where(key: str, written: Mapping[str, _Written]) -> str:
+    return f"{written[key].origin}: {key}"
+
+
+def _unit_word(place: _Place) -> str:
+    if place.unit is None:
+        return ""
+    ending = place.unit.ending.removeprefix("_")
+    return {"bytes_per_clk": "B/clk", "flop_per_clk": "FLOP/clk", "bytes": "B", "hz": "Hz"}.get(ending, ending)
+
+
+def _convert(value: Any, place: _Place, clock_hz: float, where: str) -> Any:
+    unit = place.unit
+    if unit is None:
+        if not isinstance(value, str) or not value.strip():
+            raise ConfigError(f"expected a name, got {value!r}", where=where)
+        return value
+    if unit.many == "list":
+        if not isinstance(value, list) or not value:
+            raise ConfigError(f"expected a list of values, got {value!r}", where=where)
+        return tuple(_number(item, unit, clock_hz, where) for item in cast("list[Any]", value))
+    return _number(value, unit, clock_hz, where)
+
+
+def _number(value: Any, unit: Unit, clock_hz: float, where: str) -> int | float:
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        raise ConfigError(f"expected {KIND_WORDS[unit.kinds[0]]}, got {value!r}", where=where)
+    quantity = parse(value, *unit.kinds, where=where)
+    number: int | float
+    if quantity.kind == "seconds":
+        number = to_cycles(quantity, clock_hz)
+    elif quantity.kind == "bytes_per_second":
+        number = to_bytes_per_clk(quantity, clock_hz)
+    else:
+        number = quantity.value
+        if unit.whole and "seconds" not in unit.kinds and not isinstance(number, int):
+            raise ConfigError(f"expected a whole number, got {value!r}", where=where)
+    return round(number) if unit.whole else float(number)
+
+
+def _readable(error: ValidationError, written: Mapping[str, _Written]) -> ConfigError:
+    first = error.errors(include_url=False)[0]
+    path = [str(part) for part in first["loc"]]
+    key = next(
+        (
+            key
+            for key, place in _PLACES.items()
+            if path[:2] == [place.group, place.attribute] and (not place.entry or path[2:3] == [place.entry])
+        ),
+        ".".join(path),
+    )
+    what = first["msg"].removeprefix("Value error, ").replace("Input should be", "expected a value")
+    if key not in written:
+        return ConfigError(what, where=_blame(path[0], written))
+    return ConfigError(f"{what}, got {written[key].value!r}", where=_where(key, written))
+
+
+def _blame(group: str, written: Mapping[str, _Written]) -> str:
+    """Say where a rule between several values of one group broke: at the overrides when there are any."""
+    keys = [key for key in written if key.startswith(f"{group}.")]
+    overridden = [key for key in keys if written[key].origin == "override"]
+    return f"override: {', '.join(overridden)}" if overridden else f"{written[keys[0]].origin}: {group}"
+
+
+def _toml(value: Any) -> str:
+    """Return a scalar or a list as TOML writes it."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, str):
+        escaped = value.replace("\\", "\\\\").replace('"', '\\"')
+        return f'"{escaped}"'
+    if isinstance(value, list | tuple):
+        return "[" + ", ".join(_toml(item) for item in cast("list[Any]", value)) + "]"
+    return str(value)
+
+
+def dump(config: HardwareConfig) -> str:
+    """Return the configuration as TOML text that loads to the same numbers, overrides included."""
+    lines = [f"hopsim_config = {CONFIG_VERSION}"]
+    table = ""
+    for fact in config.facts:
+        parent, name = fact.key.rsplit(".", 1)
+        if parent != table:
+            lines += ["", f"[{parent}]"]
+            table = parent
+        if _PLACES[fact.key].unit is None:
+            lines.append(f"{name} = {_toml(fact.text)}")
+            continue
+        entries = [f"value = {_toml(fact.text)}", f"source = {_toml(fact.source)}"]
+        if fact.guess:
+            entries.append("guess = true")
+        lines.append(f"{name} = {{ {', '.join(entries)} }}")
+    return "\n".join(lines) + "\n"
+
+
+def show(config: HardwareConfig) -> str:
+    """Return one line for each value: key, value as written, the number read, and its source."""
+    rows = [(fact.key, _shown(fact.text), _read_as(fact), _source(fact)) for fact in config.facts]
+    widths = [max(len(row[column]) for row in rows) for column in range(3)]
+    return "".join(
+        "  ".join([*(cell.ljust(width) for cell, width in zip(row, widths, strict=False)), row[3]]).rstrip() + "\n"
+        for row in rows
+    )
+
+
+def guesses(config: HardwareConfig) -> tuple[Fact, ...]:
+    """Return the facts that nobody has measured."""
+    return tuple(fact for fact in config.facts if fact.guess)
+
+
+def _shown(value: object) -> str:
+    return ",".join(map(str, cast("tuple[object, ...]", value))) if isinstance(value, tuple) else str(value)
+
+
+def _read_as(fact: Fact) -> str:
+    if not fact.unit:
+        return ""
+    number = f"{fact.value:.6g}" if isinstance(fact.value, float) and fact.unit != "Hz" else _shown(fact.value)
+    if fact.unit == "Hz":
+        number = f"{fact.value:.0f}"
+    return f"{number} {fact.unit}"
+
+
+def _source(fact: Fact) -> str:
+    mark = "guess: " if fact.guess else ""
+    where = "" if fact.origin == "override" else f"  [{fact.origin}]" if fact.source else ""
+    return f"{mark}{fact.source}{where}"
