@@ -1,7 +1,8 @@
 """The syntax tree of a PTX module, as written: what the parser builds and the printer prints.
 
-Names are kept as in the text; `hopsim.isa.ptx.scope` resolves block-scoped registers and labels into a
-`FlatBody`, which is what everything after the front end reads.  Frozen, comparable, no behaviour.
+Names are kept as in the text; `hopsim.isa.ptx.scope` resolves block-scoped registers and labels
+into a `FlatBody`, which is what everything after the front end reads.  Frozen, comparable, no
+behaviour.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class SourceLoc:
-    """What `.loc` says of the instructions after it: file index, line, column of the high-level source."""
+    """What `.loc` says of the instructions after it: file index, line, column of the source."""
 
     file: int
     line: int
@@ -32,7 +33,11 @@ class SourceLoc:
 
 @dataclass(frozen=True, slots=True)
 class Name:
-    """A register, special register, symbol or label; `component` is `x`, `y`, `z` or `w` of a vector register."""
+    """A register, special register, symbol or label.
+
+    `component` is the letter after the dot of a vector register (`x y z w` or `r g b a`) or of
+    `%tid.x`.
+    """
 
     name: str
     component: str = ""
@@ -40,7 +45,11 @@ class Name:
 
 @dataclass(frozen=True, slots=True)
 class Immediate:
-    """A literal.  `kind` is `int` (value, possibly negative), `f32` or `f64` (value = the raw bits)."""
+    """A literal; `kind` is `int` (value, possibly negative), `f32` or `f64` (value = the raw bits).
+
+    A decimal float is an `f64`, as PTX says, also where an f32 is wanted.  `text` is what was
+    written and what is printed; empty prints a canonical form.
+    """
 
     kind: str
     value: int
@@ -56,8 +65,16 @@ class Sum:
 
 
 @dataclass(frozen=True, slots=True)
+class GenericAddress:
+    """`generic(symbol)+4` in an initialiser: the symbol's generic address."""
+
+    base: Name
+    offset: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class Address:
-    """`[base+offset]`, or `[base, {c0, c1}]` with tensor coordinates; `base` may be an immediate address."""
+    """`[base+offset]`, or `[base, {c0, c1}]` with tensor coordinates; `base` may be a number."""
 
     base: Name | Immediate
     offset: int = 0
@@ -66,7 +83,7 @@ class Address:
 
 @dataclass(frozen=True, slots=True)
 class Vector:
-    """`{a, b, c}`."""
+    """`{a, b, c}`; of a `call` a list in parentheses: `call (ret), f, (a, b)` has three operands."""
 
     items: tuple[Operand, ...]
 
@@ -92,6 +109,7 @@ class Sink:
 
 
 Operand: TypeAlias = Name | Immediate | Sum | Address | Vector | Pair | Negated | Sink
+Initialiser: TypeAlias = Immediate | Name | Sum | GenericAddress
 
 
 # --- statements ----------------------------------------------------------------------------------
@@ -107,7 +125,7 @@ class Guard:
 
 @dataclass(frozen=True, slots=True)
 class Instruction:
-    """One instruction; `opcode` is split at the dots: `("add", "s32")`, `("mbarrier", "init", "shared::cta", "b64")`."""
+    """One instruction; `opcode` is split at the dots: `("mbarrier", "init", "shared::cta", "b64")`."""
 
     span: Span = field(compare=False)
     guard: Guard | None
@@ -140,9 +158,12 @@ class RegisterDeclaration:
 
 @dataclass(frozen=True, slots=True)
 class Variable:
-    """A variable in a state space: `.shared .align 16 .b8 smem[1024];`, module-level or in a body, or a parameter.
+    """A variable in a state space, of the module or a body, or a parameter.
 
-    `dims` is empty for a scalar; a dimension of 0 is `[]`.  `init` holds literals and `Name`/`Sum` addresses.
+    `.shared .align 16 .b8 smem[1024];` for example.  `dims` is empty for a scalar; a dimension of 0
+    is `[]`.  `init` is flat in row-major order (rows that the text leaves short are filled with
+    zeros; missing elements at the end are zeros too).  `attributes` holds `attribute(.managed)` and,
+    of a pointer parameter, what stands from `.ptr` on: `("ptr", "global", "align 1")`.
     """
 
     span: Span = field(compare=False)
@@ -152,7 +173,7 @@ class Variable:
     align: int | None = None
     dims: tuple[int, ...] = ()
     vector: int = 0
-    init: tuple[Operand, ...] | None = None
+    init: tuple[Initialiser, ...] | None = None
     linkage: tuple[str, ...] = ()
     attributes: tuple[str, ...] = ()
 
@@ -168,7 +189,10 @@ class LocDirective:
 
 @dataclass(frozen=True, slots=True)
 class Directive:
-    """Any other directive, kept as text: `.pragma "nounroll"`, `.branchtargets ...`, `.file`, `.section {...}`."""
+    """Any other directive, kept as text: `.pragma "nounroll"`, `.branchtargets`, `.section {...}`.
+
+    `name` has no dot, `text` is what follows, without comments and without the `;`.
+    """
 
     span: Span = field(compare=False)
     name: str
@@ -183,7 +207,9 @@ class Block:
     statements: tuple[Statement, ...]
 
 
-Statement: TypeAlias = Instruction | Label | RegisterDeclaration | Variable | LocDirective | Directive | Block
+Statement: TypeAlias = (
+    Instruction | Label | RegisterDeclaration | Variable | LocDirective | Directive | Block
+)
 
 
 # --- module --------------------------------------------------------------------------------------
@@ -226,9 +252,10 @@ class PtxModule:
 class Register:
     """One virtual register of a function after scope resolution.
 
-    `name` is unique in the function (`%r5`; `P1` of the third scope that declares it is `P1@3`); a component of a vector
-    register is a register of its own (`abcd.x`).  `type` is the declared type without the dot; `width_bits` is 1 for
-    predicates.  `index` is its position in `FlatBody.registers`.
+    `name` is unique in the function (`%r5`; `P1` of the third scope that declares it is `P1@3`); a
+    component of a vector register is a register of its own (`abcd.x`).  `type` is the declared type
+    without the dot; `width_bits` is 1 for predicates.  `index` is its position in
+    `FlatBody.registers`.
     """
 
     name: str
@@ -239,7 +266,10 @@ class Register:
 
 @dataclass(frozen=True, slots=True)
 class LabelRef:
-    """A branch target, resolved to the index of the instruction it stands before (len(instructions) at the end)."""
+    """A branch target: the index of the instruction it stands before.
+
+    At the end of a body that is `len(instructions)`.
+    """
 
     name: str
     target: int
@@ -247,8 +277,10 @@ class LabelRef:
 
 @dataclass(frozen=True, slots=True)
 class SymbolRef:
-    """A variable, parameter, function or special register.  `kind`: `special`, `param`, `shared`, `global`, `const`,
-    `local`, `function`."""
+    """A variable, parameter, function, special register (`%tid.x`) or `.callprototype` label.
+
+    `kind`: `special`, `param`, `shared`, `global`, `const`, `local`, `function`, `prototype`.
+    """
 
     kind: str
     name: str
@@ -266,7 +298,10 @@ class FlatAddress:
 
 @dataclass(frozen=True, slots=True)
 class FlatVector:
-    """A vector operand after resolution; a whole vector register is expanded to its components."""
+    """A vector operand after resolution; a whole vector register is expanded to its components.
+
+    The label of a `.branchtargets` list becomes the vector of its `LabelRef`s (`brx.idx %r1, ts`).
+    """
 
     items: tuple[FlatOperand, ...]
 
@@ -287,7 +322,15 @@ class FlatNegated:
 
 
 FlatOperand: TypeAlias = (
-    Register | Immediate | SymbolRef | LabelRef | FlatAddress | FlatVector | FlatPair | FlatNegated | Sink
+    Register
+    | Immediate
+    | SymbolRef
+    | LabelRef
+    | FlatAddress
+    | FlatVector
+    | FlatPair
+    | FlatNegated
+    | Sink
 )
 
 
@@ -311,7 +354,8 @@ class FlatInstruction:
 class FlatBody:
     """A function body in one list.
 
-    `labels` maps unique label names to instruction indices; `variables` are the `.shared`, `.local`, `.param` variables
+    `registers` are those that the body uses, in order of first use.  `labels` maps unique label
+    names to instruction indices; `variables` are the `.shared`, `.local`, `.param` variables
     declared in the body, with unique names.
     """
 
