@@ -1,0 +1,112 @@
+"""What every GEMM kernel starts with: parameters, who am I, and the entry's directives."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from hopsim.kernels.gemm.plan import GemmPlan
+from hopsim.kernels.ptx.text import Param, PtxEntry, Reg, address
+
+SHARED_SYMBOL = "smem"
+PARAMS = (
+    Param("map_a", ".b8", 128),
+    Param("map_b", ".b8", 128),
+    Param("map_c", ".b8", 128),
+    Param("m", ".u32"),
+    Param("n", ".u32"),
+    Param("k", ".u32"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """The registers that all roles share.
+
+    Args:
+        smem: shared address of the dynamic shared memory.
+        warp: warp of the CTA.  lane: lane of the warp.
+        elected: predicate, true in one lane of each warp.
+        leader: predicate, true in one thread of the CTA, the elected one of warp 0.
+        m, n, k: sizes of the problem.  k_blocks: stages along K.
+        map_a, map_b, map_c: generic addresses of the tensor maps.
+        rank_m, rank_n: place of this CTA in its cluster; None where the cluster is one CTA wide.
+        index: the first unit of this cluster.
+    """
+
+    smem: Reg
+    warp: Reg
+    lane: Reg
+    elected: Reg
+    leader: Reg
+    m: Reg
+    n: Reg
+    k: Reg
+    k_blocks: Reg
+    map_a: Reg
+    map_b: Reg
+    map_c: Reg
+    rank_m: Reg | None
+    rank_n: Reg | None
+    index: Reg
+
+
+def new_entry(name: str, plan: GemmPlan) -> PtxEntry:
+    """Return an entry with the GEMM's parameters and the directives its launch depends on."""
+    directives = [f".reqntid {plan.threads}"]
+    if plan.has_producer:
+        directives.append(f".maxnreg {plan.entry_registers}")
+    if plan.cluster_size > 1:
+        directives += [".explicitcluster", f".reqnctapercluster {plan.cluster_size}, 1, 1"]
+    return PtxEntry(name, PARAMS, directives)
+
+
+def emit_frame(b: PtxEntry, plan: GemmPlan) -> Frame:
+    """Write the start of the kernel."""
+    b.comment("who am I")
+    smem = b.let(".b32", "smem", "mov.b32", SHARED_SYMBOL)
+    thread = b.let(".b32", "thread", "mov.u32", "%tid.x")
+    lane = b.let(".b32", "lane", "and.b32", thread, 31)
+    own_warp = b.let(".b32", "thread_warp", "shr.u32", thread, 5)
+    warp = b.let(
+        ".b32", "warp", "shfl.sync.idx.b32", own_warp, 0, 31, -1, note="uniform for ptxas"
+    )
+    elected, leader = b.reg(".pred", "elected"), b.reg(".pred", "leader")
+    b.emit("elect.sync", f"{b.reg('.b32', 'elected_lane')}|{elected}", -1)
+    in_first = b.let(".pred", "in_warp_0", "setp.eq.s32", warp, 0)
+    b.emit("and.pred", leader, elected, in_first)
+
+    b.comment("parameters")
+    m, n, k = (b.let(".b32", name, "ld.param.u32", address(name)) for name in ("m", "n", "k"))
+    maps = [_emit_map(b, name) for name in ("map_a", "map_b", "map_c")]
+    for tensor_map in maps:
+        b.emit("prefetch.tensormap", address(tensor_map), guard=leader)
+    k_blocks = emit_ceil_div(b, "k_blocks", k, plan.tile.k)
+
+    cta = b.let(".b32", "cta", "mov.u32", "%ctaid.x")
+    rank_m, rank_n, index = None, None, cta
+    if plan.cluster_size > 1:
+        along_m, along_n = plan.cluster
+        rank = b.let(".b32", "rank", "mov.u32", "%cluster_ctarank")
+        if along_m > 1:
+            rank_m = b.let(".b32", "rank_m", "and.b32", rank, along_m - 1)
+        if along_n > 1:
+            rank_n = b.let(".b32", "rank_n", "shr.u32", rank, along_m.bit_length() - 1)
+        shift = plan.cluster_size.bit_length() - 1
+        index = b.let(".b32", "cluster", "shr.u32", cta, shift)
+    return Frame(
+        smem, warp, lane, elected, leader, m, n, k, k_blocks, *maps, rank_m, rank_n, index
+    )  # fmt: skip
+
+
+def emit_ceil_div(b: PtxEntry, name: str, value: Reg, divisor: int) -> Reg:
+    """Write `ceil(value / divisor)` for a constant divisor."""
+    padded = b.let(".b32", f"{name}_up", "add.s32", value, divisor - 1)
+    if divisor & (divisor - 1) == 0:
+        return b.let(".b32", name, "shr.u32", padded, divisor.bit_length() - 1)
+    return b.let(".b32", name, "div.s32", padded, divisor)
+
+
+def _emit_map(b: PtxEntry, name: str) -> Reg:
+    """Write the generic address of a by-value tensor map."""
+    param = b.let(".b64", f"{name}_param", "mov.b64", name)
+    return b.let(".b64", name, "cvta.param.u64", param)

@@ -1,0 +1,352 @@
+"""The shape of a GEMM kernel: tile, ring, cluster, and every number that follows from them.
+
+All emitters read their constants here, so a byte offset is computed in one place only.
+
+Shared memory, from the (1024-byte aligned) symbol on:
+
+    stage 0: A slabs, B slabs | stage 1 | ... | C staging of each warpgroup | full[] | empty[]
+
+A slab is `rows x swizzle_bytes`: the part of a tile that one TMA box of full swizzle width brings.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from hopsim.errors import LaunchError
+from hopsim.kernels.gemm.problem import ElementType, GemmProblem, element_type
+from hopsim.layout.swizzle import Swizzle
+
+SHARED_LIMIT_BYTES = 232_448
+"""Dynamic shared memory that one CTA can have. Source: CUDA Hopper tuning guide 13.0 (227 KiB)."""
+
+REGISTER_FILE = 65_536
+"""32-bit registers of one SM. Source: CUDA Hopper tuning guide 13.0."""
+
+WARPGROUP_THREADS = 128
+ATOM_M = 64
+"""Rows of one wgmma. Source: PTX ISA 8.7 "wgmma.mma_async"."""
+
+ATOM_K_BYTES = 32
+"""Bytes along K of one dense wgmma. Source: PTX ISA 8.7 "wgmma.mma_async"."""
+
+PRODUCER_REGISTERS = 40
+_CONSUMER_WORKING_REGISTERS = 64
+"""Addresses, descriptors and epilogue temporaries beside the accumulators.
+Guess: ptxas 13.0 needs fewer for every tile in the tests; more than this only costs occupancy."""
+_WGMMA_WORKING_REGISTERS = 28
+"""What ptxas wants at entry beside one wgmma's fragment.
+Source: ptxas 13.0, message C7602: n/2 + 26 for n = 128, 192 and 256."""
+_MAX_CONSUMER_REGISTERS = 240
+_MAX_ACCUMULATORS = 192
+
+
+@dataclass(frozen=True, slots=True)
+class Tile:
+    """Elements of C (`m` x `n`) that a CTA computes at a time, and of K (`k`) that a stage holds."""
+
+    m: int
+    n: int
+    k: int
+
+    def __str__(self) -> str:
+        return f"{self.m}x{self.n}x{self.k}"
+
+
+@dataclass(frozen=True, slots=True)
+class GemmPlan:
+    """A checked kernel configuration; it does not depend on M, N, K.
+
+    Args:
+        dtype, out_dtype: element types of A and B, and of C.
+        tile: tile of one CTA.
+        stages: slots of the ring.
+        warpgroups: warpgroups that compute; they split the tile's rows.
+        cluster: CTAs of a cluster along M and along N.
+        persistent: a CTA walks over several tiles.
+        group_m: rows of cluster tiles that are walked together, column by column.
+        has_producer: one more warpgroup, in front, feeds the ring.
+        store_buffers: C boxes that a warpgroup stages at a time; 0 takes as many as fit.
+
+    Raises: LaunchError: the hardware cannot run it.
+    """
+
+    dtype: ElementType
+    out_dtype: ElementType
+    tile: Tile
+    stages: int
+    warpgroups: int
+    cluster: tuple[int, int] = (1, 1)
+    persistent: bool = False
+    group_m: int = 8
+    has_producer: bool = False
+    store_buffers: int = 0
+
+    def __post_init__(self) -> None:
+        self._check_tile()
+        self._check_cluster()
+        if self.group_m < 1:
+            raise _refuse(f"group_m must be at least 1, got {self.group_m}")
+        if self.stages < 2:
+            raise _refuse(
+                f"stages must be at least 2 to overlap copy and product, got {self.stages}"
+            )
+        self._check_registers()
+        self._choose_store_buffers()
+
+    # -- operands -------------------------------------------------------------------------------
+
+    @property
+    def swizzle(self) -> Swizzle:
+        """Swizzle of A and B: the widest that a row of the stage fills."""
+        row_bytes = self.tile.k * self.dtype.size
+        if row_bytes % 128 == 0:
+            return Swizzle.B128
+        return Swizzle.B64 if row_bytes == 64 else Swizzle.B32
+
+    @property
+    def slabs(self) -> int:
+        """TMA boxes along K for one operand of one stage."""
+        return self.tile.k * self.dtype.size // self.swizzle.width_bytes
+
+    @property
+    def slab_k(self) -> int:
+        """Elements along K of one slab."""
+        return self.swizzle.width_bytes // self.dtype.size
+
+    @property
+    def a_slab_bytes(self) -> int:
+        return self.tile.m * self.swizzle.width_bytes
+
+    @property
+    def b_slab_bytes(self) -> int:
+        return self.tile.n * self.swizzle.width_bytes
+
+    @property
+    def a_box(self) -> tuple[int, int]:
+        """TMA box of A, innermost first; with multicast each CTA of a cluster row brings a share."""
+        return (self.slab_k, self.tile.m // self.cluster[1])
+
+    @property
+    def b_box(self) -> tuple[int, int]:
+        """TMA box of B, innermost first."""
+        return (self.slab_k, self.tile.n // self.cluster[0])
+
+    # -- work -----------------------------------------------------------------------------------
+
+    @property
+    def k_steps(self) -> int:
+        """wgmma steps along K in one stage."""
+        return self.tile.k * self.dtype.size // ATOM_K_BYTES
+
+    @property
+    def steps_per_slab(self) -> int:
+        return self.swizzle.width_bytes // ATOM_K_BYTES
+
+    @property
+    def warpgroup_m(self) -> int:
+        """Rows of the tile that one warpgroup computes."""
+        return self.tile.m // self.warpgroups
+
+    @property
+    def m_atoms(self) -> int:
+        """wgmma along M for each step of one warpgroup."""
+        return self.warpgroup_m // ATOM_M
+
+    @property
+    def accumulators(self) -> int:
+        """f32 accumulator registers of one thread."""
+        return self.m_atoms * self.tile.n // 2
+
+    @property
+    def cluster_size(self) -> int:
+        return self.cluster[0] * self.cluster[1]
+
+    @property
+    def threads(self) -> int:
+        return WARPGROUP_THREADS * (self.warpgroups + self.has_producer)
+
+    # -- registers of the warp-specialized schedule -----------------------------------------------
+
+    @property
+    def consumer_registers(self) -> int:
+        """Registers a consumer thread asks for with setmaxnreg."""
+        wanted = self.accumulators + _CONSUMER_WORKING_REGISTERS
+        return min(_round_up(wanted, 8), _MAX_CONSUMER_REGISTERS)
+
+    @property
+    def entry_registers(self) -> int:
+        """Registers a thread at launch: what the roles later share out, and one wgmma compiles."""
+        pool = PRODUCER_REGISTERS + self.warpgroups * self.consumer_registers
+        share = -(-pool // (1 + self.warpgroups))
+        return _round_up(max(share, self.tile.n // 2 + _WGMMA_WORKING_REGISTERS), 8)
+
+    # -- C --------------------------------------------------------------------------------------
+
+    @property
+    def c_swizzle(self) -> Swizzle:
+        """Swizzle of the C staging: the widest whose row divides the tile's."""
+        row_bytes = self.tile.n * self.out_dtype.size
+        for mode in (Swizzle.B128, Swizzle.B64):
+            if row_bytes % mode.width_bytes == 0:
+                return mode
+        return Swizzle.B32
+
+    @property
+    def c_box(self) -> tuple[int, int]:
+        """TMA box of C, innermost first: one warpgroup's rows."""
+        return (self.c_swizzle.width_bytes // self.out_dtype.size, self.warpgroup_m)
+
+    @property
+    def c_boxes(self) -> int:
+        """Boxes along N that one warpgroup stores for a tile."""
+        return self.tile.n // self.c_box[0]
+
+    @property
+    def c_box_bytes(self) -> int:
+        return self.c_box[0] * self.c_box[1] * self.out_dtype.size
+
+    # -- shared memory --------------------------------------------------------------------------
+
+    @property
+    def stage_bytes(self) -> int:
+        return self.slabs * (self.a_slab_bytes + self.b_slab_bytes)
+
+    @property
+    def b_offset(self) -> int:
+        """Byte offset of B inside a stage."""
+        return self.slabs * self.a_slab_bytes
+
+    @property
+    def staging_offset(self) -> int:
+        return _round_up(self.stages * self.stage_bytes, 1024)
+
+    @property
+    def staging_bytes(self) -> int:
+        """C staging of one warpgroup."""
+        return self.store_buffers * self.c_box_bytes
+
+    @property
+    def full_offset(self) -> int:
+        """Byte offset of the mbarriers that say a slot is full."""
+        return self.staging_offset + self.warpgroups * self.staging_bytes
+
+    @property
+    def empty_offset(self) -> int:
+        """Byte offset of the mbarriers that say a slot is empty (none without a producer)."""
+        return self.full_offset + 8 * self.stages
+
+    @property
+    def shared_bytes(self) -> int:
+        """Dynamic shared memory to launch with."""
+        return self.full_offset + 8 * self.stages * (1 + self.has_producer)
+
+    # -- checks ---------------------------------------------------------------------------------
+
+    def _check_tile(self) -> None:
+        tile = self.tile
+        if self.warpgroups not in (1, 2):
+            raise _refuse(f"warpgroups must be 1 or 2, got {self.warpgroups}")
+        rows = ATOM_M * self.warpgroups
+        if tile.m < 1 or tile.m % rows or tile.m > 256:
+            raise _refuse(
+                f"tile m must be a multiple of {rows} (64 rows a wgmma, {self.warpgroups} "
+                f"warpgroup(s)) up to 256, got {tile.m}",
+            )
+        if not 16 <= tile.n <= 256 or tile.n % 16:
+            raise _refuse(
+                f"tile n must be a multiple of 16 from 16 to 256, got {tile.n}",
+                hint="wgmma takes multiples of 8; the epilogue stores 16 columns at a time",
+                source='PTX ISA 8.7, "wgmma.mma_async", "stmatrix"',
+            )
+        row_bytes = tile.k * self.dtype.size
+        if row_bytes not in (32, 64) and (row_bytes < 1 or row_bytes % 128):
+            unit = 128 // self.dtype.size
+            raise _refuse(
+                f"tile k of {tile.k} {self.dtype.name} is {row_bytes} bytes, expected 32, 64 or a "
+                "multiple of 128 (a swizzle width)",
+                hint=f"k = {unit // 4}, {unit // 2}, {unit} or {2 * unit}",
+            )
+
+    def _check_cluster(self) -> None:
+        along_m, along_n = self.cluster
+        if self.cluster not in ((1, 1), (2, 1), (1, 2), (2, 2)):
+            raise _refuse(
+                f"cluster must be (1,1), (2,1), (1,2) or (2,2), got ({along_m},{along_n})"
+            )
+        for name, rows, parts in (("m", self.tile.m, along_n), ("n", self.tile.n, along_m)):
+            if rows % (8 * parts):
+                raise _refuse(
+                    f"tile {name} = {rows} cannot be split into {parts} multicast shares of whole "
+                    "swizzle periods (8 rows)",
+                    hint=f"make {name} a multiple of {8 * parts}",
+                )
+
+    def _check_registers(self) -> None:
+        if self.accumulators > _MAX_ACCUMULATORS:
+            raise _refuse(
+                f"tile {self.tile} on {self.warpgroups} warpgroup(s) needs {self.accumulators} "
+                f"accumulators a thread, expected at most {_MAX_ACCUMULATORS} of 255 registers",
+                hint="two warpgroups, or a smaller tile",
+            )
+        if self.has_producer:
+            pool = self.entry_registers * self.threads
+            assert pool <= REGISTER_FILE, (pool, self)
+
+    def _choose_store_buffers(self) -> None:
+        least = min(2, self.c_boxes)
+        room = SHARED_LIMIT_BYTES - self.staging_offset - 8 * self.stages * (1 + self.has_producer)
+        fitting = room // (self.warpgroups * self.c_box_bytes)
+        buffers = self.store_buffers or max(least, min(self.c_boxes, fitting))
+        if not least <= buffers <= self.c_boxes:
+            raise _refuse(
+                f"store_buffers must be {least} to {self.c_boxes} for tile {self.tile}, "
+                f"got {buffers}"
+            )
+        object.__setattr__(self, "store_buffers", buffers)
+        if self.shared_bytes > SHARED_LIMIT_BYTES:
+            raise _refuse(
+                f"tile {self.tile} with {self.stages} stages and {buffers} C buffers needs "
+                f"{self.shared_bytes} bytes of shared memory, expected at most "
+                f"{SHARED_LIMIT_BYTES}",
+                hint="fewer stages or a smaller tile",
+                source="CUDA Hopper tuning guide 13.0",
+            )
+
+
+def plan_for(
+    problem: GemmProblem,
+    tile: Tile,
+    stages: int,
+    *,
+    warpgroups: int,
+    cluster: tuple[int, int],
+    persistent: bool,
+    group_m: int,
+    has_producer: bool,
+    store_buffers: int,
+) -> GemmPlan:
+    """Return the plan for a problem's element types.
+
+    Raises: LaunchError: see `GemmPlan`.
+    """
+    return GemmPlan(
+        dtype=element_type(problem.dtype),
+        out_dtype=element_type(problem.out_dtype),
+        tile=tile,
+        stages=stages,
+        warpgroups=warpgroups,
+        cluster=cluster,
+        persistent=persistent,
+        group_m=group_m,
+        has_producer=has_producer,
+        store_buffers=store_buffers,
+    )
+
+
+def _round_up(value: int, multiple: int) -> int:
+    return -(-value // multiple) * multiple
+
+
+def _refuse(what: str, *, hint: str = "", source: str = "") -> LaunchError:
+    return LaunchError(what, where="gemm", hint=hint, source=source)

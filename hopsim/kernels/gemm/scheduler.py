@@ -1,0 +1,97 @@
+"""Which tile of C a cluster computes: the order, as Python and as PTX.
+
+Work is counted in cluster tiles ("units"): `cluster` CTAs compute `cluster` neighbouring tiles.
+Units are walked in groups of `group_m` rows, column by column inside a group, so that CTAs running
+at the same time share rows of A and columns of B in L2.  `group_m=1` is row-major order.
+
+>>> [unit_of(i, 3, 2, 2) for i in range(6)]
+[(0, 0), (1, 0), (0, 1), (1, 1), (2, 0), (2, 1)]
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from hopsim.kernels.gemm.frame import Frame, emit_ceil_div
+from hopsim.kernels.gemm.plan import GemmPlan
+from hopsim.kernels.gemm.problem import GemmProblem
+from hopsim.kernels.ptx.text import PtxEntry, Reg
+
+
+def units(problem: GemmProblem, plan: GemmPlan) -> tuple[int, int]:
+    """Return the number of cluster tiles along M and along N."""
+    return (
+        -(-problem.m // (plan.tile.m * plan.cluster[0])),
+        -(-problem.n // (plan.tile.n * plan.cluster[1])),
+    )
+
+
+def unit_of(index: int, units_m: int, units_n: int, group_m: int) -> tuple[int, int]:
+    """Return (along M, along N) of the cluster tile that is walked as number `index`."""
+    group, within = divmod(index, group_m * units_n)
+    first = group * group_m
+    rows = min(units_m - first, group_m)
+    along_n, along_m = divmod(within, rows)
+    return first + along_m, along_n
+
+
+def grid_ctas(problem: GemmProblem, plan: GemmPlan, sms: int) -> int:
+    """Return the number of CTAs to launch: all tiles, or as many whole clusters as `sms` SMs hold."""
+    along_m, along_n = units(problem, plan)
+    clusters = along_m * along_n
+    if plan.persistent:
+        clusters = min(clusters, max(1, sms // plan.cluster_size))
+    return clusters * plan.cluster_size
+
+
+@dataclass(frozen=True, slots=True)
+class TileWalk:
+    """The registers that every role needs to walk over the tiles.
+
+    Args:
+        units_n: cluster tiles along N.
+        units_m: cluster tiles along M.
+        total: their product.
+    """
+
+    units_m: Reg
+    units_n: Reg
+    total: Reg
+
+
+def emit_walk(b: PtxEntry, plan: GemmPlan, frame: Frame) -> TileWalk:
+    """Write the size of the walk."""
+    units_m = emit_ceil_div(b, "units_m", frame.m, plan.tile.m * plan.cluster[0])
+    units_n = emit_ceil_div(b, "units_n", frame.n, plan.tile.n * plan.cluster[1])
+    total = b.let(".b32", "units", "mul.lo.s32", units_m, units_n)
+    return TileWalk(units_m, units_n, total)
+
+
+def emit_origin(
+    b: PtxEntry, plan: GemmPlan, frame: Frame, walk: TileWalk, index: Reg
+) -> tuple[Reg, Reg]:
+    """Write `unit_of(index)` and return the first row and the first column of this CTA's tile."""
+    per_group = b.let(".b32", "per_group", "mul.lo.s32", walk.units_n, plan.group_m)
+    group = b.let(".b32", "group", "div.s32", index, per_group)
+    first = b.let(".b32", "first_m", "mul.lo.s32", group, plan.group_m)
+    below = b.let(".b32", "rows_below", "sub.s32", walk.units_m, first)
+    rows = b.let(".b32", "group_rows", "min.s32", below, plan.group_m)
+    before = b.let(".b32", "before", "mul.lo.s32", group, per_group)
+    within = b.let(".b32", "within", "sub.s32", index, before)
+    unit_n = b.let(".b32", "unit_n", "div.s32", within, rows)
+    skipped = b.let(".b32", "skipped", "mul.lo.s32", unit_n, rows)
+    offset = b.let(".b32", "along_m", "sub.s32", within, skipped)
+    unit_m = b.let(".b32", "unit_m", "add.s32", first, offset)
+    row = _emit_first(b, "row", unit_m, plan.tile.m, plan.cluster[0], frame.rank_m)
+    col = _emit_first(b, "col", unit_n, plan.tile.n, plan.cluster[1], frame.rank_n)
+    return row, col
+
+
+def _emit_first(
+    b: PtxEntry, name: str, unit: Reg, extent: int, parts: int, rank: Reg | None
+) -> Reg:
+    """Write the first element of the tile: `(unit * parts + rank) * extent`."""
+    if rank is None:
+        return b.let(".b32", name, "mul.lo.s32", unit, extent)
+    tile = b.let(".b32", f"tile_{name}", "mad.lo.s32", unit, parts, rank)
+    return b.let(".b32", name, "mul.lo.s32", tile, extent)
