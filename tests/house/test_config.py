@@ -1,0 +1,252 @@
+"""The hardware configuration: what loads, what is refused and how that reads, what round trips."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import pytest
+
+from hopsim import config
+from hopsim.config import HardwareConfig
+from hopsim.config.groups import ISSUE_UNITS
+from hopsim.errors import ConfigError
+
+NUMBERS = [name for name in HardwareConfig.model_fields if name not in ("name", "facts")]
+
+
+def numbers(loaded: HardwareConfig) -> dict[str, object]:
+    return {name: getattr(loaded, name).model_dump() for name in NUMBERS}
+
+
+def write(folder: Path, text: str, name: str = "mine.toml") -> Path:
+    path = folder / name
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def message(name: str | Path, overrides: dict[str, config.Override] | None = None) -> str:
+    with pytest.raises(ConfigError) as caught:
+        config.load(name, overrides)
+    return str(caught.value)
+
+
+def test_the_chips_that_come_along() -> None:
+    assert config.names() == ("h100-sxm", "h200-sxm")
+
+
+@pytest.mark.parametrize("name", config.names())
+def test_each_chip_is_complete_and_sourced(name: str) -> None:
+    loaded = config.load(name)
+    assert loaded.name == name
+    assert [fact.key for fact in loaded.facts if not fact.source] == ["device.name"]
+    assert len({fact.key for fact in loaded.facts}) == len(loaded.facts)
+
+
+def test_values_are_plain_numbers_in_the_unit_of_their_name() -> None:
+    h100 = config.load("h100-sxm")
+    assert h100.device.shared_per_cta_max_bytes == 232448
+    assert h100.device.clock_hz == 1.98e9
+    assert h100.smem.latency_cycles == 29
+    assert type(h100.smem.latency_cycles) is int
+    assert h100.dram.bandwidth_bytes_per_clk == 3.35e12 / 1.98e9
+    assert h100.tensor.flop_per_clk["bf16"] == 4096.0
+    assert h100.issue.latency_cycles["alu"] == 4
+    assert h100.tma.rank_extra_cycles == (60, 105, 284, 284, 284)
+
+
+def test_peak_rate_of_the_chip_is_the_published_one() -> None:
+    h100 = config.load("h100-sxm")
+    # NVIDIA H100 data sheet: 989.4 TFLOP/s dense bf16, at the boost clock of 1830 MHz.
+    peak = h100.tensor.flop_per_clk["bf16"] * h100.device.sm_count * 1830e6
+    assert math.isclose(peak, 989.4e12, rel_tol=1e-4)
+
+
+def test_h200_differs_in_its_memory_system_only() -> None:
+    h100, h200 = numbers(config.load("h100-sxm")), numbers(config.load("h200-sxm"))
+    assert [name for name in NUMBERS if h100[name] != h200[name]] == ["device", "l2", "dram"]
+    h100["device"], h200["device"] = ({**dict(d), "name": ""} for d in (h100["device"], h200["device"]))  # type: ignore[call-overload]
+    assert h100["device"] == h200["device"]
+
+
+def test_units_of_the_instruction_set_all_have_numbers() -> None:
+    from hopsim.isa.forms.form import UNITS
+
+    assert set(UNITS) == set(ISSUE_UNITS)
+
+
+@pytest.mark.parametrize("name", config.names())
+@pytest.mark.parametrize("overrides", [{}, {"dram.bandwidth": "5TB/s", "device.clock": "1.5GHz"}])
+def test_dump_loads_to_the_same_numbers(
+    name: str, overrides: dict[str, config.Override], tmp_path: Path
+) -> None:
+    loaded = config.load(name, overrides)
+    again = config.load(write(tmp_path, config.dump(loaded)))
+    assert numbers(again) == numbers(loaded)
+    assert config.dump(again) == config.dump(loaded)
+
+
+def test_a_time_follows_the_clock_and_a_number_of_cycles_does_not() -> None:
+    slow = config.load("h100-sxm", {"device.clock": "1GHz", "smem.latency": "30ns"})
+    assert slow.smem.latency_cycles == 30
+    assert slow.dram.bandwidth_bytes_per_clk == 3350.0
+    assert slow.mbarrier.arrive_latency_cycles == config.load("h100-sxm").mbarrier.arrive_latency_cycles
+
+
+def test_an_override_replaces_value_and_source() -> None:
+    changed = config.load("h100-sxm", {"dram.bandwidth": "4.8TB/s"})
+    fact = next(fact for fact in changed.facts if fact.key == "dram.bandwidth")
+    assert (fact.text, fact.source, fact.guess) == ("4.8TB/s", "override", False)
+    assert fact.value == changed.dram.bandwidth_bytes_per_clk == 4.8e12 / 1.98e9
+
+
+def test_a_list_can_be_overridden_as_text() -> None:
+    text = config.load("h100-sxm", {"device.gpc_sm_counts": "[66, 66]"})
+    assert text.device.gpc_sm_counts == (66, 66)
+    numbers = config.load("h100-sxm", {"device.sm_count": 4, "device.gpc_sm_counts": [2, 2]})
+    assert numbers.device.sm_count == 4
+
+
+def test_two_configurations_do_not_see_each_other() -> None:
+    config.load("h100-sxm", {"smem.latency": "99cycles"})
+    assert config.load("h100-sxm").smem.latency_cycles == 29
+
+
+def test_it_cannot_be_changed() -> None:
+    h100 = config.load("h100-sxm")
+    with pytest.raises(ValueError, match="frozen"):
+        h100.smem.latency_cycles = 1  # type: ignore[misc]
+
+
+@pytest.mark.parametrize(
+    ("override", "text"),
+    [
+        (
+            {"dram.bandwith": "4TB/s"},
+            "override: unknown key 'dram.bandwith'\n  try: did you mean 'dram.bandwidth'?",
+        ),
+        (
+            {"dram.bandwidth_bytes_per_clk": "4TB/s"},
+            "override: unknown key 'dram.bandwidth_bytes_per_clk'\n  try: did you mean 'dram.bandwidth'?",
+        ),
+        (
+            {"issue.latency_cycles.alu": "4cycles"},
+            "override: unknown key 'issue.latency_cycles.alu'\n  try: did you mean 'issue.latency.alu'?",
+        ),
+        ({"colour": "red"}, "override: unknown key 'colour'\n  try: hopsim config show lists the keys"),
+        (
+            {"dram.bandwidth": "15ns"},
+            'override: dram.bandwidth: expected a bandwidth such as "64B/clk"'
+            " or a bandwidth such as \"3.35TB/s\", got '15ns' (a time)",
+        ),
+        (
+            {"dram.efficiency": "120%"},
+            "override: dram.efficiency: expected a value less than or equal to 1, got '120%'",
+        ),
+        (
+            {"issue.latency.alu": "-1cycles"},
+            "override: issue.latency.alu: expected a value greater than or equal to 0, got '-1cycles'",
+        ),
+        (
+            {"smem.banks": 32.5},
+            "override: smem.banks: expected a whole number, got 32.5",
+        ),
+        ({"smem.banks": True}, 'override: smem.banks: expected a count such as "132", got True'),
+        (
+            {"device.sm_count": 114},
+            "override: device.sm_count: gpc_sm_counts must add up to sm_count 114,"
+            " got 16+16+16+16+18+18+18+14 = 132",
+        ),
+        (
+            {"l2.latency_far": "3cycles"},
+            "override: l2.latency_far: latency_far must be at least latency_near, got 3 < 260 cycles",
+        ),
+        (
+            {"tma.rank_extra": "1cycles,2cycles"},
+            "override: tma.rank_extra: rank_extra must have 5 values, one for each rank, got 2",
+        ),
+    ],
+)
+def test_what_is_wrong_with_an_override(override: dict[str, config.Override], text: str) -> None:
+    assert message("h100-sxm", override) == text
+
+
+def test_no_such_chip() -> None:
+    assert message("h10-sxm") == "no configuration named 'h10-sxm'; there are h100-sxm, h200-sxm\n  try: h100-sxm"
+    assert message("./none.toml") == "./none.toml: no such configuration file"
+
+
+HEAD = 'hopsim_config = 1\nextends = "h100-sxm"\n'
+
+
+@pytest.mark.parametrize(
+    ("text", "wrong"),
+    [
+        ("x = 1 2\n", ": not TOML: Expected newline or end of document after a statement (at line 1, column 7)"),
+        (
+            "[smem]\n",
+            ": expected hopsim_config = 1 on top, got None\n"
+            "  try: write it, or use the hopsim version that this file is for",
+        ),
+        (HEAD + "[smem]\nlatncy = 3\n", ": unknown key 'smem.latncy'\n  try: did you mean 'smem.latency'?"),
+        (
+            HEAD + "[smem]\nlatency = 3\n",
+            ": smem.latency: expected a table with value and source, got 3\n"
+            '  try: { value = 3, source = "..." }, with guess = true where nobody has measured it',
+        ),
+        (
+            HEAD + '[smem]\nlatency = { value = "3cycles" }\n',
+            ": smem.latency: a number needs a source\n"
+            '  try: source = "who measured it", or guess = true with the reason',
+        ),
+        (
+            HEAD + '[smem]\nlatency = { value = "3cycles", from = "me" }\n',
+            ": smem.latency: unknown entry 'from'; expected value, source, guess",
+        ),
+    ],
+)
+def test_what_is_wrong_with_a_file(text: str, wrong: str, tmp_path: Path) -> None:
+    path = write(tmp_path, text)
+    assert message(path) == f"{path}{wrong}"
+
+
+def test_a_value_of_a_file_names_the_file(tmp_path: Path) -> None:
+    path = write(tmp_path, HEAD + '[smem]\nlatency = { value = "3B", source = "me" }\n')
+    assert message(path).startswith("mine.toml: smem.latency: expected a number of clock cycles")
+
+
+def test_a_file_alone_must_be_complete(tmp_path: Path) -> None:
+    path = write(tmp_path, 'hopsim_config = 1\n[device]\nname = "toy"\n')
+    text = message(path)
+    assert text.startswith(f"{path}: no value for device.sm_count, device.clock, ")
+    assert text.endswith('\n  try: extends = "h100-sxm"')
+
+
+def test_files_that_extend_each_other(tmp_path: Path) -> None:
+    write(tmp_path, 'hopsim_config = 1\nextends = "b"\n', "a.toml")
+    b = write(tmp_path, 'hopsim_config = 1\nextends = "a"\n', "b.toml")
+    assert "which extends this file" in message(b)
+
+
+def test_a_file_may_extend_one_beside_it(tmp_path: Path) -> None:
+    write(tmp_path, HEAD + '[smem]\nlatency = { value = "31cycles", source = "me" }\n', "base.toml")
+    top = write(tmp_path, 'hopsim_config = 1\nextends = "base"\n', "top.toml")
+    loaded = config.load(top)
+    assert (loaded.name, loaded.smem.latency_cycles) == ("top", 31)
+
+
+def test_show_gives_each_value_with_its_source() -> None:
+    lines = config.show(config.load("h100-sxm", {"smem.latency": "30cycles"})).splitlines()
+    assert len(lines) == len(config.load("h100-sxm").facts)
+    shown = {line.split()[0]: " ".join(line.split()[1:]) for line in lines}
+    assert shown["smem.latency"] == "30cycles 30 cycles override"
+    assert shown["dram.bandwidth"] == "3.35TB/s 1691.92 B/clk NVIDIA H100 data sheet, SXM5 [h100-sxm.toml]"
+    assert shown["l2.atomic_latency"].startswith("260cycles 260 cycles guess: as a load that hits")
+
+
+def test_every_guess_is_listed_as_a_deviation() -> None:
+    listed = (Path(__file__).parents[2] / "DEVIATIONS.md").read_text(encoding="utf-8")
+    missing = [
+        fact.key for fact in config.guesses(config.load("h100-sxm")) if f"`{fact.key}`" not in listed
+    ]
+    assert missing == []

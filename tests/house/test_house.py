@@ -1,0 +1,86 @@
+"""The rules of the house that a program can check: layers, lazy imports, files that must be there, packaging."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+
+
+def run(*command: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+
+
+def test_import_contracts() -> None:
+    pytest.importorskip("importlinter", reason="extra `dev`")
+    done = run(sys.executable, "-c", "from importlinter.cli import lint_imports_command as m; m()", "--no-cache")
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_import_of_hopsim_is_light() -> None:
+    heavy = ("pydantic", "simpy", "rich", "typer", "hopsim.config", "cuda")
+    code = "import sys, hopsim; print(*sorted(sys.modules), sep='\\n')"
+    done = run(sys.executable, "-c", code)
+    assert done.returncode == 0, done.stderr
+    loaded = done.stdout.split()
+    assert [name for name in heavy if name in loaded] == []
+
+
+def test_subpackages_of_the_simulator_start_empty() -> None:
+    allowed = {"config"}  # re-exports its three modules; nothing below it
+    full = [
+        str(path.relative_to(ROOT))
+        for path in sorted((ROOT / "hopsim").rglob("__init__.py"))
+        if path.parent != ROOT / "hopsim" and path.parent.name not in allowed
+        if re.search(r"^\s*(from|import) ", path.read_text(encoding="utf-8"), re.MULTILINE)
+    ]
+    assert full == []
+
+
+def test_nothing_inside_imports_the_facade() -> None:
+    pattern = re.compile(r"^\s*(import hopsim\b(?!\.)|from hopsim import )", re.MULTILINE)
+    guilty = [
+        str(path.relative_to(ROOT))
+        for path in sorted((ROOT / "hopsim").rglob("*.py"))
+        if pattern.search(path.read_text(encoding="utf-8"))
+    ]
+    assert guilty == []
+
+
+def test_constraints_cover_what_the_project_asks_for() -> None:
+    pinned = {
+        line.split("==")[0].lower().replace("_", "-")
+        for line in (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines()
+        if "==" in line
+    }
+    project = PROJECT["project"]
+    asked = [*project["dependencies"], *project["optional-dependencies"]["dev"]]
+    names = {re.split(r"[\[><=]", text)[0].lower().replace("_", "-") for text in asked}
+    assert names - pinned == set()
+
+
+def test_changelog_names_this_version() -> None:
+    assert f"## {PROJECT['project']['version']}" in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+
+
+def test_deviation_ids_are_unique_and_in_order() -> None:
+    text = (ROOT / "DEVIATIONS.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| (D\d{3}) \|.*\| (\w+) \| [^|]+ \|$", text, re.MULTILINE)
+    ids = [row[0] for row in rows]
+    assert ids
+    assert ids == sorted(set(ids))
+    assert {row[1] for row in rows} <= {"accepted", "gap", "open"}
+
+
+@pytest.mark.parametrize("page", ["README.md", "CHANGELOG.md", "DEVIATIONS.md"])
+def test_links_between_pages_lead_somewhere(page: str) -> None:
+    text = (ROOT / page).read_text(encoding="utf-8")
+    targets = [t.split("#")[0] for t in re.findall(r"\]\(([^)]+)\)", text) if "://" not in t]
+    assert [t for t in targets if t and not (ROOT / t).exists()] == []
