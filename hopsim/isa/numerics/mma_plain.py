@@ -1,0 +1,72 @@
+"""Matrix products without the tensor core's own rounding: integers, and the float32 approximation.
+
+Operands are laid out as in `hopsim.isa.numerics.tensor_core`: a (..., M, K), b (..., N, K), c (..., M, N).
+
+Source: PTX ISA 8.7 "wgmma.mma_async", "mma" (integer types wrap, or clamp with `.satfinite`).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from hopsim.isa.numerics.formats import FORMATS
+from hopsim.isa.numerics.tensor_core import DFormat, MmaKind, decode
+from hopsim.isa.values import Array
+
+
+def mma_float32(
+    a: Array,
+    b: Array,
+    c: Array | None,
+    kind: MmaKind,
+    d_format: DFormat = "f32",
+    *,
+    negate_a: bool = False,
+    negate_b: bool = False,
+) -> Array:
+    """Return bits of C + A B^T in ordinary float32: fast, near, and not what the hardware gives.
+
+    Takes what `mma_chain` takes.  The order of the sum is that of the BLAS library.
+    """
+    with np.errstate(all="ignore"):
+        left, right = decode(a, FORMATS[kind.a]), decode(b, FORMATS[kind.b])
+        total = np.matmul(-left if negate_a != negate_b else left, np.swapaxes(right, -1, -2))
+        if d_format == "f16":
+            if c is not None:
+                total += c.view(np.float16)
+            return total.astype(np.float16).view(np.uint16)
+        if c is not None:
+            total += np.ascontiguousarray(c).view(np.float32)
+        return total.view(np.uint32)
+
+
+def mma_integer(
+    a: Array,
+    b: Array,
+    c: Array | None,
+    *,
+    a_signed: bool,
+    b_signed: bool,
+    satfinite: bool = False,
+    instruction_k: int = 32,
+) -> Array:
+    """Return the s32 bits of C + A B^T for s8 or u8 operands.
+
+    Args:
+        a, b: raw bits, uint8.
+        c: raw bits, uint32; None means 0.
+        satfinite: clamp each instruction's sum to s32 instead of wrapping.
+        instruction_k: elements that one instruction sums; matters only with `satfinite`.
+    """
+    left = (a.view(np.int8) if a_signed else a).astype(np.float32)
+    right = np.swapaxes((b.view(np.int8) if b_signed else b).astype(np.float32), -1, -2)
+    shape = (*a.shape[:-1], b.shape[-2])
+    total = np.zeros(shape, np.int64) if c is None else c.view(np.int32).astype(np.int64)
+    # 256 products of at most 255 * 255 stay below 2**24: the float32 matrix product is exact.
+    step = instruction_k if satfinite else 256
+    for k in range(0, a.shape[-1], step):
+        products = np.matmul(left[..., k : k + step], right[..., k : k + step, :])
+        total += products.astype(np.int64)
+        if satfinite:
+            np.clip(total, -(2**31), 2**31 - 1, out=total)
+    return total.astype(np.uint32)  # modulo 2**32
