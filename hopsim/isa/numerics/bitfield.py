@@ -21,7 +21,6 @@ from hopsim.isa.numerics.integer import (
     Ternary,
     Unary,
     full_array,
-    signed_int,
 )
 from hopsim.isa.types import DTYPES
 from hopsim.isa.values import Array, Predicate, Value
@@ -107,12 +106,13 @@ def make_shl(width: int) -> Binary:
 def make_shr(width: int, signed: bool) -> Binary:
     """`shr`: unsigned fills with 0, signed with the sign; larger amounts clamp to the width."""
     mask = (1 << width) - 1
+    sign = 1 << (width - 1) if signed else 0
     signed_dtype, dtype = SIGNED_DTYPES[width], DTYPES[width]
 
     def shr(a: Value, b: Value) -> Value:
         if isinstance(b, int):
             if isinstance(a, int):
-                return signed_int(a, width) >> min(b, width) & mask if signed else a >> b
+                return (a ^ sign) - sign >> min(b, width) & mask if signed else a >> b
             if signed:
                 return (a.view(signed_dtype) >> min(b, width - 1)).view(dtype)
             return a >> b if b < width else np.zeros_like(a)
@@ -156,8 +156,8 @@ def make_bfe(width: int, signed: bool) -> Ternary:
         if isinstance(b, int) and isinstance(c, int):
             pos, length = b & 0xFF, c & 0xFF
             if not signed:
-                field = mask >> (width - length) if length < width else mask
-                return shr(a, pos) & field
+                field = (1 << length) - 1 & mask
+                return (a >> pos if isinstance(a, int) else shr(a, pos)) & field
             if length == 0:
                 return 0 if isinstance(a, int) else np.zeros_like(a)
             up = width - min(pos + length, width)

@@ -267,12 +267,13 @@ def make_div(width: int, signed: bool) -> Binary:
     Guess: a zero divisor gives all ones (PTX ISA 8.7 "div": machine-specific value).
     """
     mask = (1 << width) - 1
+    sign = 1 << (width - 1 if signed else width)
 
     def div(a: Value, b: Value) -> Value:
         if isinstance(a, int) and isinstance(b, int):
             if b == 0:
                 return mask
-            if not signed:
+            if a < sign and b < sign:  # neither is negative
                 return a // b
             return _divide_ints(signed_int(a, width), signed_int(b, width))[0] & mask
         left, right = full_array(a, width), full_array(b, width)
@@ -289,12 +290,13 @@ def make_rem(width: int, signed: bool) -> Binary:
     Guess: a zero divisor gives the dividend (PTX ISA 8.7 "rem": machine-specific value).
     """
     mask = (1 << width) - 1
+    sign = 1 << (width - 1 if signed else width)
 
     def rem(a: Value, b: Value) -> Value:
         if isinstance(a, int) and isinstance(b, int):
             if b == 0:
                 return a
-            if not signed:
+            if a < sign and b < sign:  # neither is negative
                 return a % b
             return _divide_ints(signed_int(a, width), signed_int(b, width))[1] & mask
         left, right = full_array(a, width), full_array(b, width)
