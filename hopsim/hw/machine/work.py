@@ -1,0 +1,101 @@
+"""What an asynchronous operation has to move or multiply, as the timing models need it: sizes and places, never values.
+
+The machine fills one record for each operation (`Operation.work`); a schedule that knows no time ignores it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from hopsim.hw.machine.cta import Cta
+
+TENSOR_ROWS = 64
+
+
+class BoxLines(Protocol):
+    """The part of a tensor-map box that lies inside the tensor, as L2 sees it."""
+
+    def lines(self) -> NDArray[np.int64]:
+        """Return the distinct global addresses, divided by 128 and multiplied again, that the box touches."""
+        ...
+
+    def sectors(self) -> int:
+        """Return how many 32-byte sectors of them it touches."""
+        ...
+
+
+class TensorWork(NamedTuple):
+    """One wgmma.mma_async m64nNkK.
+
+    Args:
+        kind: PTX type of A (`bf16`, `e4m3`, ...).
+        n, k: of the shape.
+        element_bits: width of one element of A and B.
+        a_shared: A comes through a descriptor, not from registers.
+        warpgroup: whose operations execute in order.
+    """
+
+    kind: str
+    n: int
+    k: int
+    element_bits: int
+    a_shared: bool
+    warpgroup: Any
+
+    @property
+    def shared_bytes(self) -> int:
+        """Bytes of operands read from shared memory."""
+        rows = self.n + (TENSOR_ROWS if self.a_shared else 0)
+        return rows * self.k * self.element_bits // 8
+
+
+class TmaWork(NamedTuple):
+    """One tensor copy (cp.async.bulk.tensor, cp.reduce.async.bulk.tensor, prefetch).
+
+    Args:
+        direction: `load`, `store`, `reduce` or `prefetch`.
+        total_bytes: bytes of the box in shared memory (of one destination), out-of-bounds elements included.
+        rank: of the tensor map.
+        tensor_map: identity of the map, hashable: its first use by an SM fetches the descriptor.
+        plan: what the box touches in global memory.
+        destinations: CTAs that receive the data (several: multicast); the CTA itself for stores.
+    """
+
+    direction: str
+    total_bytes: int
+    rank: int
+    tensor_map: Any
+    plan: BoxLines
+    destinations: tuple[Cta, ...]
+
+
+class CopyWork(NamedTuple):
+    """cp.async by the threads of a strand, or one plain bulk copy.
+
+    Args:
+        direction: `load` (global to shared), `store`, `reduce`, `prefetch`, or `peer` (shared to a CTA of the cluster).
+        addresses: global byte addresses, one a lane (or one int); shared ones for `peer`.
+        count_bytes: bytes from each address.
+        lanes: threads that take part.
+        destinations: CTAs that receive the data; the CTA itself for stores.
+    """
+
+    direction: str
+    addresses: int | NDArray[np.uint64]
+    count_bytes: int
+    lanes: int
+    destinations: tuple[Cta, ...]
+
+
+class ArriveWork(NamedTuple):
+    """One arrival on an mbarrier of another CTA of the cluster."""
+
+    source: Cta
+    target: Cta
+
+
+__all__ = ["ArriveWork", "BoxLines", "CopyWork", "TensorWork", "TmaWork"]
