@@ -1,7 +1,8 @@
 """What a launch gives back: one frozen record, the same for the simulator and for a real device.
 
-A backend leaves empty what it cannot tell: a device knows no hazards, a run without timing no cycles.  `json()` is
-deterministic: no wall-clock time, sorted keys, the same bytes on every run.  Imports only errors.
+A backend leaves empty what it cannot tell: a device knows no hazards, a run without timing no
+cycles.  `json()` is deterministic: no wall-clock time, sorted keys, the same bytes on every run.
+Imports numpy and errors only.
 
     >>> LaunchResult(verdict="clean", kernel="k", grid=(1, 1, 1), block=(32, 1, 1)).exit_code
     0
@@ -17,6 +18,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, Literal, Protocol, cast
 
+import numpy as np
+
 from hopsim.errors import HopsimError
 
 Verdict = Literal["clean", "hazard", "deadlock", "not-modelled"]
@@ -25,7 +28,12 @@ Space = Literal["global", "shared::cta", "shared::cluster", "local", "param", "c
 Proxy = Literal["generic", "async", "tensormap"]
 Dim = tuple[int, int, int]
 
-EXIT_CODES: Final[Mapping[Verdict, int]] = {"clean": 0, "hazard": 1, "deadlock": 3, "not-modelled": 4}
+EXIT_CODES: Final[Mapping[Verdict, int]] = {
+    "clean": 0,
+    "hazard": 1,
+    "deadlock": 3,
+    "not-modelled": 4,
+}
 JSON_FORMAT: Final = 1
 
 
@@ -60,10 +68,12 @@ class Access:
         lanes: bit mask of lanes; 0 when an asynchronous operation acts for the warp.
         line: 1-based PTX line; 0 when unknown.
         text: the instruction.
-        start: first byte, counted from the start of the space (shared) or the array (global); None for registers.
+        start: first byte, counted from the start of the space (shared) or the array (global); None
+            for registers.
         stop: one past the last byte.
         source: the source line, where the PTX tells it.
-        actor: the asynchronous operation that made the access, for example `TMA load`; empty for a thread's own.
+        actor: the asynchronous operation that made the access, for example `TMA load`; empty for a
+            thread's own.
         name: the array, symbol or registers touched, where known.
     """
 
@@ -158,7 +168,8 @@ class Wait:
         if self.tx_bytes is not None:
             facts.append(f"{self.tx_bytes} bytes missing")
         state = f": {', '.join(facts)}" if facts else ""
-        return f"cta ({cta}) warp {self.warp} waits on {self.kind}{at} at line {self.line}{state}  [{self.text}]"
+        what = f"waits on {self.kind}{at} at line {self.line}{state}"
+        return f"cta ({cta}) warp {self.warp} {what}  [{self.text}]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,7 +252,8 @@ class LaunchResult:
         cycles: of the SM clock, launch overhead included; None without timing.
         time_us: the same in microseconds (simulator: cycles at `clock_hz`; device: measured).
         clock_hz: the clock of `cycles`.
-        counters: Nsight Compute metric names where the meaning is the same, else names that begin with `hopsim__`.
+        counters: Nsight Compute metric names where the meaning is the same, else names that begin
+            with `hopsim__`.
         stalls: share of warp time by reason, in Nsight Compute's words.
         occupancy: CTAs an SM holds.
         backend: `sim` or `cuda`.
@@ -283,11 +295,13 @@ class LaunchResult:
         if self.verdict == "hazard" and not is_hazard:
             raise ValueError("verdict 'hazard' without a hazard")
         if self.verdict == "clean" and (is_hazard or self.not_modelled):
-            raise ValueError(f"verdict 'clean' with hazards {self.hazards!r}, not modelled {self.not_modelled!r}")
+            raise ValueError(
+                f"verdict 'clean' with hazards {self.hazards!r}, not modelled {self.not_modelled!r}"
+            )
 
     @property
     def exit_code(self) -> int:
-        """The exit code of a command that ends with this result: 0 clean, 1 hazard, 3 deadlock, 4 not modelled."""
+        """The exit code of a command: 0 clean, 1 hazard, 3 deadlock, 4 not modelled."""
         return EXIT_CODES[self.verdict]
 
     def json(self) -> str:
@@ -296,9 +310,15 @@ class LaunchResult:
         Raises:
             ValueError: a number is not finite.
         """
-        content = {f.name: _plain(getattr(self, f.name)) for f in dataclasses.fields(self) if f.name != "trace"}
+        content = {
+            f.name: _plain(getattr(self, f.name))
+            for f in dataclasses.fields(self)
+            if f.name != "trace"
+        }
         content["format"] = JSON_FORMAT
-        return json.dumps(content, indent=1, sort_keys=True, ensure_ascii=True, allow_nan=False) + "\n"
+        return (
+            json.dumps(content, indent=1, sort_keys=True, ensure_ascii=True, allow_nan=False) + "\n"
+        )
 
     def save_trace(self, path: str | Path) -> None:
         """Write the timeline for Perfetto.
@@ -307,7 +327,9 @@ class LaunchResult:
             HopsimError: the launch recorded none.
         """
         if self.trace is None:
-            raise HopsimError("this launch recorded no timeline", hint="trace=True at launch, or --trace FILE")
+            raise HopsimError(
+                "this launch recorded no timeline", hint="trace=True at launch, or --trace FILE"
+            )
         self.trace.save(path)
 
 
@@ -316,8 +338,8 @@ def decide_verdict(
 ) -> Verdict:
     """Return the verdict that findings ask for.
 
-    A deadlock stands above a hazard, because the run ended in it; a hazard above what was not modelled, because it is
-    certain whatever the rest did.
+    A deadlock stands above a hazard, because the run ended in it; a hazard above what was not
+    modelled, because it is certain whatever the rest did.
     """
     if deadlock is not None:
         return "deadlock"
@@ -334,6 +356,8 @@ def _plain(value: Any) -> Any:
         if not math.isfinite(value):
             raise ValueError(f"a result holds {value!r}, which JSON cannot say")
         return float(value)
+    if isinstance(value, np.generic):
+        return _plain(value.item())
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return {f.name: _plain(getattr(value, f.name)) for f in dataclasses.fields(value)}
     if isinstance(value, Mapping):
@@ -341,6 +365,4 @@ def _plain(value: Any) -> Any:
         return {str(key): _plain(item) for key, item in table.items()}
     if isinstance(value, list | tuple):
         return [_plain(item) for item in cast("Sequence[Any]", value)]
-    if hasattr(value, "item"):
-        return _plain(value.item())
     raise TypeError(f"a result holds {value!r} of {type(value)}, which JSON cannot say")

@@ -1,7 +1,7 @@
 """Quantities with units, for configuration files, command-line settings and printed numbers.
 
-Text such as `"3.35TB/s"` becomes a number in one canonical unit with a named kind, and back.  The arithmetic is exact
-decimal, so `parse(format(q)) == q` for every quantity.  Imports only errors.
+Text such as `"3.35TB/s"` becomes a number in one canonical unit with a named kind, and back.  The
+arithmetic is exact decimal, so `parse(format(q)) == q` for every quantity.  Imports only errors.
 
     >>> parse("228KiB")
     Quantity(value=233472, kind='bytes')
@@ -104,7 +104,8 @@ def parse(text: str | int | float, *expected: Kind, where: str = "") -> Quantity
     """Return the quantity that `text` says.
 
     Args:
-        text: number and unit, for example `"33cycles"`; a bare number is a count, or a fraction where only that fits.
+        text: number and unit, for example `"33cycles"`; a bare number is a count, or a fraction
+            where only that fits.
         expected: the kinds that will do; none given means any.
         where: the configuration key or option, for the error message.
     Raises:
@@ -118,7 +119,9 @@ def parse(text: str | int | float, *expected: Kind, where: str = "") -> Quantity
     digits, suffix = found[1], found[2]
     if suffix not in _BY_SUFFIX:
         known = ", ".join(s for kind in (expected or _SUFFIXES) for s in _SUFFIXES[kind] if s)
-        raise ConfigError(f"expected {wanted}, got {written!r}: unknown unit {suffix!r}", where=where, hint=known)
+        raise ConfigError(
+            f"expected {wanted}, got {written!r}: unknown unit {suffix!r}", where=where, hint=known
+        )
     kind, scale = _BY_SUFFIX[suffix]
     if kind == "count" and "fraction" in expected and "count" not in expected:
         kind = "fraction"
@@ -143,7 +146,7 @@ def format_quantity(quantity: Quantity) -> str:
 
 
 def _plain_decimal(value: Fraction) -> str | None:
-    """Return `value` as a decimal without exponent, or None when it has no finite one of moderate length."""
+    """Return `value` as a decimal without exponent, or None when it has no finite one."""
     remaining = value.denominator
     places = 0
     while remaining % 10 == 0:

@@ -1,6 +1,7 @@
-"""The hardware configuration: numbers with unit and source from `configs/`, as frozen groups of plain values.
+"""The hardware configuration: numbers with unit and source, read as frozen groups of plain values.
 
-Costs the import of pydantic: import it where a GPU is made, not at the top of what `import hopsim` reaches.
+Costs the import of pydantic: import it where a GPU is made, not at the top of what `import hopsim`
+reaches.
 """
 
 from hopsim.config.loading import Fact, HardwareConfig, Override, dump, guesses, load, names, show

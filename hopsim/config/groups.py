@@ -1,9 +1,10 @@
 """The hardware numbers a simulation reads, as frozen groups of plain ints and floats.
 
-Every attribute is in one of a few units and says so at its end: `_cycles` (of the SM clock), `_bytes`, `_bytes_per_clk`,
-`_flop_per_clk`, `_hz`; bare nouns are counts.  In the TOML file the same key stands without that ending and the value
-carries the unit: `cfg.smem.latency_cycles` is `smem.latency = { value = "29cycles", ... }`.  No number has a default
-here; numbers live in `configs/`.
+Every attribute is in one of a few units and says so at its end: `_cycles` (of the SM clock),
+`_bytes`, `_bytes_per_clk`, `_flop_per_clk`, `_hz`; bare nouns are counts.  In the TOML file the
+same key stands without that ending and the value carries the unit: `cfg.smem.latency_cycles` is
+`smem.latency = { value = "29cycles", ... }`.  No number has a default here; numbers live in
+`configs/`.
 """
 
 from __future__ import annotations
@@ -23,10 +24,12 @@ class Unit:
     """What a field accepts in the file, and the ending of its attribute name.
 
     Args:
-        kinds: the kinds of quantity that will do; a time or a bandwidth is converted with the device clock.
+        kinds: the kinds of quantity that will do; a time or a bandwidth is converted with the
+            device clock.
         ending: what the attribute name has and the key in the file has not.
         whole: the converted number is rounded to a whole one.
-        many: `list` for a list of quantities, `table` for one quantity for each name, else one quantity.
+        many: `list` for a list of quantities, `table` for one quantity for each name, else one
+            quantity.
     """
 
     kinds: tuple[Kind, ...]
@@ -39,7 +42,9 @@ _TIME: Final[tuple[Kind, ...]] = ("cycles", "seconds")
 _RATE: Final[tuple[Kind, ...]] = ("bytes_per_clk", "bytes_per_second")
 
 Count = Annotated[int, Unit(("count",), ""), Field(ge=1)]
-Counts = Annotated[tuple[Annotated[int, Field(ge=1)], ...], Unit(("count",), "", many="list"), Field(min_length=1)]
+Counts = Annotated[
+    tuple[Annotated[int, Field(ge=1)], ...], Unit(("count",), "", many="list"), Field(min_length=1)
+]
 Share = Annotated[float, Unit(("fraction",), "", whole=False), Field(gt=0, le=1)]
 Bytes = Annotated[int, Unit(("bytes",), "_bytes"), Field(ge=1)]
 Hertz = Annotated[float, Unit(("hertz",), "_hz", whole=False), Field(gt=0)]
@@ -47,7 +52,9 @@ Cycles = Annotated[int, Unit(_TIME, "_cycles"), Field(ge=0)]
 Interval = Annotated[float, Unit(_TIME, "_cycles", whole=False), Field(ge=0)]
 Rate = Annotated[float, Unit(_RATE, "_bytes_per_clk", whole=False), Field(gt=0)]
 CyclesList = Annotated[tuple[Annotated[int, Field(ge=0)], ...], Unit(_TIME, "_cycles", many="list")]
-CyclesTable = Annotated[dict[str, Annotated[int, Field(ge=0)]], Unit(_TIME, "_cycles", many="table")]
+CyclesTable = Annotated[
+    dict[str, Annotated[int, Field(ge=0)]], Unit(_TIME, "_cycles", many="table")
+]
 IntervalTable = Annotated[
     dict[str, Annotated[float, Field(ge=0)]], Unit(_TIME, "_cycles", whole=False, many="table")
 ]
@@ -56,10 +63,12 @@ FlopTable = Annotated[
     Unit(("flop_per_clk",), "_flop_per_clk", whole=False, many="table"),
 ]
 
-# The units of instruction forms (`hopsim.isa.forms`) that take an issue slot; a test holds the two lists together.
+# The units of instruction forms (`hopsim.isa.forms`) that take an issue slot; a test holds the two
+# lists together.
 ISSUE_UNITS: Final = (
-    "alu", "imad", "fp32", "fp16", "fp64", "mufu", "convert", "predicate", "move", "branch", "special", "shuffle",
-    "lsu_shared", "lsu_global", "lsu_local", "lsu_const", "atomic", "barrier", "cluster_barrier", "mbarrier", "fence",
+    "alu", "imad", "fp32", "fp16", "fp64", "mufu", "convert", "predicate", "move", "branch",
+    "special", "shuffle", "lsu_shared", "lsu_global", "lsu_local", "lsu_const", "atomic",
+    "barrier", "cluster_barrier", "mbarrier", "fence",
     "tensor", "tensor_sync", "mma", "matrix_copy", "tma", "tma_sync", "cp_async", "control", "none",
 )  # fmt: skip
 # PTX's names of the multiplicand types of wgmma and mma.sync.
@@ -78,7 +87,7 @@ class Device(Group):
     name: str
     sm_count: Count
     clock_hz: Hertz
-    """The clock that cycles count and that turns them into microseconds; the maximum, not what power allows."""
+    """The SM clock, which turns cycles into microseconds; the maximum, not what power allows."""
     gpc_sm_counts: Counts
     """SMs of each GPC; a cluster must fit in one."""
     registers_per_sm: Count
@@ -103,7 +112,10 @@ class Device(Group):
             raise ValueError(f"gpc_sm_counts must add up to sm_count {self.sm_count}, got {got}")
         most = self.shared_per_sm_bytes - self.reserved_shared_per_cta_bytes
         if self.shared_per_cta_max_bytes > most:
-            raise ValueError(f"shared_per_cta_max must be at most {most} B, got {self.shared_per_cta_max_bytes} B")
+            raise ValueError(
+                f"shared_per_cta_max must be at most {most} B,"
+                f" got {self.shared_per_cta_max_bytes} B"
+            )
         return self
 
 
@@ -115,7 +127,7 @@ class Issue(Group):
     latency_cycles: CyclesTable
     """By unit: from issue to the issue of an instruction that reads the result."""
     interval_cycles: IntervalTable
-    """By unit: issue of one instruction to issue of the next one of this unit in the sub-partition."""
+    """By unit: from one issue to the next of this unit in the sub-partition."""
 
     @model_validator(mode="after")
     def _units_complete(self) -> Self:
@@ -140,8 +152,8 @@ class Smem(Group):
 class Tensor(Group):
     """wgmma on one SM.
 
-    One operation takes max(2 M N K / flop_per_clk, shared bytes read / operand_bandwidth) cycles; a group of one m64nN
-    that nothing delays can be waited for in `latency_base + N/2` cycles.
+    One operation takes max(2 M N K / flop_per_clk, shared bytes read / operand_bandwidth) cycles; a
+    group of one m64nN that nothing delays can be waited for in `latency_base + N/2` cycles.
     """
 
     flop_per_clk: FlopTable
@@ -205,7 +217,10 @@ class Tma(Group):
     @model_validator(mode="after")
     def _five_ranks(self) -> Self:
         if len(self.rank_extra_cycles) != 5:
-            raise ValueError(f"rank_extra must have 5 values, one for each rank, got {len(self.rank_extra_cycles)}")
+            raise ValueError(
+                "rank_extra must have 5 values, one for each rank,"
+                f" got {len(self.rank_extra_cycles)}"
+            )
         return self
 
 
@@ -275,7 +290,9 @@ class L2(Group):
     @model_validator(mode="after")
     def _shapes_agree(self) -> Self:
         if self.line_bytes % self.sector_bytes:
-            raise ValueError(f"line {self.line_bytes} B must be a multiple of sector {self.sector_bytes} B")
+            raise ValueError(
+                f"line {self.line_bytes} B must be a multiple of sector {self.sector_bytes} B"
+            )
         if self.latency_far_cycles < self.latency_near_cycles:
             got = f"{self.latency_far_cycles} < {self.latency_near_cycles} cycles"
             raise ValueError(f"latency_far must be at least latency_near, got {got}")
@@ -332,4 +349,6 @@ def _complete(key: str, table: dict[str, int] | dict[str, float], names: tuple[s
     if missing:
         raise ValueError(f"{key} has no number for: {', '.join(missing)}")
     if unknown:
-        raise ValueError(f"{key} has a number for unknown {', '.join(unknown)}; known are {', '.join(names)}")
+        raise ValueError(
+            f"{key} has a number for unknown {', '.join(unknown)}; known are {', '.join(names)}"
+        )

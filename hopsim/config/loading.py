@@ -1,8 +1,9 @@
 """Read a hardware configuration: TOML with units and sources in, plain numbers out.
 
-A configuration is a name (`h100-sxm`, a file of `configs/`) or a path.  `extends = "h100-sxm"` starts from another one.
-Each number is a table: `latency = { value = "29cycles", source = "..." }`; one that nobody has measured says
-`guess = true`.  Overrides replace single values: `{"dram.bandwidth": "4.8TB/s"}`.
+A configuration is a name (`h100-sxm`, a file of `configs/`) or a path.  `extends = "h100-sxm"`
+starts from another one.  Each number is a table, `latency = { value = "29cycles", source = "..." }`;
+one that nobody has measured says `guess = true`.  Overrides replace single values:
+`{"dram.bandwidth": "4.8TB/s"}`.
 
     >>> load("h100-sxm").smem.latency_cycles
     29
@@ -23,7 +24,7 @@ from pydantic import ConfigDict, Field, ValidationError
 from hopsim.config import groups
 from hopsim.config.groups import CONFIG_VERSION, Group, Unit
 from hopsim.errors import ConfigError
-from hopsim.units import KIND_WORDS, Quantity, parse, to_bytes_per_clk, to_cycles
+from hopsim.units import KIND_WORDS, parse, to_bytes_per_clk, to_cycles
 
 Override = str | int | float | list[int] | list[str]
 
@@ -57,7 +58,7 @@ class Fact:
 
 
 class HardwareConfig(Group):
-    """One GPU as the timing models and the launch checks see it: groups of plain numbers, and a fact for each."""
+    """One GPU as timing models and launch checks see it: plain numbers, and a fact for each."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -122,7 +123,11 @@ _PLACES: Final = types.MappingProxyType(_places())
 
 def names() -> tuple[str, ...]:
     """Return the names of the configurations that hopsim brings along, sorted."""
-    return tuple(sorted({path.stem for folder in _FOLDERS if folder.is_dir() for path in folder.glob("*.toml")}))
+    return tuple(
+        sorted(
+            {path.stem for folder in _FOLDERS if folder.is_dir() for path in folder.glob("*.toml")}
+        )
+    )
 
 
 def load(config: str | Path, overrides: Mapping[str, Override] | None = None) -> HardwareConfig:
@@ -130,10 +135,10 @@ def load(config: str | Path, overrides: Mapping[str, Override] | None = None) ->
 
     Args:
         config: a name such as `h100-sxm`, or the path of a TOML file.
-        overrides: values with units by key, for example `{"dram.bandwidth": "4.8TB/s", "device.sm_count": 114}`.
+        overrides: values with units by key, for example `{"dram.bandwidth": "4.8TB/s"}`.
     Raises:
-        ConfigError: no such file, an unknown or missing key, a wrong unit, a value out of range, or a number that says
-            neither source nor guess.
+        ConfigError: no such file, an unknown or missing key, a wrong unit, a value out of range, or
+            a number that says neither source nor guess.
     """
     path = _find(config)
     written = _read(path, seen=())
@@ -146,7 +151,9 @@ def load(config: str | Path, overrides: Mapping[str, Override] | None = None) ->
         written[key] = _Written(value, "override", False, "override")
     missing = [key for key in _PLACES if key not in written]
     if missing:
-        raise ConfigError(f"no value for {', '.join(missing)}", where=str(path), hint='extends = "h100-sxm"')
+        raise ConfigError(
+            f"no value for {', '.join(missing)}", where=str(path), hint='extends = "h100-sxm"'
+        )
     return _build(path.stem, written)
 
 
@@ -196,7 +203,7 @@ def _read(path: Path, seen: tuple[Path, ...]) -> dict[str, _Written]:
 
 
 def _leaves(tree: Mapping[str, Any], prefix: str) -> Iterable[tuple[str, Any]]:
-    """Yield (dotted key, value) of each table entry that is a value: not a table, or a table with a `value`."""
+    """Yield (dotted key, value) of each entry that is no table, or a table with a `value`."""
     for name, value in tree.items():
         key = f"{prefix}{name}"
         if isinstance(value, dict) and "value" not in value and key not in _PLACES:
@@ -212,7 +219,8 @@ def _written(value: Any, place: _Place, where: str, origin: str) -> _Written:
         raise ConfigError(
             f"expected a table with value and source, got {value!r}",
             where=where,
-            hint=f'{{ value = {_toml(value)}, source = "..." }}, with guess = true where nobody has measured it',
+            hint=f'{{ value = {_toml(value)}, source = "..." }},'
+            " with guess = true where nobody has measured it",
         )
     table = cast("dict[str, Any]", value)
     for name in table:
@@ -220,19 +228,28 @@ def _written(value: Any, place: _Place, where: str, origin: str) -> _Written:
             raise ConfigError(f"unknown entry {name!r}; expected value, source, guess", where=where)
     source, guess = table.get("source", ""), table.get("guess", False)
     if not isinstance(source, str) or not isinstance(guess, bool):
-        raise ConfigError(f"expected source = text and guess = true or false, got {table!r}", where=where)
+        raise ConfigError(
+            f"expected source = text and guess = true or false, got {table!r}", where=where
+        )
     if "value" not in table:
         raise ConfigError(f"expected a value, got {table!r}", where=where)
     if not source.strip():
         raise ConfigError(
-            "a number needs a source", where=where, hint='source = "who measured it", or guess = true with the reason'
+            "a number needs a source",
+            where=where,
+            hint='source = "who measured it", or guess = true with the reason',
         )
     return _Written(table["value"], source, guess, origin)
 
 
 def _unknown(key: str, where: str) -> ConfigError:
     by_attribute = next(
-        (k for k, p in _PLACES.items() if key in (f"{p.group}.{p.attribute}", f"{p.group}.{p.attribute}.{p.entry}")), ""
+        (
+            k
+            for k, p in _PLACES.items()
+            if key in (f"{p.group}.{p.attribute}", f"{p.group}.{p.attribute}.{p.entry}")
+        ),
+        "",
     )
     nearest = by_attribute or _nearest(key, _PLACES)
     return ConfigError(
@@ -258,7 +275,9 @@ def _build(name: str, written: Mapping[str, _Written]) -> HardwareConfig:
             group.setdefault(place.attribute, {})[place.entry] = value
         else:
             group[place.attribute] = value
-        text = tuple(item.value) if isinstance(item.value, list) else item.value
+        text: Any = item.value
+        if isinstance(text, list):
+            text = tuple(cast("list[Any]", text))
         unit = _unit_word(place)
         facts.append(Fact(key, text, value, unit, item.source, item.guess, item.origin))
     try:
@@ -275,7 +294,9 @@ def _unit_word(place: _Place) -> str:
     if place.unit is None:
         return ""
     ending = place.unit.ending.removeprefix("_")
-    return {"bytes_per_clk": "B/clk", "flop_per_clk": "FLOP/clk", "bytes": "B", "hz": "Hz"}.get(ending, ending)
+    return {"bytes_per_clk": "B/clk", "flop_per_clk": "FLOP/clk", "bytes": "B", "hz": "Hz"}.get(
+        ending, ending
+    )
 
 
 def _convert(value: Any, place: _Place, clock_hz: float, where: str) -> Any:
@@ -314,7 +335,8 @@ def _readable(error: ValidationError, written: Mapping[str, _Written]) -> Config
         (
             key
             for key, place in _PLACES.items()
-            if path[:2] == [place.group, place.attribute] and (not place.entry or path[2:3] == [place.entry])
+            if path[:2] == [place.group, place.attribute]
+            and (not place.entry or path[2:3] == [place.entry])
         ),
         ".".join(path),
     )
@@ -325,10 +347,12 @@ def _readable(error: ValidationError, written: Mapping[str, _Written]) -> Config
 
 
 def _blame(group: str, written: Mapping[str, _Written]) -> str:
-    """Say where a rule between several values of one group broke: at the overrides when there are any."""
+    """Say where a rule between values of one group broke: at the overrides, if there are any."""
     keys = [key for key in written if key.startswith(f"{group}.")]
     overridden = [key for key in keys if written[key].origin == "override"]
-    return f"override: {', '.join(overridden)}" if overridden else f"{written[keys[0]].origin}: {group}"
+    if overridden:
+        return f"override: {', '.join(overridden)}"
+    return f"{written[keys[0]].origin}: {group}"
 
 
 def _toml(value: Any) -> str:
@@ -367,7 +391,10 @@ def show(config: HardwareConfig) -> str:
     rows = [(fact.key, _shown(fact.text), _read_as(fact), _source(fact)) for fact in config.facts]
     widths = [max(len(row[column]) for row in rows) for column in range(3)]
     return "".join(
-        "  ".join([*(cell.ljust(width) for cell, width in zip(row, widths, strict=False)), row[3]]).rstrip() + "\n"
+        "  ".join(
+            [*(cell.ljust(width) for cell, width in zip(row, widths, strict=False)), row[3]]
+        ).rstrip()
+        + "\n"
         for row in rows
     )
 
@@ -378,15 +405,20 @@ def guesses(config: HardwareConfig) -> tuple[Fact, ...]:
 
 
 def _shown(value: object) -> str:
-    return ",".join(map(str, cast("tuple[object, ...]", value))) if isinstance(value, tuple) else str(value)
+    if isinstance(value, tuple):
+        return ",".join(map(str, cast("tuple[object, ...]", value)))
+    return str(value)
 
 
 def _read_as(fact: Fact) -> str:
     if not fact.unit:
         return ""
-    number = f"{fact.value:.6g}" if isinstance(fact.value, float) and fact.unit != "Hz" else _shown(fact.value)
     if fact.unit == "Hz":
         number = f"{fact.value:.0f}"
+    elif isinstance(fact.value, float):
+        number = f"{fact.value:.6g}"
+    else:
+        number = _shown(fact.value)
     return f"{number} {fact.unit}"
 
 

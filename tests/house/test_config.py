@@ -65,7 +65,9 @@ def test_peak_rate_of_the_chip_is_the_published_one() -> None:
 def test_h200_differs_in_its_memory_system_only() -> None:
     h100, h200 = numbers(config.load("h100-sxm")), numbers(config.load("h200-sxm"))
     assert [name for name in NUMBERS if h100[name] != h200[name]] == ["device", "l2", "dram"]
-    h100["device"], h200["device"] = ({**dict(d), "name": ""} for d in (h100["device"], h200["device"]))  # type: ignore[call-overload]
+    h100["device"], h200["device"] = (
+        {**dict(d), "name": ""} for d in (h100["device"], h200["device"])
+    )  # type: ignore[call-overload]
     assert h100["device"] == h200["device"]
 
 
@@ -90,7 +92,10 @@ def test_a_time_follows_the_clock_and_a_number_of_cycles_does_not() -> None:
     slow = config.load("h100-sxm", {"device.clock": "1GHz", "smem.latency": "30ns"})
     assert slow.smem.latency_cycles == 30
     assert slow.dram.bandwidth_bytes_per_clk == 3350.0
-    assert slow.mbarrier.arrive_latency_cycles == config.load("h100-sxm").mbarrier.arrive_latency_cycles
+    assert (
+        slow.mbarrier.arrive_latency_cycles
+        == config.load("h100-sxm").mbarrier.arrive_latency_cycles
+    )
 
 
 def test_an_override_replaces_value_and_source() -> None:
@@ -133,7 +138,10 @@ def test_it_cannot_be_changed() -> None:
             {"issue.latency_cycles.alu": "4cycles"},
             "override: unknown key 'issue.latency_cycles.alu'\n  try: did you mean 'issue.latency.alu'?",
         ),
-        ({"colour": "red"}, "override: unknown key 'colour'\n  try: hopsim config show lists the keys"),
+        (
+            {"colour": "red"},
+            "override: unknown key 'colour'\n  try: hopsim config show lists the keys",
+        ),
         (
             {"dram.bandwidth": "15ns"},
             'override: dram.bandwidth: expected a bandwidth such as "64B/clk"'
@@ -172,7 +180,10 @@ def test_what_is_wrong_with_an_override(override: dict[str, config.Override], te
 
 
 def test_no_such_chip() -> None:
-    assert message("h10-sxm") == "no configuration named 'h10-sxm'; there are h100-sxm, h200-sxm\n  try: h100-sxm"
+    assert (
+        message("h10-sxm")
+        == "no configuration named 'h10-sxm'; there are h100-sxm, h200-sxm\n  try: h100-sxm"
+    )
     assert message("./none.toml") == "./none.toml: no such configuration file"
 
 
@@ -182,13 +193,19 @@ HEAD = 'hopsim_config = 1\nextends = "h100-sxm"\n'
 @pytest.mark.parametrize(
     ("text", "wrong"),
     [
-        ("x = 1 2\n", ": not TOML: Expected newline or end of document after a statement (at line 1, column 7)"),
+        (
+            "x = 1 2\n",
+            ": not TOML: Expected newline or end of document after a statement (at line 1, column 7)",
+        ),
         (
             "[smem]\n",
             ": expected hopsim_config = 1 on top, got None\n"
             "  try: write it, or use the hopsim version that this file is for",
         ),
-        (HEAD + "[smem]\nlatncy = 3\n", ": unknown key 'smem.latncy'\n  try: did you mean 'smem.latency'?"),
+        (
+            HEAD + "[smem]\nlatncy = 3\n",
+            ": unknown key 'smem.latncy'\n  try: did you mean 'smem.latency'?",
+        ),
         (
             HEAD + "[smem]\nlatency = 3\n",
             ": smem.latency: expected a table with value and source, got 3\n"
@@ -240,13 +257,18 @@ def test_show_gives_each_value_with_its_source() -> None:
     assert len(lines) == len(config.load("h100-sxm").facts)
     shown = {line.split()[0]: " ".join(line.split()[1:]) for line in lines}
     assert shown["smem.latency"] == "30cycles 30 cycles override"
-    assert shown["dram.bandwidth"] == "3.35TB/s 1691.92 B/clk NVIDIA H100 data sheet, SXM5 [h100-sxm.toml]"
+    assert (
+        shown["dram.bandwidth"]
+        == "3.35TB/s 1691.92 B/clk NVIDIA H100 data sheet, SXM5 [h100-sxm.toml]"
+    )
     assert shown["l2.atomic_latency"].startswith("260cycles 260 cycles guess: as a load that hits")
 
 
 def test_every_guess_is_listed_as_a_deviation() -> None:
     listed = (Path(__file__).parents[2] / "DEVIATIONS.md").read_text(encoding="utf-8")
     missing = [
-        fact.key for fact in config.guesses(config.load("h100-sxm")) if f"`{fact.key}`" not in listed
+        fact.key
+        for fact in config.guesses(config.load("h100-sxm"))
+        if f"`{fact.key}`" not in listed
     ]
     assert missing == []

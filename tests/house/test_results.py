@@ -25,8 +25,12 @@ from hopsim.results import (
     decide_verdict,
 )
 
-ACCESS = Access("write", (1, 0, 0), 4, 1, 118, "st.shared.b32 [%r1], %r2;", "generic", "shared::cta", 1024, 1028)
-HAZARD = Hazard("HS101", "gen-write-to-tma-store", "hazard", "stored, then read by TMA", ACCESS, missing="fence")
+ACCESS = Access(
+    "write", (1, 0, 0), 4, 1, 118, "st.shared.b32 [%r1], %r2;", "generic", "shared::cta", 1024, 1028
+)
+HAZARD = Hazard(
+    "HS101", "gen-write-to-tma-store", "hazard", "stored, then read by TMA", ACCESS, missing="fence"
+)
 NOTE = Hazard("HS212", "mbarrier-init-twice", "note", "initialised twice")
 GAP = NotModelledNote("ex2.approx is not bit exact", 12, "ex2.approx.f32 %r1, %r2;")
 WAIT = Wait(
@@ -84,7 +88,9 @@ def test_verdict_and_exit_code(
         ("hazard", {"hazards": (NOTE,)}),
     ],
 )
-def test_a_verdict_cannot_contradict_its_findings(verdict: Verdict, findings: dict[str, object]) -> None:
+def test_a_verdict_cannot_contradict_its_findings(
+    verdict: Verdict, findings: dict[str, object]
+) -> None:
     with pytest.raises(ValueError, match=r"^verdict '"):
         simple(verdict, **findings)
 
@@ -148,7 +154,10 @@ def test_save_trace() -> None:
     assert trace.saved == ["t.json"]
     with pytest.raises(HopsimError) as caught:
         simple().save_trace("t.json")
-    assert str(caught.value) == "this launch recorded no timeline\n  try: trace=True at launch, or --trace FILE"
+    assert (
+        str(caught.value)
+        == "this launch recorded no timeline\n  try: trace=True at launch, or --trace FILE"
+    )
 
 
 def test_the_story_of_a_deadlock() -> None:
