@@ -1,7 +1,7 @@
 """Read a hardware configuration: TOML with units and sources in, plain numbers out.
 
 A configuration is a name (`h100-sxm`, a file of `configs/`) or a path.  `extends = "h100-sxm"`
-starts from another one.  Each number is a table, `latency = { value = "29cycles", source = "..." }`;
+starts from another one.  Each number is a table: `{ value = "29cycles", source = "..." }`;
 one that nobody has measured says `guess = true`.  Overrides replace single values:
 `{"dram.bandwidth": "4.8TB/s"}`.
 
