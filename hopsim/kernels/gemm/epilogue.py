@@ -88,7 +88,7 @@ def emit_epilogue(
     row: Reg,
     col: Reg,
 ) -> None:
-    """Write the store of one tile, whose first row and column are given; it does not wait for it."""
+    """Write the store of the tile at `row`, `col`; it does not wait for the last stores."""
     b.comment("epilogue")
     if staging.row_offset is not None:
         row = b.let(".b32", "c_row", "add.s32", row, staging.row_offset)
@@ -97,13 +97,12 @@ def emit_epilogue(
         b.emit("bar.sync", staging.barrier, WARPGROUP_THREADS)
     packed = b.regs(".b32", "packed", 4) if plan.out_dtype.size == 2 else []
     columns = plan.c_box[0]
+    along_n = plan.tile.n // columns
     for box in range(plan.c_boxes):
-        buffer = box % plan.store_buffers
-        for atom, fragment in enumerate(accumulators):
-            first = box * columns // 2
-            values = fragment[first : first + columns // 2]
-            offset = buffer * plan.c_box_bytes + atom * ATOM_M * plan.c_swizzle.width_bytes
-            _emit_stage_values(b, plan, staging, values, packed, offset)
+        atom, across = divmod(box, along_n)
+        fragment = accumulators[atom][across * columns // 2 : (across + 1) * columns // 2]
+        offset = box % plan.store_buffers * plan.c_box_bytes
+        _emit_stage_box(b, plan, staging, fragment, packed, offset)
         b.emit("fence.proxy.async.shared::cta", note="stores above, TMA below")
         if plan.store_buffers < plan.c_boxes and plan.store_buffers - 1 <= box < plan.c_boxes - 1:
             b.emit(
@@ -111,11 +110,12 @@ def emit_epilogue(
                 note="the next buffer is free",
             )  # fmt: skip
         b.emit("bar.sync", staging.barrier, WARPGROUP_THREADS)
-        at = col if box == 0 else b.let(".b32", "c_col", "add.s32", col, box * columns)
+        at_col = b.let(".b32", "c_col", "add.s32", col, across * columns) if across else col
+        at_row = b.let(".b32", "c_row", "add.s32", row, atom * ATOM_M) if atom else row
         b.emit(
             "cp.async.bulk.tensor.2d.global.shared::cta.bulk_group",
-            f"[{frame.map_c}, {vector((at, row))}]",
-            address(staging.base, buffer * plan.c_box_bytes),
+            f"[{frame.map_c}, {vector((at_col, at_row))}]",
+            address(staging.base, offset),
             guard=staging.issuer,
         )
         b.emit("cp.async.bulk.commit_group", guard=staging.issuer)
@@ -126,31 +126,31 @@ def emit_stores_done(b: PtxEntry, staging: Staging) -> None:
     b.emit("cp.async.bulk.wait_group", 0, guard=staging.issuer, note="all of C is written")
 
 
-def _emit_stage_values(
+def _emit_stage_box(
     b: PtxEntry,
     plan: GemmPlan,
     staging: Staging,
-    values: list[Reg],
+    fragment: list[Reg],
     packed: list[Reg],
     offset: int,
 ) -> None:
-    """Write one 64-row fragment of a box: `values` is in wgmma's order, 4 registers an 8 columns."""
+    """Write one box to shared memory; `fragment` is in wgmma's order, 4 registers an 8 columns."""
     if plan.out_dtype.size == 2:
         convert = _PACKED[plan.out_dtype.name]
-        for unit, start in enumerate(range(0, len(values), 8)):
+        for unit, start in enumerate(range(0, len(fragment), 8)):
             for i, target in enumerate(packed):
-                low, high = values[start + 2 * i], values[start + 2 * i + 1]
+                low, high = fragment[start + 2 * i], fragment[start + 2 * i + 1]
                 b.emit(convert, target, high, low)
             b.emit(
                 "stmatrix.sync.aligned.m8n8.x4.shared.b16",
                 address(staging.writes[unit], offset), vector(packed),
             )  # fmt: skip
         return
-    below = 8 * plan.c_swizzle.width_bytes
-    for unit, start in enumerate(range(0, len(values), 4)):
+    rows_below = 8 * plan.c_swizzle.width_bytes
+    for unit, start in enumerate(range(0, len(fragment), 4)):
         for i in range(2):
+            pair = fragment[start + 2 * i : start + 2 * i + 2]
             b.emit(
                 "st.shared.v2.f32",
-                address(staging.writes[unit], offset + i * below),
-                vector(values[start + 2 * i : start + 2 * i + 2]),
-            )
+                address(staging.writes[unit], offset + i * rows_below), vector(pair),
+            )  # fmt: skip

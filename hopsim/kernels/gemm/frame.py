@@ -67,9 +67,7 @@ def emit_frame(b: PtxEntry, plan: GemmPlan) -> Frame:
     thread = b.let(".b32", "thread", "mov.u32", "%tid.x")
     lane = b.let(".b32", "lane", "and.b32", thread, 31)
     own_warp = b.let(".b32", "thread_warp", "shr.u32", thread, 5)
-    warp = b.let(
-        ".b32", "warp", "shfl.sync.idx.b32", own_warp, 0, 31, -1, note="uniform for ptxas"
-    )
+    warp = b.let(".b32", "warp", "shfl.sync.idx.b32", own_warp, 0, 31, -1, note="uniform for ptxas")
     elected, leader = b.reg(".pred", "elected"), b.reg(".pred", "leader")
     b.emit("elect.sync", f"{b.reg('.b32', 'elected_lane')}|{elected}", -1)
     in_first = b.let(".pred", "in_warp_0", "setp.eq.s32", warp, 0)
@@ -77,8 +75,8 @@ def emit_frame(b: PtxEntry, plan: GemmPlan) -> Frame:
 
     b.comment("parameters")
     m, n, k = (b.let(".b32", name, "ld.param.u32", address(name)) for name in ("m", "n", "k"))
-    maps = [_emit_map(b, name) for name in ("map_a", "map_b", "map_c")]
-    for tensor_map in maps:
+    map_a, map_b, map_c = (_emit_map(b, name) for name in ("map_a", "map_b", "map_c"))
+    for tensor_map in (map_a, map_b, map_c):
         b.emit("prefetch.tensormap", address(tensor_map), guard=leader)
     k_blocks = emit_ceil_div(b, "k_blocks", k, plan.tile.k)
 
@@ -94,7 +92,9 @@ def emit_frame(b: PtxEntry, plan: GemmPlan) -> Frame:
         shift = plan.cluster_size.bit_length() - 1
         index = b.let(".b32", "cluster", "shr.u32", cta, shift)
     return Frame(
-        smem, warp, lane, elected, leader, m, n, k, k_blocks, *maps, rank_m, rank_n, index
+        smem=smem, warp=warp, lane=lane, elected=elected, leader=leader,
+        m=m, n=n, k=k, k_blocks=k_blocks, map_a=map_a, map_b=map_b, map_c=map_c,
+        rank_m=rank_m, rank_n=rank_n, index=index,
     )  # fmt: skip
 
 

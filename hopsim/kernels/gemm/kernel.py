@@ -13,15 +13,17 @@ from dataclasses import dataclass
 from hopsim.errors import LaunchError
 from hopsim.kernels.gemm.frame import SHARED_SYMBOL
 from hopsim.kernels.gemm.pipelined import emit_pipelined
-from hopsim.kernels.gemm.plan import GemmPlan, Tile, plan_for
+from hopsim.kernels.gemm.plan import GemmPlan, Tile
 from hopsim.kernels.gemm.problem import GemmProblem, element_type
 from hopsim.kernels.gemm.scheduler import grid_ctas
 from hopsim.kernels.gemm.warp_specialized import emit_warp_specialized
 from hopsim.kernels.ptx.text import PtxEntry, module_text
 from hopsim.layout.swizzle import Swizzle
 
-H100_SMS = 132
-"""SMs of an H100 SXM. Source: NVIDIA H100 data sheet."""
+_RESIDENT_CTAS = {1: 132, 2: 132, 4: 120}
+"""CTAs, one an SM, that run at once in clusters of 1, 2 and 4: a cluster stays inside a GPC.
+Source: cuOccupancyMaxActiveClusters on an H100 80GB HBM3, driver 580.159.04: 132, 66 and 30
+clusters. Dies differ in how the SMs spread over GPCs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +93,8 @@ def build(
     persistent: bool = False,
     group_m: int = 8,
     store_buffers: int = 0,
-    sms: int = H100_SMS,
+    release_scope: str = "cta",
+    resident_ctas: int | None = None,
 ) -> GemmKernel:
     """Return the kernel of `schedule` for a problem.
 
@@ -101,10 +104,11 @@ def build(
         stages: slots of the ring.
         warpgroups: warpgroups that compute, 1 or 2.
         cluster: CTAs along M and N; A is multicast along N, B along M.
-        persistent: launch at most as many CTAs as SMs, each walks over several tiles.
+        persistent: launch at most `resident_ctas` CTAs, each walks over several tiles.
         group_m: rows of cluster tiles that are walked together (1: row-major order).
         store_buffers: C boxes staged at a time by a warpgroup; 0 takes as many as fit.
-        sms: SMs that a persistent grid fills.
+        release_scope: "cta" or "cluster", see `GemmPlan`.
+        resident_ctas: CTAs of a persistent grid; by default what an H100 SXM runs at once.
 
     Raises: LaunchError: the schedule, or the hardware, cannot do it.
     """
@@ -120,19 +124,22 @@ def build(
             where="gemm",
             hint="schedule warp-specialized",
         )
-    if sms < 1:
-        raise LaunchError(f"sms must be at least 1, got {sms}", where="gemm")
-    plan = plan_for(
-        problem,
-        tile if isinstance(tile, Tile) else Tile(*tile),
-        stages,
+    if resident_ctas is not None and resident_ctas < 1:
+        raise LaunchError(f"resident_ctas must be at least 1, got {resident_ctas}", where="gemm")
+    plan = GemmPlan(
+        dtype=element_type(problem.dtype),
+        out_dtype=element_type(problem.out_dtype),
+        tile=tile if isinstance(tile, Tile) else Tile(*tile),
+        stages=stages,
         warpgroups=warpgroups,
         cluster=cluster,
         persistent=persistent,
         group_m=group_m,
         has_producer=found.has_producer,
         store_buffers=store_buffers,
+        release_scope=release_scope,
     )
+    resident = resident_ctas or _RESIDENT_CTAS[plan.cluster_size]
     entry = _entry_name(schedule, plan)
     return GemmKernel(
         schedule=schedule,
@@ -140,7 +147,7 @@ def build(
         plan=plan,
         ptx=module_text(found.emit(entry, plan), SHARED_SYMBOL),
         entry=entry,
-        grid=(grid_ctas(problem, plan, sms), 1, 1),
+        grid=(grid_ctas(problem, plan, resident), 1, 1),
         block=plan.threads,
         cluster=plan.cluster_size,
         shared_bytes=plan.shared_bytes,

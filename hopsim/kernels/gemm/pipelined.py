@@ -34,7 +34,9 @@ def emit_pipelined(name: str, plan: GemmPlan) -> PtxEntry:
     row, col = emit_origin(b, plan, frame, emit_walk(b, plan, frame), frame.index)
     _emit_fill(b, plan, frame, row, col)
 
-    warpgroup = b.let(".b32", "warpgroup", "shr.u32", frame.warp, 2) if plan.warpgroups > 1 else None
+    warpgroup = None
+    if plan.warpgroups > 1:
+        warpgroup = b.let(".b32", "warpgroup", "shr.u32", frame.warp, 2)
     own_warp = b.let(".b32", "own_warp", "and.b32", frame.warp, 3)
     products = emit_products(b, plan, frame, warpgroup)
     staging = emit_staging(b, plan, frame, warpgroup, own_warp)

@@ -14,7 +14,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from hopsim.errors import LaunchError
-from hopsim.kernels.gemm.problem import ElementType, GemmProblem, element_type
+from hopsim.kernels.gemm.problem import ElementType
 from hopsim.layout.swizzle import Swizzle
 
 SHARED_LIMIT_BYTES = 232_448
@@ -43,7 +43,7 @@ _MAX_ACCUMULATORS = 192
 
 @dataclass(frozen=True, slots=True)
 class Tile:
-    """Elements of C (`m` x `n`) that a CTA computes at a time, and of K (`k`) that a stage holds."""
+    """Elements of C that a CTA computes at a time (`m` x `n`), and of K in a stage (`k`)."""
 
     m: int
     n: int
@@ -67,6 +67,10 @@ class GemmPlan:
         group_m: rows of cluster tiles that are walked together, column by column.
         has_producer: one more warpgroup, in front, feeds the ring.
         store_buffers: C boxes that a warpgroup stages at a time; 0 takes as many as fit.
+        release_scope: scope of the arrivals that release a slot to the other CTAs of a cluster.
+            "cta" is what CUTLASS writes: only completed asynchronous reads stand before the
+            arrival, but PTX promises no order across CTAs.  "cluster" has that promise, and
+            ptxas makes a GPU-wide memory barrier of it in every k-block.
 
     Raises: LaunchError: the hardware cannot run it.
     """
@@ -81,12 +85,15 @@ class GemmPlan:
     group_m: int = 8
     has_producer: bool = False
     store_buffers: int = 0
+    release_scope: str = "cta"
 
     def __post_init__(self) -> None:
         self._check_tile()
         self._check_cluster()
         if self.group_m < 1:
             raise _refuse(f"group_m must be at least 1, got {self.group_m}")
+        if self.release_scope not in ("cta", "cluster"):
+            raise _refuse(f"release_scope must be cta or cluster, got {self.release_scope!r}")
         if self.stages < 2:
             raise _refuse(
                 f"stages must be at least 2 to overlap copy and product, got {self.stages}"
@@ -116,15 +123,17 @@ class GemmPlan:
 
     @property
     def a_slab_bytes(self) -> int:
+        """Bytes of one slab of A."""
         return self.tile.m * self.swizzle.width_bytes
 
     @property
     def b_slab_bytes(self) -> int:
+        """Bytes of one slab of B."""
         return self.tile.n * self.swizzle.width_bytes
 
     @property
     def a_box(self) -> tuple[int, int]:
-        """TMA box of A, innermost first; with multicast each CTA of a cluster row brings a share."""
+        """TMA box of A, innermost first; with multicast a CTA brings its share of the tile."""
         return (self.slab_k, self.tile.m // self.cluster[1])
 
     @property
@@ -141,6 +150,7 @@ class GemmPlan:
 
     @property
     def steps_per_slab(self) -> int:
+        """wgmma steps along K in one slab."""
         return self.swizzle.width_bytes // ATOM_K_BYTES
 
     @property
@@ -160,10 +170,12 @@ class GemmPlan:
 
     @property
     def cluster_size(self) -> int:
+        """CTAs of a cluster."""
         return self.cluster[0] * self.cluster[1]
 
     @property
     def threads(self) -> int:
+        """Threads of a CTA."""
         return WARPGROUP_THREADS * (self.warpgroups + self.has_producer)
 
     # -- registers of the warp-specialized schedule -----------------------------------------------
@@ -194,22 +206,24 @@ class GemmPlan:
 
     @property
     def c_box(self) -> tuple[int, int]:
-        """TMA box of C, innermost first: one warpgroup's rows."""
-        return (self.c_swizzle.width_bytes // self.out_dtype.size, self.warpgroup_m)
+        """TMA box of C, innermost first: the rows of one wgmma fragment."""
+        return (self.c_swizzle.width_bytes // self.out_dtype.size, ATOM_M)
 
     @property
     def c_boxes(self) -> int:
-        """Boxes along N that one warpgroup stores for a tile."""
-        return self.tile.n // self.c_box[0]
+        """Boxes that one warpgroup stores for a tile."""
+        return self.m_atoms * self.tile.n // self.c_box[0]
 
     @property
     def c_box_bytes(self) -> int:
+        """Shared bytes of one box of C."""
         return self.c_box[0] * self.c_box[1] * self.out_dtype.size
 
     # -- shared memory --------------------------------------------------------------------------
 
     @property
     def stage_bytes(self) -> int:
+        """Bytes that TMA brings for one stage."""
         return self.slabs * (self.a_slab_bytes + self.b_slab_bytes)
 
     @property
@@ -219,6 +233,7 @@ class GemmPlan:
 
     @property
     def staging_offset(self) -> int:
+        """Byte offset of the C staging."""
         return _round_up(self.stages * self.stage_bytes, 1024)
 
     @property
@@ -312,36 +327,6 @@ class GemmPlan:
                 hint="fewer stages or a smaller tile",
                 source="CUDA Hopper tuning guide 13.0",
             )
-
-
-def plan_for(
-    problem: GemmProblem,
-    tile: Tile,
-    stages: int,
-    *,
-    warpgroups: int,
-    cluster: tuple[int, int],
-    persistent: bool,
-    group_m: int,
-    has_producer: bool,
-    store_buffers: int,
-) -> GemmPlan:
-    """Return the plan for a problem's element types.
-
-    Raises: LaunchError: see `GemmPlan`.
-    """
-    return GemmPlan(
-        dtype=element_type(problem.dtype),
-        out_dtype=element_type(problem.out_dtype),
-        tile=tile,
-        stages=stages,
-        warpgroups=warpgroups,
-        cluster=cluster,
-        persistent=persistent,
-        group_m=group_m,
-        has_producer=has_producer,
-        store_buffers=store_buffers,
-    )
 
 
 def _round_up(value: int, multiple: int) -> int:

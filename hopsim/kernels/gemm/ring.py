@@ -116,9 +116,7 @@ def emit_release_targets(b: PtxEntry, plan: GemmPlan, frame: Frame) -> Release:
         other_m = b.let(".b32", "other_m", "xor.b32", frame.rank_m, 1)
         column_peer = other_m
         if frame.rank_n is not None:
-            column_peer = b.let(
-                ".b32", "column_peer", "mad.lo.s32", frame.rank_n, along_m, other_m
-            )
+            column_peer = b.let(".b32", "column_peer", "mad.lo.s32", frame.rank_n, along_m, other_m)
         in_row = b.let(".pred", "in_row", "setp.lt.s32", target, along_n)
         rank = b.let(".b32", "peer", "selp.b32", rank, column_peer, in_row)
     base = b.let(".b32", "empty_peer", "mapa.shared::cluster.u32", own, rank)
@@ -132,9 +130,10 @@ def emit_remember(b: PtxEntry, release: Release, cursor: Cursor) -> None:
 
 def emit_release(b: PtxEntry, plan: GemmPlan, release: Release) -> None:
     """Write the arrival on the remembered slot's empty barriers."""
-    form = (
-        "mbarrier.arrive.release.cluster.shared::cluster.b64"
-        if plan.cluster_size > 1
-        else "mbarrier.arrive.shared::cta.b64"
-    )
+    if plan.cluster_size == 1:
+        form = "mbarrier.arrive.shared::cta.b64"
+    elif plan.release_scope == "cta":
+        form = "mbarrier.arrive.shared::cluster.b64"
+    else:
+        form = "mbarrier.arrive.release.cluster.shared::cluster.b64"
     b.emit(form, "_", address(release.slot), guard=release.lanes)

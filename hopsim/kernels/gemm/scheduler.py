@@ -35,12 +35,12 @@ def unit_of(index: int, units_m: int, units_n: int, group_m: int) -> tuple[int, 
     return first + along_m, along_n
 
 
-def grid_ctas(problem: GemmProblem, plan: GemmPlan, sms: int) -> int:
-    """Return the number of CTAs to launch: all tiles, or as many whole clusters as `sms` SMs hold."""
+def grid_ctas(problem: GemmProblem, plan: GemmPlan, resident_ctas: int) -> int:
+    """Return the CTAs to launch: one a tile, or for a persistent plan at most `resident_ctas`."""
     along_m, along_n = units(problem, plan)
     clusters = along_m * along_n
     if plan.persistent:
-        clusters = min(clusters, max(1, sms // plan.cluster_size))
+        clusters = min(clusters, max(1, resident_ctas // plan.cluster_size))
     return clusters * plan.cluster_size
 
 

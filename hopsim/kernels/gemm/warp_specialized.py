@@ -10,12 +10,12 @@ later) arrives on `empty` in every CTA whose multicast writes this slot.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 
 from hopsim.kernels.gemm.epilogue import emit_epilogue, emit_staging, emit_stores_done
 from hopsim.kernels.gemm.frame import Frame, emit_frame, new_entry
-from hopsim.kernels.gemm.loads import emit_shares, emit_share_row, emit_stage_loads
+from hopsim.kernels.gemm.loads import emit_share_row, emit_shares, emit_stage_loads
 from hopsim.kernels.gemm.mainloop import Products, emit_products, emit_stage_products
 from hopsim.kernels.gemm.plan import PRODUCER_REGISTERS, GemmPlan
 from hopsim.kernels.gemm.ring import (
@@ -148,9 +148,7 @@ def _emit_full_slot(b: PtxEntry, plan: GemmPlan, frame: Frame, cursor: Cursor) -
 
 
 @contextmanager
-def _tiles(
-    b: PtxEntry, plan: GemmPlan, frame: Frame, walk: TileWalk
-) -> Iterator[tuple[Reg, Reg]]:
+def _tiles(b: PtxEntry, plan: GemmPlan, frame: Frame, walk: TileWalk) -> Generator[tuple[Reg, Reg]]:
     """Write what stands inside once for each tile of this CTA; gives its first row and column."""
     if not plan.persistent:
         yield emit_origin(b, plan, frame, walk, frame.index)

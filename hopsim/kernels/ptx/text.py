@@ -19,7 +19,7 @@ It knows layout and names only; what an instruction means is left to whoever wri
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
@@ -157,7 +157,7 @@ class PtxEntry:
         lines.append(f"{self._indent()}// {text}")
 
     @contextmanager
-    def block(self) -> Iterator[None]:
+    def block(self) -> Generator[None]:
         """Write `{ ... }`; registers declared inside are local to it."""
         self._blocks.append(_Block())
         yield
