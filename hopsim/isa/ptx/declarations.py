@@ -1,0 +1,282 @@
+"""Declarations of registers and variables, with their initialisers.
+
+Source: PTX ISA 8.7 "State Spaces", "Variables", "Initializers", "Kernel Function Parameter Attributes".
+"""
+
+from __future__ import annotations
+
+import re
+from math import prod
+from typing import Final
+
+from hopsim.isa.ptx.ast import (
+    GenericAddress,
+    Immediate,
+    Initialiser,
+    Name,
+    RegisterDeclaration,
+    Sum,
+    Variable,
+)
+from hopsim.isa.ptx.constants import parse_constant, parse_number
+from hopsim.isa.ptx.lexer import Cursor
+from hopsim.isa.ptx.suggest import closest
+from hopsim.isa.types import TYPES
+
+SPACES: Final = ("global", "const", "shared", "local", "param")
+"""State spaces in which a variable can be declared."""
+
+_INITIALISED: Final = ("global", "const")
+_POINTER_SPACES: Final = ("global", "const", "shared", "local")
+_VECTORS: Final = {".v2": 2, ".v4": 4}
+_DECIMAL_LIST: Final = re.compile(
+    r"\{(\s*+-?(?:0|[1-9]\d{0,17}+)\s*+(?:,\s*+-?(?:0|[1-9]\d{0,17}+)\s*+)*+)\}", re.ASCII
+)
+
+
+def declared_name(cursor: Cursor, after: str) -> str:
+    """Take an identifier, or raise; `after` says where it should stand."""
+    if cursor.kind != "name":
+        cursor.fail(f"expected a name after {after}, got {cursor.shown()}")
+    if "." in cursor.text:
+        cursor.fail(f"a declared name has no component, got '{cursor.text}'")
+    return cursor.take()
+
+
+def parse_registers(cursor: Cursor) -> RegisterDeclaration:
+    """Read from `.reg` to behind the `;`: `.reg .b32 %r<5>, q;`, `.reg .v4 .s32 abcd;`.
+
+    Raises:
+        PtxError: the declaration is malformed.
+    """
+    span = cursor.source.locate(cursor.start)
+    cursor.advance()
+    vector = 0
+    if cursor.text in _VECTORS:
+        vector = _VECTORS[cursor.take()]
+    kind = _type(cursor, "'.reg'")
+    names: list[tuple[str, int | None]] = []
+    while True:
+        name = declared_name(cursor, f"'.{kind}'" if not names else "','")
+        count = None
+        if cursor.accept("<"):
+            count = integer(cursor, f"the number of registers '{name}<...>'")
+            cursor.expect(">", f"after '{name}<{count}'")
+        names.append((name, count))
+        if not cursor.accept(","):
+            break
+    cursor.expect(";", f"after '{name}'")
+    return RegisterDeclaration(span, kind, tuple(names), vector)
+
+
+def integer(cursor: Cursor, what: str) -> int:
+    """Take an integer literal, or raise; `what` names it for the message."""
+    if cursor.kind != "number":
+        cursor.fail(f"expected {what}, got {cursor.shown()}")
+    start = cursor.start
+    number = parse_number(cursor)
+    if number.kind != "int":
+        cursor.source.fail(f"expected an integer as {what}, got '{number.text}'", start)
+    return number.value
+
+
+def parse_variables(cursor: Cursor, linkage: tuple[str, ...] = ()) -> list[Variable]:
+    """Read from the state space to behind the `;`: `.global .align 4 .u32 a, b[2] = {1, 2};`.
+
+    Raises:
+        PtxError: the declaration is malformed, or its initialiser does not fit.
+    """
+    kind = _Modifiers(cursor, linkage)
+    variables = [kind.variable(cursor, f"'.{kind.type}'")]
+    while cursor.accept(","):
+        variables.append(kind.variable(cursor, "','"))
+    cursor.expect(";", f"after '{variables[-1].name}'")
+    return variables
+
+
+def parse_parameters(cursor: Cursor) -> tuple[Variable, ...]:
+    """Read a parameter list from `(` to behind `)`.
+
+    Raises:
+        PtxError: the list is malformed.
+    """
+    cursor.expect("(", "before a parameter list")
+    parameters: list[Variable] = []
+    if cursor.accept(")"):
+        return ()
+    while True:
+        if cursor.text not in (".param", ".reg"):
+            cursor.fail(f"expected '.param' in a parameter list, got {cursor.shown()}")
+        kind = _Modifiers(cursor, ())
+        parameters.append(kind.variable(cursor, f"'.{kind.type}'"))
+        if cursor.accept(")"):
+            return tuple(parameters)
+        if not cursor.accept(","):
+            cursor.fail(
+                f"expected ',' or ')' after parameter '{parameters[-1].name}',"
+                f" got {cursor.shown()}"
+            )
+
+
+def _type(cursor: Cursor, after: str) -> str:
+    if cursor.kind != "dotted":
+        cursor.fail(f"expected a type like .b32 after {after}, got {cursor.shown()}")
+    word = cursor.text[1:]
+    if word not in TYPES:
+        near = closest(word, TYPES)
+        cursor.fail(f"unknown type '.{word}'", f"did you mean '.{near}'?" if near else "")
+    cursor.advance()
+    return word
+
+
+class _Modifiers:
+    """What stands between the state space and the name; `variable` reads one name with it."""
+
+    def __init__(self, cursor: Cursor, linkage: tuple[str, ...]) -> None:
+        self.start: int | None = cursor.start
+        self.linkage = linkage
+        last = cursor.text
+        self.space = cursor.take()[1:]
+        self.align: int | None = None
+        self.vector = 0
+        attributes: list[str] = []
+        while cursor.text in (".align", ".attribute") or cursor.text in _VECTORS:
+            last = cursor.take()
+            if last == ".align":
+                self.align = integer(cursor, "an alignment in bytes")
+            elif last == ".attribute":
+                attributes.append(_attribute(cursor))
+            else:
+                self.vector = _VECTORS[last]
+        self.type = _type(cursor, f"'{last}'")
+        if self.space == "param" and cursor.text == ".ptr":
+            attributes += _pointer(cursor)
+        self.attributes = tuple(attributes)
+
+    def variable(self, cursor: Cursor, after: str) -> Variable:
+        start = cursor.start if self.start is None else self.start
+        self.start = None
+        name_start = cursor.start
+        name = declared_name(cursor, after)
+        dims: list[int] = []
+        while cursor.accept("["):
+            dims.append(0 if cursor.text == "]" else integer(cursor, f"a size of '{name}'"))
+            cursor.expect("]", f"after the size of '{name}'")
+        if any(size == 0 for size in dims[1:]):
+            cursor.source.fail(
+                f"only the first dimension of '{name}' can be left open", name_start
+            )
+        init = None
+        if cursor.text == "=":
+            if self.space not in _INITIALISED:
+                cursor.fail(
+                    f"'.{self.space}' variable '{name}' cannot have an initial value",
+                    "only '.global' and '.const' variables can",
+                )
+            cursor.advance()
+            init = _initialiser(cursor, self.type, tuple(dims), self.vector)
+        return Variable(
+            cursor.source.locate(start),
+            self.space,
+            self.type,
+            name,
+            self.align,
+            tuple(dims),
+            self.vector,
+            init,
+            self.linkage,
+            self.attributes,
+        )
+
+
+def _attribute(cursor: Cursor) -> str:
+    start = cursor.start
+    cursor.expect("(", "after '.attribute'")
+    while cursor.text != ")":
+        if cursor.kind == "end" or cursor.text == ";":
+            cursor.fail(f"expected ')' after '.attribute(', got {cursor.shown()}")
+        cursor.advance()
+    cursor.advance()
+    return "attribute" + "".join(cursor.source.code[start : cursor.previous_end].split())
+
+
+def _pointer(cursor: Cursor) -> list[str]:
+    attributes = [cursor.take()[1:]]
+    if cursor.text[1:] in _POINTER_SPACES:
+        attributes.append(cursor.take()[1:])
+    if cursor.accept(".align"):
+        attributes.append(f"align {integer(cursor, 'an alignment in bytes')}")
+    return attributes
+
+
+# --- initialisers --------------------------------------------------------------------------------
+
+
+def _initialiser(
+    cursor: Cursor, kind: str, dims: tuple[int, ...], vector: int
+) -> tuple[Initialiser, ...]:
+    sizes = (*dims, vector) if vector else dims
+    if sizes:
+        zero = Immediate("f64", 0, "0.0") if TYPES[kind].kind == "float" else Immediate("int", 0, "0")
+        return tuple(_row(cursor, sizes, zero))
+    if not cursor.accept("{"):
+        return (_element(cursor),)
+    element = _element(cursor)
+    cursor.expect("}", "after the initial value of a scalar")
+    return (element,)
+
+
+def _row(cursor: Cursor, sizes: tuple[int, ...], zero: Immediate) -> list[Initialiser]:
+    start = cursor.start
+    inner = sizes[1:]
+    if not inner and (match := _DECIMAL_LIST.match(cursor.source.code, start)) is not None:
+        texts = [text.strip() for text in match[1].split(",")]
+        elements: list[Initialiser] = [Immediate("int", int(text), text) for text in texts]
+        cursor.seek(match.end())
+        cursor.previous_end = match.end()
+        count = len(elements)
+    else:
+        cursor.expect("{", "before initial values")
+        elements, count = [], 0
+        while not cursor.accept("}"):
+            if count and not cursor.accept(","):
+                cursor.fail(f"expected ',' or '}}' after an initial value, got {cursor.shown()}")
+            if inner:
+                row = _row(cursor, inner, zero)
+                elements += row + [zero] * (prod(inner) - len(row))
+            else:
+                elements.append(_element(cursor))
+            count += 1
+    if sizes[0] and count > sizes[0]:
+        cursor.source.fail(f"too many initial values: expected at most {sizes[0]}, got {count}", start)
+    return elements
+
+
+def _element(cursor: Cursor) -> Initialiser:
+    if cursor.kind != "name" or cursor.text == "WARP_SZ":
+        constant = parse_constant(cursor)
+        if cursor.text == "(":
+            cursor.fail(
+                "byte masks of symbols are not modelled: expected ',' or '}', got '('",
+                "store the whole address",
+            )
+        return constant
+    if cursor.text == "generic":
+        cursor.advance()
+        if cursor.accept("("):
+            base = Name(declared_name(cursor, "'generic('"))
+            cursor.expect(")", "after the symbol of 'generic('")
+            return GenericAddress(base, _added(cursor))
+        return Name("generic")
+    base = Name(declared_name(cursor, "'{'"))
+    return Sum(base, offset) if (offset := _added(cursor)) else base
+
+
+def _added(cursor: Cursor) -> int:
+    if not cursor.accept("+"):
+        return 0
+    start = cursor.start
+    constant = parse_constant(cursor)
+    if constant.kind != "int":
+        cursor.source.fail(f"an offset is an integer, got '{constant.text}'", start)
+    return constant.value

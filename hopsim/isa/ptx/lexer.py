@@ -1,0 +1,174 @@
+"""PTX text as tokens, with every place kept for messages.
+
+`Source` holds the text twice: as written, and with comments blanked out by spaces, so that offsets stay
+true.  `Cursor` walks tokens one at a time; the parser uses it for everything but plain instructions,
+which it takes whole with one regular expression.
+
+Source: PTX ISA 8.7 "Source Format", "Comments", "Identifiers".
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from typing import Final, NoReturn
+
+from hopsim.errors import PtxError
+from hopsim.isa.ptx.ast import Span
+
+IDENTIFIER: Final = r"(?:[A-Za-z_][\w$]*+|[$%][\w$]++)"
+"""A PTX identifier: `foo`, `_a`, `$L__BB0_1`, `%r5`; `_` alone is the sink."""
+
+_COMMENT: Final = re.compile(r'"[^"\n]*+"|//[^\n]*+|/\*.*?\*/|/\*', re.DOTALL)
+_NOT_NEWLINE: Final = re.compile(r"[^\n]")
+_TOKEN: Final = re.compile(
+    rf"""\s*+(?:
+    (?P<name>{IDENTIFIER}(?:\.[xyzwrgba](?![\w$]))?)
+    |(?P<number>(?:\d+\.\d*|\.\d+|\d+(?=[eE][+-]?\d))(?:[eE][+-]?\d+)?(?![\w.$])
+        |\d[\w$]*+(?:\.[\w$]*+)?)
+    |(?P<dotted>\.[A-Za-z_]\w*+(?:::\w++)*+)
+    |(?P<string>"[^"\n]*+")
+    |(?P<punctuation><<|>>|<=|>=|==|!=|&&|\|\||\S)
+    |(?P<end>\Z))""",
+    re.VERBOSE | re.ASCII,
+)
+
+
+class Source:
+    """One PTX text: `text` as written, `code` with comments as spaces, and the places of its lines.
+
+    Raises:
+        PtxError: a `/*` without its `*/`.
+    """
+
+    __slots__ = ("_line_starts", "code", "path", "text")
+
+    def __init__(self, text: str, path: str) -> None:
+        self.text = text
+        self.path = path
+        self._line_starts: list[int] = []
+        self.code = _COMMENT.sub(self._blank, text) if "/" in text else text
+
+    def _blank(self, match: re.Match[str]) -> str:
+        found = match[0]
+        if found[0] == '"':
+            return found
+        if found[1] == "/":
+            return " " * len(found)
+        if len(found) < 4:
+            self.fail(
+                "unterminated comment: expected '*/' before the end of the file",
+                match.start(),
+                "close the comment with '*/'",
+            )
+        return _NOT_NEWLINE.sub(" ", found)
+
+    def locate(self, offset: int) -> Span:
+        """Return the line and column of an offset into the text."""
+        starts = self._line_starts
+        if not starts:
+            starts.append(0)
+            starts.extend(match.end() for match in re.finditer("\n", self.text))
+        line = bisect_right(starts, offset)
+        return Span(line, offset - starts[line - 1] + 1)
+
+    def offset_of(self, span: Span) -> int:
+        """Return the offset into the text of a place that `locate` gave."""
+        if not self._line_starts:
+            self.locate(0)
+        return self._line_starts[span.line - 1] + span.column - 1
+
+    def line_text(self, line: int) -> str:
+        """Return one line (1-based) as written; empty when the text has no such line."""
+        lines = self.text.split("\n", line)
+        return lines[line - 1] if line <= len(lines) else ""
+
+    def error(self, what: str, offset: int, hint: str = "") -> PtxError:
+        """Build the error that points at an offset of the text."""
+        span = self.locate(offset)
+        return PtxError(
+            what,
+            where=self.path,
+            line=span.line,
+            column=span.column,
+            text=self.line_text(span.line),
+            hint=hint,
+        )
+
+    def fail(self, what: str, offset: int, hint: str = "") -> NoReturn:
+        """Raise the error that points at an offset of the text."""
+        raise self.error(what, offset, hint)
+
+
+class Cursor:
+    """A walk over the tokens of a source; `kind`, `text`, `start`, `end` describe the current one.
+
+    `kind` is `name` (a component included: `%tid.x`), `number`, `dotted` (`.align`), `string`,
+    `punctuation` or `end`.  `previous_end` is where the token before ended.
+    """
+
+    __slots__ = ("_code", "end", "kind", "previous_end", "source", "start", "text")
+
+    def __init__(self, source: Source, offset: int) -> None:
+        self.source = source
+        self._code = source.code
+        self.end = offset
+        self.seek(offset)
+
+    def seek(self, offset: int) -> None:
+        """Make the first token at or after `offset` the current one."""
+        self.end = offset
+        self.advance()
+
+    def advance(self) -> None:
+        """Go to the next token."""
+        self.previous_end = self.end
+        match = _TOKEN.match(self._code, self.end)
+        assert match is not None and match.lastgroup is not None, self.end
+        kind = match.lastgroup
+        self.kind = kind
+        self.start, self.end = match.span(kind)
+        self.text = match[kind]
+
+    def take(self) -> str:
+        """Return the current token's text and go to the next."""
+        text = self.text
+        self.advance()
+        return text
+
+    def accept(self, text: str) -> bool:
+        """Skip the current token if it is `text`."""
+        if self.text != text:
+            return False
+        self.advance()
+        return True
+
+    def expect(self, text: str, after: str, hint: str = "") -> None:
+        """Skip the token `text`, or raise; `after` says where it should stand: `after '%r1'`."""
+        if not self.accept(text):
+            if text == ";":
+                self.fail_missing_semicolon(after)
+            self.fail(f"expected '{text}' {after}, got {self.shown()}", hint)
+
+    def shown(self) -> str:
+        """Describe the current token for a message."""
+        return "the end of the file" if self.kind == "end" else f"'{self.text}'"
+
+    def fail(self, what: str, hint: str = "") -> NoReturn:
+        """Raise an error that points at the current token."""
+        offset = self.start if self.kind != "end" else len(self._code.rstrip())
+        self.source.fail(what, offset, hint)
+
+    def fail_missing_semicolon(self, after: str, or_else: str = "") -> NoReturn:
+        """Raise for a statement that should have ended; points behind it if the line ends there."""
+        wanted = f"'{or_else}' or ';'" if or_else else "';'"
+        on_next_line = "\n" in self._code[self.previous_end : self.start]
+        if self.kind == "end" or on_next_line or self.text == "}":
+            line = self.source.locate(self.start).line
+            place = f" on line {line}" if on_next_line and self.kind != "end" else ""
+            self.source.fail(
+                f"missing ';' {after}, got {self.shown()}{place}",
+                self.previous_end,
+                "end the statement with ';'",
+            )
+        self.fail(f"expected {wanted} {after}, got {self.shown()}")

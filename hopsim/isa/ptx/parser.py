@@ -1,0 +1,347 @@
+"""PTX text to syntax tree.
+
+Plain instructions, labels and `.loc` are each taken by one match of `_STATEMENT`; declarations and
+everything that is wrong go token by token (`Cursor`), which gives precise messages.  Knows no
+instruction: any dotted word with operands parses, legality is checked elsewhere.
+
+    >>> module = parse(".version 8.7\n.target sm_90a\n.entry k() { ret; }")
+    >>> [item.name for item in module.items]
+    ['k']
+
+Source: PTX ISA 8.7 "Syntax", "Directives".
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final, NoReturn
+
+from hopsim.isa.ptx.ast import (
+    Block,
+    Directive,
+    Function,
+    Guard,
+    Instruction,
+    Label,
+    LocDirective,
+    Name,
+    PtxModule,
+    SourceLoc,
+    Statement,
+    Variable,
+)
+from hopsim.isa.ptx.declarations import (
+    SPACES,
+    declared_name,
+    integer,
+    parse_parameters,
+    parse_registers,
+    parse_variables,
+)
+from hopsim.isa.ptx.lexer import IDENTIFIER, Cursor, Source
+from hopsim.isa.ptx.operands import OperandReader
+from hopsim.isa.ptx.suggest import closest
+
+_STATEMENT: Final = re.compile(
+    rf"""\s*+(?:
+    (?P<label>{IDENTIFIER})\s*+:(?!:)
+    |(?:@\s*+(?P<negated>!?)\s*+(?P<guard>{IDENTIFIER})\s++)?
+     (?P<opcode>[A-Za-z]\w*+(?:[ \t]*+\.\w++(?:::\w++)*+)*+)(?![\w$:])(?P<operands>[^;]*+);
+    |\.loc\s++(?P<file>\d++)\s++(?P<line>\d++)\s++(?P<column>\d++)(?P<rest>[^\n]*+)
+    |(?P<open>\{{)
+    |(?P<close>\}}))""",
+    re.VERBOSE | re.ASCII,
+)
+_DIRECTIVE_TEXT: Final = re.compile(r'(?:"[^"\n]*+"|[^;"{}])*+(?=;)')
+_LINE_REST: Final = re.compile(r"[^\n]*")
+_TRAILING_BLANKS: Final = re.compile(r"[ \t\r]+\n")
+_LINKAGE: Final = ("extern", "visible", "weak", "common")
+_MODULE_TEXT: Final = ("pragma", "alias")
+_BODY_TEXT: Final = ("pragma", "branchtargets", "callprototype", "calltargets")
+_MODULE_WORDS: Final = (
+    *_LINKAGE, *SPACES, *_MODULE_TEXT, "entry", "func", "file", "section"
+)  # fmt: skip
+_BODY_WORDS: Final = (*_BODY_TEXT, *SPACES, "reg", "loc", "file", "section")
+_PERFORMANCE: Final = {
+    "maxnreg": (1, 1),
+    "maxntid": (1, 3),
+    "reqntid": (1, 3),
+    "minnctapersm": (1, 1),
+    "maxnctapersm": (1, 1),
+    "reqnctapercluster": (1, 3),
+    "maxclusterrank": (1, 1),
+    "explicitcluster": (0, 0),
+    "blocksareclusters": (0, 0),
+    "noreturn": (0, 0),
+    "abi_preserve": (1, 1),
+    "abi_preserve_control": (1, 1),
+}
+"""Least and most numbers after each.  Source: PTX ISA 8.7 "Performance-Tuning Directives",
+"Cluster Dimension Directives", "Kernel and Function Directives"."""
+
+_DEFAULT_ADDRESS_SIZE: Final = 64
+"""Without `.address_size`.  The PTX ISA says 32, but `ptxas -arch=sm_90a` (13.0) takes 64."""
+
+
+def parse(text: str, path: str = "<ptx>") -> PtxModule:
+    """Parse a PTX text.
+
+    Args:
+        text: the whole text.
+        path: its name in messages.
+
+    Returns:
+        The module; its items in the order of the text.
+
+    Raises:
+        PtxError: the text is not PTX; the message has line, column, the line and a caret.
+    """
+    return _Parser(Source(text, path)).module()
+
+
+class _Parser:
+    def __init__(self, source: Source) -> None:
+        self.source = source
+        self.operands = OperandReader(source)
+        self.opcodes: dict[str, tuple[str, ...]] = {}
+
+    # --- module ----------------------------------------------------------------------------------
+
+    def module(self) -> PtxModule:
+        cursor = Cursor(self.source, 0)
+        version = self._version(cursor)
+        self._header(cursor, ".target", "after '.version'")
+        target = [declared_name(cursor, "'.target'")]
+        while cursor.accept(","):
+            target.append(declared_name(cursor, "','"))
+        address_size = _DEFAULT_ADDRESS_SIZE
+        if cursor.accept(".address_size"):
+            address_size = integer(cursor, "an address size of 32 or 64")
+        items: list[Function | Variable | Directive] = []
+        while cursor.kind != "end":
+            items.extend(self._item(cursor))
+        return PtxModule(
+            version, tuple(target), address_size, tuple(items), self.source.path, self.source.text
+        )
+
+    def _header(self, cursor: Cursor, word: str, place: str) -> None:
+        if not cursor.accept(word):
+            cursor.fail(
+                f"expected '{word}' {place}, got {cursor.shown()}",
+                "a PTX file begins with .version, .target and .address_size",
+            )
+
+    def _version(self, cursor: Cursor) -> tuple[int, int]:
+        self._header(cursor, ".version", "at the start of the file")
+        match = re.fullmatch(r"(\d+)\.(\d+)", cursor.text)
+        if match is None:
+            cursor.fail(f"expected a version like 8.7 after '.version', got {cursor.shown()}")
+        cursor.advance()
+        return int(match[1]), int(match[2])
+
+    def _item(self, cursor: Cursor) -> list[Function] | list[Variable] | list[Directive]:
+        start = cursor.start
+        word = self._directive_word(cursor, _MODULE_WORDS, "at module level")
+        if word == "file":
+            return [self._line_directive(cursor)]
+        if word == "section":
+            return [self._section(cursor)]
+        if word in _MODULE_TEXT:
+            return [self._text_directive(cursor)]
+        linkage: tuple[str, ...] = ()
+        if word in _LINKAGE:
+            linkage = (word,)
+            cursor.advance()
+            word = cursor.text[1:]
+            if word not in (*SPACES, "entry", "func"):
+                cursor.fail(
+                    f"expected '.entry', '.func' or a state space after '.{linkage[0]}',"
+                    f" got {cursor.shown()}"
+                )
+        if word in ("entry", "func"):
+            return [self._function(cursor, linkage, start)]
+        if word == "param":
+            cursor.fail("'.param' cannot stand at module level: expected '.entry' or '.func'")
+        return parse_variables(cursor, linkage)
+
+    def _directive_word(self, cursor: Cursor, known: tuple[str, ...], place: str) -> str:
+        if cursor.kind != "dotted":
+            hint = "a '}' too many stands before" if cursor.text == "}" else ""
+            cursor.fail(f"expected a directive {place}, got {cursor.shown()}", hint)
+        word = cursor.text[1:]
+        if word not in known:
+            near = closest(word, known)
+            cursor.fail(
+                f"unknown directive '.{word}' {place}", f"did you mean '.{near}'?" if near else ""
+            )
+        return word
+
+    # --- directives kept as text -----------------------------------------------------------------
+
+    def _directive(self, cursor: Cursor, text_start: int, text_end: int, end: int) -> Directive:
+        text = _TRAILING_BLANKS.sub("\n", self.source.code[text_start:text_end].strip())
+        directive = Directive(self.source.locate(cursor.start), cursor.text[1:], text)
+        cursor.seek(end)
+        cursor.previous_end = end
+        return directive
+
+    def _text_directive(self, cursor: Cursor) -> Directive:
+        match = _DIRECTIVE_TEXT.match(self.source.code, cursor.end)
+        if match is None:
+            name = cursor.take()
+            while cursor.kind == "string":
+                cursor.advance()
+            cursor.fail_missing_semicolon(f"after '{name}'")
+        return self._directive(cursor, *match.span(), match.end() + 1)
+
+    def _line_directive(self, cursor: Cursor) -> Directive:
+        match = _LINE_REST.match(self.source.code, cursor.end)
+        assert match is not None
+        return self._directive(cursor, *match.span(), match.end())
+
+    def _section(self, cursor: Cursor) -> Directive:
+        code = self.source.code
+        opening = code.find("{", cursor.end)
+        closing = code.find("}", cursor.end)
+        if opening < 0:
+            cursor.fail("expected '{' after '.section', got the end of the file")
+        if closing < 0:
+            self.source.fail(
+                "unclosed '{': expected '}' before the end of the file",
+                opening,
+                "close the section with '}'",
+            )
+        return self._directive(cursor, cursor.end, closing + 1, closing + 1)
+
+    # --- functions -------------------------------------------------------------------------------
+
+    def _function(self, cursor: Cursor, linkage: tuple[str, ...], start: int) -> Function:
+        kind = cursor.take()[1:]
+        directives = self._performance(cursor) if kind == "func" else []
+        returns: tuple[Variable, ...] = ()
+        if kind == "func" and cursor.text == "(":
+            returns = parse_parameters(cursor)
+        name = declared_name(cursor, f"'.{kind}'")
+        params = parse_parameters(cursor) if cursor.text == "(" else ()
+        directives += self._performance(cursor)
+        body = None
+        if cursor.text == "{":
+            place = cursor.start
+            statements, end = self._statements(place, cursor.end)
+            body = Block(self.source.locate(place), statements)
+            cursor.seek(end)
+        elif not cursor.accept(";"):
+            cursor.fail(
+                f"expected '{{' or ';' after the header of '{name}', got {cursor.shown()}"
+            )
+        return Function(
+            self.source.locate(start), kind, name, linkage, returns, params, tuple(directives), body
+        )
+
+    def _performance(self, cursor: Cursor) -> list[tuple[str, tuple[int, ...]]]:
+        directives: list[tuple[str, tuple[int, ...]]] = []
+        while cursor.kind == "dotted":
+            word = self._directive_word(cursor, tuple(_PERFORMANCE), "in a function header")
+            start = cursor.start
+            cursor.advance()
+            numbers: list[int] = []
+            if cursor.kind == "number":
+                numbers.append(integer(cursor, f"a number of '.{word}'"))
+                while cursor.accept(","):
+                    numbers.append(integer(cursor, f"a number of '.{word}'"))
+            least, most = _PERFORMANCE[word]
+            if not least <= len(numbers) <= most:
+                wanted = f"{least}" if least == most else f"{least} to {most}"
+                self.source.fail(
+                    f"'.{word}' takes {wanted} number{'s' * (most != 1)}, got {len(numbers)}", start
+                )
+            directives.append((word, tuple(numbers)))
+        return directives
+
+    # --- bodies ----------------------------------------------------------------------------------
+
+    def _statements(self, opening: int, position: int) -> tuple[tuple[Statement, ...], int]:
+        code, locate, match_at = self.source.code, self.source.locate, _STATEMENT.match
+        read, opcodes = self.operands.read, self.opcodes
+        statements: list[Statement] = []
+        while True:
+            match = match_at(code, position)
+            if match is None:
+                position = self._other_statement(opening, position, statements)
+                continue
+            position = match.end()
+            kind = match.lastgroup
+            if kind == "operands":
+                opcode = match["opcode"]
+                words = opcodes.get(opcode)
+                if words is None:
+                    words = opcodes[opcode] = tuple("".join(opcode.split()).split("."))
+                operands = read(match["operands"], match.start("operands"), opcode)
+                guard = None
+                start = match.start("opcode")
+                if match["guard"] is not None:
+                    guard = Guard(Name(match["guard"]), match["negated"] == "!")
+                    start = code.rfind("@", 0, match.start("guard"))
+                statements.append(Instruction(locate(start), guard, words, operands))
+            elif kind == "label":
+                statements.append(Label(locate(match.start("label")), match["label"]))
+            elif kind == "rest":
+                loc = SourceLoc(int(match["file"]), int(match["line"]), int(match["column"]))
+                start = code.rfind(".", 0, match.start("file"))
+                statements.append(LocDirective(locate(start), loc, match["rest"].strip()))
+            elif kind == "open":
+                inner, position = self._statements(match.start("open"), position)
+                statements.append(Block(locate(match.start("open")), inner))
+            else:
+                return tuple(statements), position
+
+    def _other_statement(self, opening: int, position: int, statements: list[Statement]) -> int:
+        cursor = Cursor(self.source, position)
+        if cursor.kind != "dotted":
+            self._fail_statement(cursor, opening)
+        if cursor.text[1:] in (*_LINKAGE, "entry", "func", "version"):
+            line = self.source.locate(opening).line
+            cursor.fail(
+                f"'{cursor.text}' cannot stand inside a function body: expected '}}'"
+                f" to close '{{' of line {line}",
+                "close the body with '}' before it",
+            )
+        word = self._directive_word(cursor, _BODY_WORDS, "in a function body")
+        if word == "reg":
+            statements.append(parse_registers(cursor))
+        elif word in SPACES:
+            statements.extend(parse_variables(cursor))
+        elif word in _BODY_TEXT:
+            statements.append(self._text_directive(cursor))
+        elif word == "section":
+            statements.append(self._section(cursor))
+        elif word == "file":
+            statements.append(self._line_directive(cursor))
+        else:
+            cursor.fail("bad '.loc': expected file, line and column numbers after it")
+        return cursor.previous_end
+
+    def _fail_statement(self, cursor: Cursor, opening: int) -> NoReturn:
+        if cursor.kind == "end":
+            self.source.fail(
+                "unclosed '{': expected '}' before the end of the file",
+                opening,
+                "close it with '}'",
+            )
+        if cursor.text == ";":
+            cursor.fail("expected a statement, got ';'", "delete the ';': PTX has no empty statement")
+        what = "an instruction, a label, a directive or '}'"
+        if cursor.accept("@"):
+            cursor.accept("!")
+            if cursor.kind != "name":
+                cursor.fail(f"expected a predicate register after '@', got {cursor.shown()}")
+            guard = cursor.take()
+            what = f"an instruction after '@{guard}'"
+        if cursor.kind == "name" and cursor.text[0].isalpha() and "$" not in cursor.text:
+            opcode = cursor.take()
+            while cursor.kind == "dotted" and cursor.start == cursor.previous_end:
+                opcode += cursor.take()
+            while cursor.kind != "end":
+                cursor.advance()
+            cursor.fail_missing_semicolon(f"after '{opcode}'")
+        cursor.fail(f"expected {what}, got {cursor.shown()}")
