@@ -1,0 +1,277 @@
+"""Loads, stores and atomics of a strand, in every state space.
+
+Plain accesses take effect when their step executes; what PTX lets a weak access do besides is judged by the hazard
+checker, not acted out (DEVIATIONS D-WEAK).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from hopsim.events import Access
+from hopsim.hw.machine.memory import (
+    LOCAL_WINDOW,
+    OFFSET_MASK,
+    PARAM_WINDOW,
+    RANK_SHIFT,
+    SHARED_WINDOW,
+    WINDOW_SHIFT,
+    WINDOWS,
+    Region,
+    RegionFault,
+)
+from hopsim.hw.machine.strand import StrandCore
+from hopsim.isa.values import Value, lanes
+
+WINDOW_MASK = (1 << WINDOW_SHIFT) - 1
+SHARED_SPACES = ("shared", "shared::cta", "shared::cluster")
+
+
+class AccessNote(NamedTuple):
+    """What a timing model needs of one access: space, addresses, bytes a lane, write or read or atomic, remote or not."""
+
+    kind: str
+    space: str
+    addresses: Any
+    count_bytes: int
+    lanes: int
+    remote: bool
+
+
+def first_of(address: Value) -> int:
+    """Return the address of the first lane."""
+    return address if isinstance(address, int) else int(address[0])
+
+
+class MemoryOps(StrandCore):
+    """ld, st, atom, red and the address arithmetic around them."""
+
+    # -- where an address points -------------------------------------------------------------------
+
+    def resolve(self, space: str, address: Value) -> tuple[str, Value]:
+        """Turn a generic address into (space, address in it); others pass through.
+
+        All lanes of one instruction must point into one window: lanes that differ are a rare case PTX allows and hopsim
+        reports.
+        """
+        if space:
+            return space, address
+        if isinstance(address, np.ndarray):
+            windows = address >> np.uint64(WINDOW_SHIFT)
+            window = int(windows[0])
+            if (windows != window).any() and any(int(w) in WINDOWS for w in set(windows.tolist())):
+                raise self.fault("lanes of one generic access point into different state spaces (not modelled)")
+            if window in WINDOWS:
+                return WINDOWS[window], address & np.uint64(WINDOW_MASK)
+            return "global", address
+        window = address >> WINDOW_SHIFT
+        if window in WINDOWS:
+            return WINDOWS[window], address & WINDOW_MASK
+        return "global", address
+
+    def shared_region(self, space: str, address: int) -> Region:
+        """Return the shared memory that an address points into: this CTA's or, in the cluster window, a peer's."""
+        rank = address >> RANK_SHIFT
+        cta = self.cta
+        if rank == cta.rank:
+            return cta.shared
+        if rank >= len(cta.cluster.ctas):
+            raise self.fault(
+                f"shared address {address:#x} names CTA rank {rank}, but the cluster has {len(cta.cluster.ctas)}"
+            )
+        if space != "shared::cluster":
+            raise self.fault(
+                f"shared::cta access to address {address:#x} of CTA rank {rank} from rank {cta.rank}",
+                "use the .shared::cluster form for an address from mapa",
+            )
+        return cta.cluster.ctas[rank].shared
+
+    def region(self, space: str, address: Value) -> Region:
+        """Return the region that holds the address of the first lane.
+
+        Raises: MachineFault.
+        """
+        first = first_of(address)
+        if space in SHARED_SPACES:
+            return self.shared_region(space, first)
+        if space in ("global", "const"):
+            try:
+                return self.machine.memory.find(first)
+            except RegionFault as fault:
+                raise self.fault(f"{space} access: {fault.what}") from None
+        if space == "param":
+            return self.machine.parameters
+        if space == "local":
+            return self.cta.local_region()
+        raise AssertionError(space)
+
+    def _local_addresses(self, address: Value) -> Value:
+        per_thread = self.machine.local_bytes
+        return (lanes(address, self.lanes, 64).astype(np.int64) + self.tids * per_thread).astype(np.uint64)
+
+    def to_generic(self, space: str, address: Value) -> Value:
+        """cvta: the generic address of an address in `space`."""
+        window = {
+            "shared": SHARED_WINDOW, "shared::cta": SHARED_WINDOW, "shared::cluster": SHARED_WINDOW,
+            "local": LOCAL_WINDOW, "param": PARAM_WINDOW, "global": 0, "const": 0,
+        }[space]  # fmt: skip
+        return address + window if isinstance(address, int) else address + np.uint64(window)
+
+    def from_generic(self, space: str, address: Value) -> Value:
+        """cvta.to: the address in `space` of a generic address."""
+        if space in ("global", "const"):
+            return address
+        return address & WINDOW_MASK if isinstance(address, int) else address & np.uint64(WINDOW_MASK)
+
+    def is_space(self, space: str, address: Value) -> Any:
+        """isspacep: whether a generic address points into `space`."""
+        found, _ = self.resolve("", address)
+        if space in SHARED_SPACES and found == "shared::cluster":
+            if space == "shared::cluster":
+                return True
+            return (first_of(address) & WINDOW_MASK) >> RANK_SHIFT == self.cta.rank
+        return found == space
+
+    # -- plain accesses ----------------------------------------------------------------------------
+
+    def load(self, space: str, address: Value, word: int, count: int, sem: str = "weak", scope: str = "") -> Any:
+        """Read `count` words of `word` bytes at each address; return them as raw bits, or None without values."""
+        space, address = self.resolve(space, address)
+        self._note("r", space, address, word * count, sem, scope)
+        if not self.machine.values and space != "param":
+            return None
+        if space == "local":
+            address = self._local_addresses(address)
+        region = self.region(space, address)
+        try:
+            return region.load(address, word, count)
+        except RegionFault as fault:
+            if isinstance(address, np.ndarray):
+                split = self._by_region(space, address)
+                if len(split) > 1:
+                    return self._load_split(split, address, word, count)
+            raise self.fault(f"load from {space}: {fault.what}", _hint(fault)) from None
+
+    def store(self, space: str, address: Value, word: int, values: Any, sem: str = "weak", scope: str = "") -> None:
+        """Write words of `word` bytes at each address; `values` is None for data that is not computed."""
+        space, address = self.resolve(space, address)
+        count = len(values)
+        self._note("w", space, address, word * count, sem, scope)
+        self.machine.version += 1
+        if any(value is None for value in values):
+            return
+        if space == "local":
+            address = self._local_addresses(address)
+        region = self.region(space, address)
+        try:
+            region.store(address, word, values)
+        except RegionFault as fault:
+            if isinstance(address, np.ndarray):
+                split = self._by_region(space, address)
+                if len(split) > 1:
+                    for part, positions in split:
+                        picked = [v[positions] if isinstance(v, np.ndarray) else v for v in values]
+                        part.store(address[positions], word, picked)
+                    return
+            raise self.fault(f"store to {space}: {fault.what}", _hint(fault)) from None
+
+    def _by_region(self, space: str, address: Any) -> list[tuple[Region, Any]]:
+        """Group lanes by the region they point into."""
+        groups: dict[int, tuple[Region, list[int]]] = {}
+        for position, one in enumerate(address.tolist()):
+            region = self.region(space, one)
+            groups.setdefault(region.base, (region, []))[1].append(position)
+        return [(region, np.array(positions)) for region, positions in groups.values()]
+
+    def _load_split(self, split: list[tuple[Region, Any]], address: Any, word: int, count: int) -> list[Any]:
+        total = sum(len(positions) for _, positions in split)
+        results: list[Any] = []
+        for region, positions in split:
+            try:
+                values = region.load(address[positions], word, count)
+            except RegionFault as fault:
+                raise self.fault(f"load: {fault.what}", _hint(fault)) from None
+            for k, value in enumerate(values):
+                if len(results) <= k:
+                    results.append(np.zeros(total, value.dtype))
+                results[k][positions] = value
+        return results
+
+    # -- atomics -----------------------------------------------------------------------------------
+
+    def atomic(
+        self,
+        space: str,
+        address: Value,
+        word: int,
+        operation: Callable[..., int],
+        operands: list[list[Any]],
+        sem: str = "relaxed",
+        scope: str = "gpu",
+    ) -> Any:
+        """Read-modify-write, lane by lane in thread order; return the old words (None without values).
+
+        Args:
+            operation: (old, *operands of this lane and word) -> new, on raw bits.
+            operands: per word of the vector, the list of operand values.
+        """
+        space, address = self.resolve(space, address)
+        count = len(operands)
+        self._note("a", space, address, word * count, sem, scope)
+        self.machine.version += 1
+        if not self.machine.values or any(value is None for group in operands for value in group):
+            return None
+        if space == "local":
+            raise self.fault("atomics do not apply to local memory")
+        spread = lanes(address, self.lanes, 64).tolist()
+        columns = [[lanes(value, self.lanes, word * 8).tolist() for value in group] for group in operands]
+        old = [[0] * self.lanes for _ in range(count)]
+        for lane, one in enumerate(spread):
+            region = self.region(space, one)
+            try:
+                offset = region.check(one, word * count, word * count)
+            except RegionFault as fault:
+                raise self.fault(f"atomic on {space}: {fault.what}", _hint(fault)) from None
+            assert isinstance(offset, int)
+            view = region.views[word]
+            for k in range(count):
+                before = int(view[offset // word + k])
+                old[k][lane] = before
+                view[offset // word + k] = operation(before, *(column[lane] for column in columns[k]))
+            region.mark(offset, offset + word * count)
+        if self.lanes == 1:
+            return [column[0] for column in old]
+        return [np.array(column, dtype=f"u{word}") for column in old]
+
+    # -- telling -----------------------------------------------------------------------------------
+
+    def _note(self, kind: str, space: str, address: Value, count_bytes: int, sem: str, scope: str) -> None:
+        machine = self.machine
+        if machine.timed:
+            remote = space == "shared::cluster" and first_of(address) >> RANK_SHIFT != self.cta.rank
+            target = self.acting or self
+            target.access = AccessNote(kind, space, address, count_bytes, self.lanes, remote)
+        if machine.probe.access and space not in ("param", "const", "local"):
+            where = "global" if space == "global" else "shared"
+            owner = self.cta.index
+            if where == "shared":
+                rank = first_of(address) >> RANK_SHIFT
+                if rank < len(self.cta.cluster.ctas):
+                    owner = self.cta.cluster.ctas[rank].index
+                address = address & OFFSET_MASK
+            event = Access(
+                self.agent, self.line, kind, "generic", where, owner, address, count_bytes, sem, scope, -1
+            )
+            for listen in machine.probe.access:
+                listen(event)
+
+
+def _hint(fault: RegionFault) -> str:
+    if "aligned" in fault.what:
+        return "align the address to the access size"
+    if "never written" in fault.what:
+        return "write it first, or wait for the copy that fills it"
+    return "check the address arithmetic and the size of the buffer"

@@ -1,0 +1,145 @@
+"""Barrier objects: mbarriers, named CTA barriers, the cluster barrier.  State and rules only; strands wait on them.
+
+Source: PTX ISA 8.7 "mbarrier", "bar, barrier", "barrier.cluster".
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from hopsim.hw.machine.cta import Cluster, Cta
+
+TX_LIMIT: Final = (1 << 20) - 1
+COUNT_LIMIT: Final = (1 << 20) - 1
+
+
+class BarrierMisuse(Exception):
+    """A rule of a barrier object was broken; the caller adds who and where."""
+
+    def __init__(self, what: str, hint: str = "") -> None:
+        super().__init__(what)
+        self.what = what
+        self.hint = hint
+
+
+class Mbarrier:
+    """An mbarrier object in shared memory.
+
+    `phase` counts completed phases; `pending` is the number of arrivals the current phase still needs, `tx` its
+    tx-count (signed: bytes may arrive before they are expected).
+    """
+
+    __slots__ = ("address", "arrivals", "cta", "expected", "history", "pending", "phase", "tx", "used", "waiters")
+
+    def __init__(self, cta: Cta, address: int, count: int) -> None:
+        self.cta = cta
+        self.address = address
+        self.expected = count
+        self.pending = count
+        self.tx = 0
+        self.phase = 0
+        self.used = False
+        self.waiters: list[Any] = []
+        # (phase, what, who, line, count) of the current phase and the one before, for the story of a deadlock.
+        self.history: list[tuple[int, str, str, int, int]] = []
+        self.arrivals = 0
+
+    @property
+    def name(self) -> str:
+        """`mbarrier 0x...` with the offset in shared memory."""
+        return f"mbarrier {self.address:#x}"
+
+    def note(self, what: str, who: str, line: int, count: int) -> None:
+        """Remember an operation for the deadlock story."""
+        history = self.history
+        history.append((self.phase, what, who, line, count))
+        if len(history) > 64:
+            del history[:32]
+
+    def expect(self, count_bytes: int) -> None:
+        """Raise the tx-count of the current phase."""
+        self.used = True
+        self.tx += count_bytes
+        self._check_tx()
+
+    def complete(self, count_bytes: int) -> bool:
+        """Lower the tx-count; return whether the phase completed."""
+        self.tx -= count_bytes
+        self._check_tx()
+        return self._maybe_complete()
+
+    def arrive(self, count: int, drop: bool = False) -> bool:
+        """Count arrivals; return whether the phase completed."""
+        self.used = True
+        if count > self.pending:
+            raise BarrierMisuse(
+                f"{count} arrivals on {self.name}, but phase {self.phase} needs only {self.pending} more "
+                f"of {self.expected}",
+                "initialise the mbarrier with the number of arrivals of each phase, or arrive less often",
+            )
+        self.pending -= count
+        if drop:
+            self.expected -= count
+        return self._maybe_complete()
+
+    def add_pending(self, count: int) -> None:
+        """Add pending arrivals to the current phase (cp.async.mbarrier.arrive without .noinc)."""
+        self.pending += count
+
+    def parity_done(self, parity: int) -> bool:
+        """Whether the phase with this parity has completed: true for the phase before the current one."""
+        return (self.phase & 1) != (parity & 1)
+
+    def _check_tx(self) -> None:
+        if not -TX_LIMIT <= self.tx <= TX_LIMIT:
+            raise BarrierMisuse(
+                f"the tx-count of {self.name} is {self.tx}, outside -{TX_LIMIT}..{TX_LIMIT}",
+                "expect at most 1 MiB - 1 bytes a phase",
+            )
+
+    def _maybe_complete(self) -> bool:
+        if self.pending == 0 and self.tx == 0:
+            self.phase += 1
+            self.pending = self.expected
+            return True
+        return False
+
+
+class NamedBarrier:
+    """One of the 16 barriers of a CTA: how many threads arrived, how many it waits for."""
+
+    __slots__ = ("arrived", "count", "number", "parties", "red", "waiters")
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+        self.arrived = 0
+        self.count: int | None = None
+        self.waiters: list[Any] = []
+        self.parties: list[tuple[str, int]] = []
+        self.red: list[Any] = []
+
+    def reset(self) -> None:
+        """Make the barrier ready for its next use."""
+        self.arrived = 0
+        self.count = None
+        self.waiters = []
+        self.parties = []
+        self.red = []
+
+
+class ClusterBarrier:
+    """The hardware barrier of a cluster: each thread arrives once, then waits."""
+
+    __slots__ = ("arrived", "cluster", "phase", "waiters")
+
+    def __init__(self, cluster: Cluster) -> None:
+        self.cluster = cluster
+        self.phase = 0
+        self.arrived = 0
+        self.waiters: list[Any] = []
+
+    @property
+    def expected(self) -> int:
+        """Threads of the cluster that have not exited, plus those that arrived and then exited (none: they wait)."""
+        return sum(cta.live for cta in self.cluster.ctas)

@@ -1,0 +1,286 @@
+"""cp.async and its groups, st.async and red.async, and the bookkeeping of groups that belong to threads.
+
+A group belongs to the threads that committed it.  Threads that step together commit together, so groups are kept per
+commit with the set of their threads; a strand waits for the groups of its own threads.
+
+Source: PTX ISA 8.7 "cp.async", "cp.async.commit_group", "cp.async.wait_group", "st.async".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from hopsim.events import Access
+from hopsim.hw.machine.access import first_of
+from hopsim.hw.machine.barriers import BarrierMisuse
+from hopsim.hw.machine.memory import OFFSET_MASK, RegionFault
+from hopsim.hw.machine.operations import Operation
+from hopsim.hw.machine.waiting import Wait
+from hopsim.hw.machine.warp import WarpOps
+from hopsim.hw.machine.work import CopyWork
+from hopsim.isa.forms.form import BLOCKED
+from hopsim.isa.values import Value, lanes
+
+
+@dataclass(slots=True, eq=False)
+class Copy:
+    """One operation of a thread group: `threads` is a bit mask over thread numbers; `read` says its source is free."""
+
+    threads: int
+    operation: Operation
+    read: bool = False
+    landed: bool = False
+
+
+@dataclass(slots=True, eq=False)
+class CopyGroup:
+    """Copies committed together by `threads`."""
+
+    threads: int
+    copies: list[Copy]
+
+    def pending(self, reading: bool) -> bool:
+        """Whether some copy has not landed (or, for `reading`, not read its source)."""
+        return any(not (copy.read if reading else copy.landed) for copy in self.copies)
+
+
+class GroupLog:
+    """Copies of one kind in a CTA: not yet committed, and groups in order."""
+
+    __slots__ = ("groups", "open", "waiters")
+
+    def __init__(self) -> None:
+        self.open: list[Copy] = []
+        self.groups: list[CopyGroup] = []
+        self.waiters: list[Any] = []
+
+    def commit(self, threads: int) -> None:
+        """Move the open copies of `threads` into a group."""
+        mine = [copy for copy in self.open if copy.threads & threads]
+        self.open = [copy for copy in self.open if not copy.threads & threads]
+        self.groups.append(CopyGroup(threads, mine))
+
+    def pending_beyond(self, threads: int, newest: int | None, reading: bool) -> bool:
+        """Whether groups of `threads` other than the `newest` last ones are pending (None: copies not committed too)."""
+        if newest is None:
+            if any(copy.threads & threads and not copy.landed for copy in self.open):
+                return True
+            newest = 0
+        mine = [group for group in self.groups if group.threads & threads]
+        return any(group.pending(reading) for group in mine[: len(mine) - newest])
+
+    def prune(self) -> None:
+        """Forget groups that are complete and older than any that is not."""
+        groups = self.groups
+        while len(groups) > 16 and not groups[0].pending(False):
+            groups.pop(0)
+
+
+class CopyOps(WarpOps):
+    """Copies tracked by thread groups or by a peer's mbarrier."""
+
+    def group_log(self, kind: str) -> GroupLog:
+        """Return the CTA's log of `cp.async` or `bulk` groups."""
+        logs = self.cta.async_groups
+        log = logs.get(kind)
+        if log is None:
+            log = logs[kind] = GroupLog()
+        return log
+
+    @property
+    def thread_mask(self) -> int:
+        """The threads of this strand as a bit mask."""
+        mask = 0
+        for tid in self.tids.tolist():
+            mask |= 1 << tid
+        return mask
+
+    def track(self, kind: str, operation: Operation) -> Copy:
+        """Enter an operation of this strand's threads into the log of its kind."""
+        copy = Copy(self.thread_mask, operation)
+        self.group_log(kind).open.append(copy)
+        return copy
+
+    def copy_progress(self, kind: str, copy: Copy, landed: bool) -> None:
+        """Note that a copy has read its source, or landed, and let waiting threads look."""
+        copy.read = True
+        copy.landed = copy.landed or landed
+        log = self.group_log(kind)
+        waiters, log.waiters = log.waiters, []
+        for strand in waiters:
+            self.machine.wake(strand)
+        log.prune()
+
+    def wait_for_groups(self, kind: str, newest: int | None, reading: bool) -> Any:
+        """Block until at most `newest` groups of this strand's threads are pending."""
+        log = self.group_log(kind)
+        if log.pending_beyond(self.thread_mask, newest, reading):
+            log.waiters.append(self)
+            self.block(Wait(f"{kind} group", log, (newest, reading)))
+            return BLOCKED
+        return None
+
+    # -- cp.async ----------------------------------------------------------------------------------
+
+    def cp_async(self, b: Value, a: Value, count_bytes: int, source_bytes: Value | None) -> None:
+        """cp.async: each lane copies `count_bytes` from global address a to shared address b."""
+        space, target = self.resolve("shared::cta", b)
+        _, source = self.resolve("global", a)
+        targets = lanes(target, self.lanes, 64).astype(np.uint64)
+        sources = lanes(source, self.lanes, 64).astype(np.uint64)
+        sizes = np.full(self.lanes, count_bytes) if source_bytes is None else lanes(source_bytes, self.lanes, 32)
+        if (sizes > count_bytes).any():
+            raise self.fault(f"cp.async: source size {int(sizes.max())} is larger than {count_bytes}")
+        region = self.region(space, targets)
+        try:
+            region.check(targets, count_bytes, count_bytes)
+        except RegionFault as fault:
+            raise self.fault(f"cp.async to shared: {fault.what}") from None
+        values = self.machine.values
+        copy: Copy
+        line, agent = self.line, self.agent
+
+        def land() -> None:
+            if values:
+                self._copy_lanes(region, targets, sources, sizes.astype(np.int64), count_bytes)
+            if self.machine.probe.access:
+                self._copy_event(agent, line, targets, count_bytes, copy.operation.number)
+            self.copy_progress("cp.async", copy, True)
+
+        operation = Operation(
+            self.machine, "cp.async", "cp_async", [land], cta=self.cta, issuer=self.describe(), line=line,
+            work=CopyWork("load", sources[sizes > 0], count_bytes, self.lanes, (self.cta,)),
+        )  # fmt: skip
+        copy = self.track("cp.async", operation)
+        self.machine.issue(operation)
+
+    def _copy_lanes(self, region: Any, targets: Any, sources: Any, sizes: Any, count_bytes: int) -> None:
+        view = region.views[8] if count_bytes >= 8 else region.views[4]
+        word = min(count_bytes, 8)
+        full = sizes == count_bytes
+        if full.all():
+            data = self._global_words(sources, word, count_bytes // word)
+            index = (targets.astype(np.int64) - region.base) // word
+            for k, column in enumerate(data):
+                view[index + k] = column
+                if region.written is not None:
+                    region.written_views[word][index + k] = int.from_bytes(b"\x01" * word, "little")
+            return
+        for lane, size in enumerate(sizes.tolist()):
+            start = int(targets[lane]) - region.base
+            region.data[start : start + count_bytes] = 0
+            if size:
+                origin = self._global_region(int(sources[lane]), size)
+                first = int(sources[lane]) - origin.base
+                region.data[start : start + size] = origin.data[first : first + size]
+            region.mark(start, start + count_bytes)
+
+    def _global_region(self, address: int, count_bytes: int) -> Any:
+        try:
+            region = self.machine.memory.find(address)
+            region.check(address, count_bytes, 1)
+        except RegionFault as fault:
+            raise self.fault(f"copy from global: {fault.what}", "check the bounds or the mask of the copy") from None
+        return region
+
+    def _global_words(self, addresses: Any, word: int, count: int) -> list[Any]:
+        region = self._global_region(first_of(addresses), 1)
+        try:
+            return region.load(addresses, word, count)
+        except RegionFault as fault:
+            raise self.fault(f"copy from global: {fault.what}", "check the bounds or the mask of the copy") from None
+
+    def _copy_event(self, agent: Any, line: int, targets: Any, count_bytes: int, number: int) -> None:
+        event = Access(
+            agent, line, "w", "generic", "shared", self.cta.index, targets & np.uint64(OFFSET_MASK), count_bytes, "weak",
+            "", number,
+        )  # fmt: skip
+        for listen in self.machine.probe.access:
+            listen(event)
+
+    def cp_async_commit(self) -> None:
+        """cp.async.commit_group."""
+        self.group_log("cp.async").commit(self.thread_mask)
+        self._sync_event("cp.async.commit_group", None)
+
+    def cp_async_wait(self, newest: int | None) -> Any:
+        """cp.async.wait_group, or wait_all for None."""
+        blocked = self.wait_for_groups("cp.async", newest, False)
+        if blocked is None:
+            self._sync_event("cp.async.wait_group", newest)
+        return blocked
+
+    def cp_async_mbarrier(self, space: str, address: Value, no_increment: bool) -> None:
+        """cp.async.mbarrier.arrive: an arrival that follows this strand's earlier copies."""
+        mine = self.thread_mask
+        log = self.group_log("cp.async")
+        earlier = [copy for copy in log.open if copy.threads & mine]
+        earlier += [copy for group in log.groups for copy in group.copies if copy.threads & mine]
+        for one, threads in self._each(address):
+            barrier = self.mbarrier_at(space, one)
+            if not no_increment:
+                barrier.add_pending(threads)
+            who, line, where = self.describe(), self.line, self.where()
+
+            def land(barrier: Any = barrier, threads: int = threads) -> None:
+                barrier.note("cp.async arrive", who, line, threads)
+                self._mbarrier_event("arrive", barrier, threads, "release", "cta")
+                try:
+                    complete = barrier.arrive(threads)
+                except BarrierMisuse as misuse:
+                    raise self.machine.fault(misuse.what, where, misuse.hint) from None
+                if complete:
+                    self._phase(barrier)
+
+            operation = Operation(
+                self.machine, "cp.async arrive", "mbarrier", [land], cta=self.cta, issuer=who, line=line,
+            )  # fmt: skip
+            operation.after = [copy.operation for copy in earlier if not copy.landed]
+            self.machine.issue(operation)
+
+    # -- st.async, red.async -----------------------------------------------------------------------
+
+    def async_store(
+        self,
+        address: Value,
+        barrier_address: Value,
+        word: int,
+        values: list[Any],
+        reduce: Callable[[int, int], int] | None,
+    ) -> None:
+        """st.async and red.async: words into a peer's shared memory, counted on the peer's mbarrier."""
+        targets = lanes(address, self.lanes, 64).tolist()
+        barriers = lanes(barrier_address, self.lanes, 64).tolist()
+        known = all(value is not None for value in values)
+        columns = [lanes(value, self.lanes, word * 8).tolist() for value in values] if known else []
+        size = word * len(values)
+        for lane, (target, where) in enumerate(zip(targets, barriers, strict=True)):
+            region = self.shared_region("shared::cluster", target)
+            barrier = self.mbarrier_at("shared::cluster", where)
+            try:
+                offset = region.check(target, size, size)
+            except RegionFault as fault:
+                raise self.fault(f"st.async: {fault.what}") from None
+            assert isinstance(offset, int)
+            words = [column[lane] for column in columns]
+
+            def land(
+                region: Any = region, offset: int = offset, words: list[int] = words, barrier: Any = barrier
+            ) -> None:
+                view = region.views[word]
+                for k, value in enumerate(words):
+                    index = offset // word + k
+                    view[index] = value if reduce is None else reduce(int(view[index]), value)
+                region.mark(offset, offset + size)
+                self.complete_tx(barrier, size, -1)
+
+            operation = Operation(
+                self.machine, "st.async", "cp_async", [land], cta=self.cta, issuer=self.describe(), line=self.line,
+                work=CopyWork("peer", target, size, 1, (barrier.cta,)),
+            )  # fmt: skip
+            self.machine.issue(operation)
+

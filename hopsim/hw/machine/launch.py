@@ -1,0 +1,244 @@
+"""The machine of one launch: clusters, strands, operations in flight.  It knows values and order, never cycles.
+
+A `Schedule` drives it: starts clusters, steps strands, lands operations.  The machine tells the schedule what became
+possible (`spawned`, `woken`, `issued`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from hopsim.errors import MachineFault
+from hopsim.events import OpEvent, Probe, StrandEvent
+from hopsim.hw.machine.barriers import Mbarrier
+from hopsim.hw.machine.cta import Cluster, Cta, Triple
+from hopsim.hw.machine.families import Strand
+from hopsim.hw.machine.memory import GlobalMemory, Region
+from hopsim.hw.machine.operations import Operation
+from hopsim.hw.machine.schedule import Schedule
+from hopsim.hw.machine.waiting import Wait
+from hopsim.isa.program.codegen import Segment
+
+
+@dataclass(frozen=True, slots=True)
+class Setup:
+    """Everything that is fixed for a launch.
+
+    Sizes in bytes; `shared_bytes` is static plus dynamic shared memory without the reserved first KiB.
+    """
+
+    path: str
+    program: Sequence[Segment]
+    register_widths: Sequence[int]
+    grid: Triple
+    block: Triple
+    cluster: Triple
+    shared_bytes: int
+    dynamic_shared_bytes: int
+    local_bytes: int
+    registers_per_thread: int
+    parameters: Region
+    symbols: dict[str, int]
+    memory: GlobalMemory
+    values: bool = True
+    numerics: str = "hopper"
+    sm_count: int = 132
+    explicit_cluster: bool = False
+    track_initialisation: bool = True
+    has_register_bound: bool = True
+    notes: list[str] = field(default_factory=list)
+
+
+class Machine:
+    """One launch in progress."""
+
+    def __init__(self, setup: Setup, schedule: Schedule, probe: Probe) -> None:
+        self.setup = setup
+        self.schedule = schedule
+        self.probe = probe
+        self.path = setup.path
+        self.program = setup.program
+        self.register_widths = setup.register_widths
+        self.grid = setup.grid
+        self.block = setup.block
+        self.cluster_shape = setup.cluster
+        self.cluster_size = setup.cluster[0] * setup.cluster[1] * setup.cluster[2]
+        self.cluster_grid: Triple = (
+            setup.grid[0] // setup.cluster[0],
+            setup.grid[1] // setup.cluster[1],
+            setup.grid[2] // setup.cluster[2],
+        )
+        self.threads = setup.block[0] * setup.block[1] * setup.block[2]
+        self.shared_bytes = setup.shared_bytes
+        self.dynamic_shared_bytes = setup.dynamic_shared_bytes
+        self.local_bytes = setup.local_bytes
+        self.registers_per_thread = setup.registers_per_thread
+        self.parameters = setup.parameters
+        self.symbols = setup.symbols
+        self.memory = setup.memory
+        self.values = setup.values
+        self.numerics = setup.numerics
+        self.sm_count = setup.sm_count
+        self.explicit_cluster = setup.explicit_cluster
+        self.track_initialisation = setup.track_initialisation and setup.values
+        # What the schedule wants: strands of whole warpgroups, and details of each access for its timing models.
+        self.fuse = schedule.fuse
+        self.timed = schedule.timed
+        self.version = 0
+        self.steps = 0
+        self.waiting: dict[Strand, None] = {}
+        self.flying: dict[int, Operation] = {}
+        self.tensor_maps: dict[bytes, Any] = {}
+        self.clusters_started = 0
+        self.clusters_done = 0
+        self.notes = setup.notes
+        self._operations = 0
+        self._lane_sets: dict[int, Any] = {}
+
+    # -- clusters ----------------------------------------------------------------------------------
+
+    @property
+    def cluster_count(self) -> int:
+        """How many clusters the grid has."""
+        x, y, z = self.cluster_grid
+        return x * y * z
+
+    def start_next_cluster(self, sms: Sequence[int] = ()) -> Cluster:
+        """Create the next cluster in launch order (x fastest) and its strands.
+
+        Args:
+            sms: the SM of each CTA, in rank order, when the schedule places them.
+        """
+        index = self.clusters_started
+        self.clusters_started += 1
+        gx, gy, _ = self.cluster_grid
+        cx, cy, cz = self.cluster_shape
+        identity = (index % gx, index // gx % gy, index // (gx * gy))
+        cluster = Cluster(self, index, identity)
+        for rank in range(self.cluster_size):
+            inside = (rank % cx, rank // cx % cy, rank // (cx * cy))
+            position = (
+                identity[0] * cx + inside[0],
+                identity[1] * cy + inside[1],
+                identity[2] * cz + inside[2],
+            )
+            linear = position[0] + self.grid[0] * (position[1] + self.grid[1] * position[2])
+            cta = Cta(cluster, linear, position, rank, inside)
+            if sms:
+                cta.sm = sms[rank]
+            cluster.ctas.append(cta)
+        for cta in cluster.ctas:
+            for strand in self._first_strands(cta):
+                self.spawned(strand)
+        return cluster
+
+    def _first_strands(self, cta: Cta) -> list[Strand]:
+        width = 128 if self.fuse else 32
+        count = len(self.register_widths)
+        strands: list[Strand] = []
+        for first in range(0, self.threads, width):
+            tids = np.arange(first, min(first + width, self.threads), dtype=np.int64)
+            registers: list[Any] = [False if bits == 1 else 0 for bits in self.register_widths]
+            assert len(registers) == count
+            strands.append(Strand(cta, tids, registers, 0))
+        return strands
+
+    # -- strands -----------------------------------------------------------------------------------
+
+    def spawned(self, strand: Any) -> None:
+        """A strand can take its first step (at launch, after a split, or after a join)."""
+        self.version += 1
+        strands = strand.warpgroup.strands
+        if strand not in strands:
+            strands.append(strand)
+        if self.probe.strand:
+            event = StrandEvent(strand.agent, strand.line, "started", None)
+            for listen in self.probe.strand:
+                listen(event)
+        self.schedule.spawned(strand)
+
+    def absorbed(self, strand: Any) -> None:
+        """A strand became part of another one."""
+        self.waiting.pop(strand, None)
+        strand.warpgroup.strands.remove(strand)
+        self.schedule.retired(strand)
+
+    def exited(self, strand: Any) -> None:
+        """The threads of a strand left the program."""
+        self.version += 1
+        cta: Cta = strand.cta
+        if self.probe.strand:
+            event = StrandEvent(strand.agent, 0, "exited", None)
+            for listen in self.probe.strand:
+                listen(event)
+        cta.leave(strand.tids)
+        if strand in strand.warpgroup.strands:
+            strand.warpgroup.strands.remove(strand)
+        self.schedule.retired(strand)
+        strand.after_exit()
+        if cta.live == 0:
+            self.schedule.cta_done(cta)
+            if cta.cluster.done:
+                self.clusters_done += 1
+                self.schedule.cluster_done(cta.cluster)
+
+    def blocked(self, strand: Any) -> None:
+        """A strand said what it waits for."""
+        self.waiting[strand] = None
+
+    def wake(self, strand: Any) -> None:
+        """What a strand waited for may have happened; it tries its instruction again."""
+        wait: Wait | None = strand.waiting
+        if wait is None:
+            return
+        strand.waiting = None
+        strand.resumed = wait
+        self.waiting.pop(strand, None)
+        self.version += 1
+        self.schedule.woken(strand, wait)
+
+    # -- operations --------------------------------------------------------------------------------
+
+    def next_operation_number(self) -> int:
+        """Return a number for a new asynchronous operation."""
+        self._operations += 1
+        return self._operations
+
+    def issue(self, operation: Operation) -> None:
+        """Put an operation in flight; the schedule will land it."""
+        self.version += 1
+        if self.probe.operation:
+            for listen in self.probe.operation:
+                listen(OpEvent("issued", operation))
+        self.flying[operation.number] = operation
+        self.schedule.issued(operation)
+
+    def land(self, operation: Operation) -> bool:
+        """Do the next stage of an operation; return whether it is finished."""
+        finished = operation.land()
+        if self.probe.operation:
+            for listen in self.probe.operation:
+                listen(OpEvent("landed" if finished else "read", operation))
+        if finished:
+            self.flying.pop(operation.number, None)
+        return finished
+
+    # -- barriers ----------------------------------------------------------------------------------
+
+    def phase_completed(self, barrier: Mbarrier) -> None:
+        """An mbarrier went to its next phase: everybody who waits on it looks again."""
+        waiters, barrier.waiters = barrier.waiters, []
+        for strand in waiters:
+            self.wake(strand)
+
+    def region_of(self, address: int) -> Region:
+        """Return the global allocation that holds `address` (RegionFault if none)."""
+        return self.memory.find(address)
+
+    def fault(self, what: str, where: str, hint: str = "") -> MachineFault:
+        """Make (not raise) a fault outside any strand."""
+        return MachineFault(what, where=where, hint=hint)

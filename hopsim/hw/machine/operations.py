@@ -1,0 +1,71 @@
+"""Asynchronous operations in flight.
+
+An operation is issued by a strand and lands later, when the schedule says, in one or two stages: for a copy out of shared
+memory the first stage reads the source (`.read` waits end), the second writes the destination; everything else has one.
+The machine never lands an operation by itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from hopsim.hw.machine.launch import Machine
+
+
+class Operation:
+    """One asynchronous operation.
+
+    Args:
+        kind: `tma load`, `tma store`, `tma reduce`, `bulk load`, `bulk store`, `wgmma`, `cp.async`, `remote arrive`, ...
+        unit: the unit that times it.
+        stages: what to do at each stage.
+        queue: operations of one queue land in order (None: any order).
+        work: facts the timing model books with (bytes, box, shape); by kind.
+    """
+
+    __slots__ = ("after", "cta", "done", "group", "issuer", "kind", "line", "machine", "number", "queue", "stages", "unit", "work")
+
+    def __init__(
+        self,
+        machine: Machine,
+        kind: str,
+        unit: str,
+        stages: list[Callable[[], None]],
+        *,
+        cta: Any,
+        issuer: str,
+        line: int,
+        queue: Any = None,
+        work: Any = None,
+    ) -> None:
+        self.machine = machine
+        self.number = machine.next_operation_number()
+        self.kind = kind
+        self.unit = unit
+        self.stages = stages
+        self.cta = cta
+        self.issuer = issuer
+        self.line = line
+        self.queue = queue
+        self.work = work
+        self.group: Any = None
+        self.done = False
+        # Operations that must have landed first (cp.async.mbarrier.arrive follows the copies).
+        self.after: list[Operation] = []
+
+    @property
+    def may_land(self) -> bool:
+        """Whether everything it follows has landed."""
+        return all(operation.done for operation in self.after)
+
+    def land(self) -> bool:
+        """Do the next stage; return whether the operation is finished."""
+        assert self.stages, (self.kind, self.number, "landed twice")
+        self.machine.version += 1
+        stage = self.stages.pop(0)
+        stage()
+        if not self.stages:
+            self.done = True
+        return self.done

@@ -1,0 +1,356 @@
+"""A strand: the threads of one CTA that step together, with compact registers.
+
+A strand covers whole warps of one warpgroup while they are convergent, or some lanes of one warp after they diverged.
+Its registers hold values for its own lanes only, so no instruction ever masks: where lanes part ways the strand is split
+into strands with their own registers; lanes of one warp meet again at the immediate post-dominator, warps when a
+collective instruction brings them together.  Each strand goes on by itself (independent thread scheduling).
+
+A step executes one shared instruction and the plain instructions after it, up to the next shared one.
+Source: PTX ISA 8.7 "Single-Instruction Multiple-Thread Architecture", "Independent thread scheduling".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hopsim.errors import MachineFault, ValuesNeeded
+from hopsim.hw.machine.specials import Specials
+from hopsim.isa.forms.form import BLOCKED
+from hopsim.isa.program.codegen import SPLIT, WAITING, Segment
+from hopsim.isa.program.flow import EXIT
+from hopsim.isa.types import DTYPES
+from hopsim.isa.values import collapse
+
+if TYPE_CHECKING:
+    from hopsim.hw.machine.cta import Cta
+    from hopsim.hw.machine.waiting import Wait
+
+WARP = 32
+# A plain run that never meets a shared instruction is ended after so many segments, so that nothing hangs.
+LONGEST_PLAIN_RUN = 100_000
+
+
+class Join:
+    """Where the lanes of one warp that parted meet again."""
+
+    __slots__ = ("arrived", "expected", "outer", "segment")
+
+    def __init__(self, segment: int, expected: int, outer: Join | None) -> None:
+        self.segment = segment
+        self.expected = expected
+        self.outer = outer
+        self.arrived: list[StrandCore] = []
+
+
+class StrandCore:
+    """State and control flow of a strand; the instruction families are mixed in by `Strand`."""
+
+    def __init__(self, cta: Cta, tids: NDArray[np.int64], registers: list[Any], segment: int) -> None:
+        self.cta = cta
+        self.machine = cta.machine
+        self.tids = tids
+        self.lanes = len(tids)
+        first = int(tids[0]) // WARP
+        last = int(tids[-1]) // WARP
+        self.warps = range(first, last + 1)
+        self.warpgroup = cta.warpgroups[first // 4]
+        self.registers = registers
+        self.segment = segment
+        self.join: Join | None = None
+        self.waiting: Wait | None = None
+        self.resumed: Wait | None = None
+        self.done = False
+        self.sp = Specials(self)
+        self.shared_base = cta.shared_base
+        self.symbols = cta.machine.symbols
+        self.trail: list[Segment] = []
+        self.access: Any = None
+        self.acting: StrandCore | None = None
+        self.carry: Any = 0
+
+    # -- identity ----------------------------------------------------------------------------------
+
+    @property
+    def key(self) -> tuple[int, int]:
+        """(linear CTA index, first thread): a stable order of strands."""
+        return (self.cta.index, int(self.tids[0]))
+
+    @property
+    def agent(self) -> tuple[int, tuple[int, ...]]:
+        """(linear CTA index, thread numbers): who acts, for events."""
+        return (self.cta.index, tuple(self.tids.tolist()))
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether every live thread of each of its warps is in this strand."""
+        return self.lanes == self.cta.live_threads_of(self.warps)
+
+    @property
+    def line(self) -> int:
+        """PTX line of the instruction at the head of the current segment."""
+        return self.machine.program[self.segment].line
+
+    def describe(self) -> str:
+        """Return `cta (x,y,z) warp w lanes a-b` for messages."""
+        warps = f"warp {self.warps[0]}" if len(self.warps) == 1 else f"warps {self.warps[0]}-{self.warps[-1]}"
+        text = f"cta {self.cta.id_text} {warps}"
+        if self.lanes < WARP:
+            numbers = [tid % WARP for tid in self.tids.tolist()]
+            text += f" lane {numbers[0]}" if len(numbers) == 1 else f" lanes {numbers[0]}-{numbers[-1]}"
+        return text
+
+    def where(self) -> str:
+        """Return the place of the current instruction for error messages."""
+        return f"{self.machine.path}:{self.line}: {self.describe()}"
+
+    def fault(self, what: str, hint: str = "", source: str = "") -> MachineFault:
+        """Make (not raise) a fault at the current instruction."""
+        return MachineFault(what, where=self.where(), hint=hint, source=source)
+
+    def need_values(self, line: int) -> None:
+        """Stop a `values=False` run where control flow or an address depends on data."""
+        raise ValuesNeeded(
+            "control flow, an address or a count depends on data that values=False does not compute",
+            where=f"{self.machine.path}:{line}: {self.describe()}",
+            hint="run with values=True",
+        )
+
+    # -- steps -------------------------------------------------------------------------------------
+
+    def step(self) -> bool:
+        """Execute up to the next shared instruction.
+
+        Returns: False when the strand is blocked, parked at a join, or done; True when it can take another step.
+        """
+        program = self.machine.program
+        registers = self.registers
+        trail = self.trail
+        trail.clear()
+        segment = program[self.segment]
+        for _ in range(LONGEST_PLAIN_RUN):
+            head = segment.head
+            if head is not None:
+                outcome = head(self, registers)
+                if outcome == WAITING:
+                    return False
+                if outcome == SPLIT:
+                    return not self.done
+                self.resumed = None
+            trail.append(segment)
+            number = segment.body(self, registers)
+            if number == EXIT:
+                self._exit()
+                return False
+            self.segment = number
+            join = self.join
+            if join is not None and number == join.segment:
+                return self._arrive_at_join(join)
+            # A split replaces the registers, so that the local name must follow.
+            registers = self.registers
+            segment = program[number]
+            if segment.stop:
+                return True
+        return True
+
+    def _exit(self) -> None:
+        self.done = True
+        self.machine.exited(self)
+        join = self.join
+        while join is not None:
+            join.expected -= 1
+            if join.arrived and len(join.arrived) == join.expected:
+                self._close_join(join)
+                break
+            if join.expected:
+                break
+            join = join.outer
+
+    # -- divergence --------------------------------------------------------------------------------
+
+    def diverge(self, predicate: NDArray[np.bool_], when_true: int, when_false: int, join: int) -> int:
+        """Part ways by a predicate that may differ between lanes; return where this strand goes on."""
+        if predicate.all():
+            return when_true
+        if not predicate.any():
+            return when_false
+        program = self.machine.program
+        live = program[when_true].live if when_true != EXIT else 0
+        live |= program[when_false].live if when_false != EXIT else 0
+        parts: list[tuple[NDArray[np.bool_], int, Join | None]] = []
+        true_lanes = np.zeros(self.lanes, np.bool_)
+        false_lanes = np.zeros(self.lanes, np.bool_)
+        for warp in self.warps:
+            here = self.tids // WARP == warp
+            if not here.any():
+                continue
+            inside = predicate & here
+            if inside.sum() == here.sum():
+                true_lanes |= here
+            elif not inside.any():
+                false_lanes |= here
+            else:
+                meet = Join(join, 2, self.join) if join != EXIT else None
+                parts.append((inside, when_true, meet))
+                parts.append((here & ~predicate, when_false, meet))
+        if true_lanes.any():
+            parts.append((true_lanes, when_true, self.join))
+        if false_lanes.any():
+            parts.append((false_lanes, when_false, self.join))
+        parts.sort(key=lambda part: int(np.argmax(part[0])))
+        # The outer join expects one strand; where warps part for good it must expect each of them.
+        if self.join is not None and len(self.warps) > 1:
+            raise AssertionError(("a strand of several warps has a join", self.key))
+        old = self.registers
+        mine, *others = parts
+        for lanes, target, meet in others:
+            self._branch_off(lanes, target, meet, old, live)
+        lanes, target, meet = mine
+        self._become(lanes, meet, old, live)
+        return target
+
+    def _branch_off(
+        self, lanes: NDArray[np.bool_], target: int, meet: Join | None, registers: list[Any], live: int
+    ) -> None:
+        other = type(self)(self.cta, self.tids[lanes], _restrict(registers, lanes, live), target)
+        other.join = meet
+        self.warpgroup.strands.append(other)
+        if target == EXIT:
+            other._exit()
+        elif meet is not None and target == meet.segment:
+            meet.arrived.append(other)
+            other.waiting = None
+        else:
+            self.machine.spawned(other)
+
+    def _become(self, lanes: NDArray[np.bool_], meet: Join | None, registers: list[Any], live: int) -> None:
+        self.registers = _restrict(registers, lanes, live)
+        self.tids = self.tids[lanes]
+        self.lanes = len(self.tids)
+        self.warps = range(int(self.tids[0]) // WARP, int(self.tids[-1]) // WARP + 1)
+        self.join = meet
+        self.sp = Specials(self)
+
+    def split_here(self, predicate: NDArray[np.bool_] | bool) -> int:
+        """Divide the strand before a collective or blocking instruction whose guard differs between lanes."""
+        if isinstance(predicate, bool):
+            # The guard is uniform after all: store it so, and let the head run again.
+            self._make_uniform_guard(predicate)
+            return SPLIT
+        number = self.segment
+        join = self.machine.program[number].join
+        self.diverge(predicate, number, number, join)
+        return SPLIT
+
+    def _make_uniform_guard(self, predicate: bool) -> None:
+        guard = self.machine.program[self.segment].instructions[0].instruction.guard
+        assert guard is not None
+        self.registers[guard[0].index] = predicate ^ guard[1]
+
+    def _arrive_at_join(self, join: Join) -> bool:
+        join.arrived.append(self)
+        if len(join.arrived) == join.expected:
+            self._close_join(join)
+            return not self.done
+        return False
+
+    def _close_join(self, join: Join) -> None:
+        """Merge the strands at a join into the one with the lowest thread, which goes on."""
+        strands = sorted(join.arrived, key=lambda strand: strand.key)
+        leader = strands[0]
+        live = self.machine.program[join.segment].live
+        if len(strands) > 1:
+            leader._absorb(strands[1:], live)
+        leader.join = join.outer
+        leader.segment = join.segment
+        outer = leader.join
+        if outer is not None and outer.segment == join.segment:
+            if leader._arrive_at_join(outer) and leader is not self:
+                self.machine.spawned(leader)
+        elif leader is not self:
+            self.machine.spawned(leader)
+
+    def merge(self, strands: Sequence[StrandCore]) -> StrandCore:
+        """Make one strand of several at the same instruction; the one with the lowest thread stays."""
+        ordered = sorted(strands, key=lambda strand: strand.key)
+        leader = ordered[0]
+        if leader.join is not None:
+            leader.join.expected -= len(ordered) - 1
+        leader._absorb(ordered[1:], self.machine.program[leader.segment].live)
+        return leader
+
+    def fuse(self, strands: Sequence[StrandCore], wait: Wait) -> Any:
+        """Merge strands that all stand at this instruction, this one included, and let the result start it again."""
+        self.block(wait)
+        leader = self.merge(strands)
+        self.machine.wake(leader)
+        return BLOCKED
+
+    def _absorb(self, others: Sequence[StrandCore], live: int) -> None:
+        """Take over the lanes and registers of `others`; they are done."""
+        strands = [self, *others]
+        tids = np.concatenate([strand.tids for strand in strands])
+        order = np.argsort(tids, kind="stable")
+        registers = list(self.registers)
+        widths = self.machine.register_widths
+        while live:
+            low = live & -live
+            index = low.bit_length() - 1
+            live ^= low
+            values = [strand.registers[index] for strand in strands]
+            first = values[0]
+            if not isinstance(first, np.ndarray) and all(
+                not isinstance(value, np.ndarray) and value == first for value in values
+            ):
+                continue
+            dtype = np.dtype(np.bool_) if widths[index] == 1 else DTYPES[widths[index]]
+            columns = [
+                value if isinstance(value, np.ndarray) else np.full(strand.lanes, value, dtype)
+                for value, strand in zip(values, strands, strict=True)
+            ]
+            registers[index] = np.concatenate(columns)[order]
+        for index, value in enumerate(registers):
+            if isinstance(value, np.ndarray) and len(value) != len(tids):
+                registers[index] = 0
+        self.registers = registers
+        self.tids = tids[order]
+        self.lanes = len(tids)
+        self.warps = range(int(self.tids[0]) // WARP, int(self.tids[-1]) // WARP + 1)
+        self.sp = Specials(self)
+        for other in others:
+            other.done = True
+            self.machine.absorbed(other)
+
+    # -- parts of a strand -------------------------------------------------------------------------
+
+    def choose(self, predicate: NDArray[np.bool_]) -> tuple[Any, Any]:
+        """Return a view of the lanes where `predicate` holds, and their positions (an int when there is one).
+
+        The view executes one instruction that does not block; it is not scheduled.
+        """
+        positions = np.flatnonzero(predicate)
+        view = type(self)(self.cta, self.tids[positions], self.registers, self.segment)
+        view.acting = self
+        return view, int(positions[0]) if len(positions) == 1 else positions
+
+    # -- waiting -----------------------------------------------------------------------------------
+
+    def block(self, wait: Wait) -> None:
+        """Say that this strand cannot go on before `wait` is over."""
+        self.waiting = wait
+        self.machine.blocked(self)
+
+
+def _restrict(registers: list[Any], lanes: NDArray[np.bool_], live: int) -> list[Any]:
+    """Keep the chosen lanes of live registers; what is dead becomes 0."""
+    result = list(registers)
+    for index, value in enumerate(registers):
+        if isinstance(value, np.ndarray):
+            result[index] = collapse(value[lanes]) if live >> index & 1 else 0
+    return result
+
+
+__all__ = ["Join", "StrandCore"]

@@ -1,0 +1,490 @@
+"""Barriers, mbarriers, fences and the rest of what threads of a CTA or cluster say to each other."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from hopsim.events import BarrierEvent, SyncEvent
+from hopsim.hw.machine.access import MemoryOps, first_of
+from hopsim.hw.machine.barriers import COUNT_LIMIT, BarrierMisuse, Mbarrier, NamedBarrier
+from hopsim.hw.machine.cta import Cta
+from hopsim.hw.machine.memory import RANK_SHIFT
+from hopsim.hw.machine.operations import Operation
+from hopsim.hw.machine.waiting import Wait
+from hopsim.hw.machine.work import ArriveWork
+from hopsim.isa.forms.form import BLOCKED
+from hopsim.isa.values import Value, lanes
+
+
+class SyncOps(MemoryOps):
+    """Named barriers, cluster barriers, mbarriers, fences, setmaxnreg."""
+
+    peek = False
+
+    # -- named barriers ----------------------------------------------------------------------------
+
+    def named_barrier(self, action: str, number: Value, count: Value | None, aligned: bool, red: Any = None) -> Any:
+        """bar/barrier: `action` is `sync`, `arrive` or `red`; `red` is (operation, predicate)."""
+        resumed = self.resumed
+        if resumed is not None and resumed.kind == "named barrier" and resumed.over:
+            return resumed.detail
+        identity = self._uniform(number, "barrier number")
+        if not 0 <= identity < 16:
+            raise self.fault(f"barrier {identity} does not exist: expected 0 to 15")
+        threads = None if count is None else self._uniform(count, "barrier thread count")
+        if threads is not None and (threads % 32 or not 0 < threads <= 2048):
+            raise self.fault(f"barrier thread count {threads} must be a positive multiple of 32")
+        if aligned and not self.is_whole:
+            raise self.fault(
+                f"aligned barrier {identity} executed by {self.lanes} lanes of {self.describe()}",
+                "use barrier.sync (not aligned), or let the warp converge first",
+                'PTX ISA 8.7, "bar, barrier"',
+            )
+        cta = self.cta
+        barrier = cta.named.get(identity)
+        if barrier is None:
+            barrier = cta.named[identity] = NamedBarrier(identity)
+        if barrier.count is None:
+            barrier.count = threads
+        elif threads != barrier.count and (threads is not None or barrier.arrived):
+            raise self.fault(
+                f"barrier {identity} is used with {threads or 'all'} threads while others wait with {barrier.count}",
+                "give every participant of one barrier the same count",
+            )
+        barrier.arrived += self.lanes
+        barrier.parties.append((self.describe(), self.line))
+        self.machine.version += 1
+        self._barrier_event("named", action, identity, 0, self.lanes)
+        if red is not None:
+            operation, predicate = red
+            barrier.red.append((operation, predicate, self.lanes))
+        wait = Wait("named barrier", barrier)
+        if action != "arrive":
+            barrier.waiters.append((self, wait))
+        if self._named_complete(cta, barrier):
+            # Waiting, done or resumed already: the strand became part of another and starts its instruction again.
+            if self.done or self.resumed is not None:
+                return BLOCKED
+            return wait.detail
+        if action == "arrive":
+            return None
+        self.block(wait)
+        return BLOCKED
+
+    def _named_complete(self, cta: Cta, barrier: NamedBarrier) -> bool:
+        needed = cta.live if barrier.count is None else barrier.count
+        if barrier.arrived < needed:
+            return False
+        if barrier.arrived > needed:
+            raise self.fault(
+                f"{barrier.arrived} threads arrived on barrier {barrier.number}, which waits for {needed}",
+                "two uses of one barrier overlap: give them different numbers",
+            )
+        waiters = barrier.waiters
+        value = _reduce(barrier.red)
+        self._barrier_event("named", "phase", barrier.number, 0, barrier.arrived)
+        barrier.reset()
+        for _, wait in waiters:
+            wait.over = True
+            wait.detail = value
+        for strand in self._fuse_released(waiters):
+            self.machine.wake(strand)
+        return True
+
+    def _fuse_released(self, waiters: list[tuple[Any, Wait]]) -> list[Any]:
+        """Bring warps of a warpgroup that leave one barrier together back into one strand; return whom to wake."""
+        released = [strand for strand, _ in waiters if strand is not self]
+        if not self.machine.fuse or not released:
+            return released
+        together: dict[tuple[int, int], list[Any]] = {}
+        for strand, _ in waiters:
+            if strand.join is None and strand.is_whole:
+                together.setdefault((strand.warpgroup.number, strand.segment), []).append(strand)
+        awake = list(released)
+        for strands in together.values():
+            if len(strands) < 2:
+                continue
+            if self in strands:
+                # This strand is in the middle of its instruction: it waits too, and is woken as a part.
+                self.block(next(wait for strand, wait in waiters if strand is self))
+                awake.append(self)
+            self.merge(strands)
+            awake = [strand for strand in awake if not strand.done]
+        return awake
+
+    # -- cluster barrier ---------------------------------------------------------------------------
+
+    def cluster_arrive(self, aligned: bool, sem: str) -> None:
+        """barrier.cluster.arrive."""
+        cluster = self.cta.cluster
+        barrier = cluster.barrier
+        arrived = self.cta.cluster_arrived
+        if arrived[self.tids].any():
+            raise self.fault(
+                "barrier.cluster.arrive twice without a wait between", "each thread arrives once, then waits, per phase"
+            )
+        arrived[self.tids] = 1
+        barrier.arrived += self.lanes
+        self.machine.version += 1
+        self._barrier_event("cluster", "arrive", cluster.index, barrier.phase, self.lanes, sem or "release", "cluster")
+        self.cluster_maybe_complete()
+
+    def cluster_maybe_complete(self) -> None:
+        """Complete the phase when every live thread of the cluster has arrived."""
+        cluster = self.cta.cluster
+        barrier = cluster.barrier
+        if barrier.arrived < barrier.expected or barrier.arrived == 0:
+            return
+        barrier.phase += 1
+        barrier.arrived = 0
+        for cta in cluster.ctas:
+            # 2: arrived and complete, so that the wait of this phase passes.
+            cta.cluster_arrived[cta.cluster_arrived == 1] = 2
+        waiters, barrier.waiters = barrier.waiters, []
+        self._barrier_event("cluster", "phase", cluster.index, barrier.phase, 0)
+        for strand in waiters:
+            self.machine.wake(strand)
+
+    def cluster_wait(self, aligned: bool, sem: str) -> Any:
+        """barrier.cluster.wait."""
+        cta = self.cta
+        state = cta.cluster_arrived[self.tids]
+        if (state == 0).any():
+            raise self.fault("barrier.cluster.wait without an arrive before it")
+        if (state == 2).all():
+            cta.cluster_arrived[self.tids] = 0
+            phase = cta.cluster.barrier.phase
+            self._barrier_event("cluster", "wait", cta.cluster.index, phase, 0, sem or "acquire", "cluster")
+            return None
+        barrier = cta.cluster.barrier
+        barrier.waiters.append(self)
+        self.block(Wait("cluster barrier", barrier, barrier.phase))
+        return BLOCKED
+
+    # -- mbarriers ---------------------------------------------------------------------------------
+
+    def _shared_address(self, space: str, address: int) -> tuple[Cta, int]:
+        """Return the CTA and offset of a shared or generic address."""
+        found, plain = self.resolve(space, address)
+        assert isinstance(plain, int)
+        if found not in ("shared", "shared::cta", "shared::cluster"):
+            raise self.fault(f"address {address:#x} is in {found} memory, expected shared")
+        rank = plain >> RANK_SHIFT
+        ctas = self.cta.cluster.ctas
+        if rank >= len(ctas):
+            raise self.fault(f"shared address {plain:#x} names CTA rank {rank}, but the cluster has {len(ctas)}")
+        return ctas[rank], plain & ((1 << RANK_SHIFT) - 1)
+
+    def mbarrier_at(self, space: str, address: int) -> Mbarrier:
+        """Return the mbarrier object at an address.
+
+        Raises: MachineFault when there is none.
+        """
+        cta, offset = self._shared_address(space, address)
+        barrier = cta.mbarriers.get(offset)
+        if barrier is None:
+            raise self.fault(
+                f"there is no mbarrier at shared offset {offset:#x} of cta {cta.id_text}",
+                "mbarrier.init it first (and make the init visible to this thread)",
+                'PTX ISA 8.7, "mbarrier.init"',
+            )
+        return barrier
+
+    def _each(self, address: Value) -> list[tuple[int, int]]:
+        """Return (address, threads) per distinct address, in lane order."""
+        if isinstance(address, int):
+            return [(address, self.lanes)]
+        counts: dict[int, int] = {}
+        for one in address.tolist():
+            counts[one] = counts.get(one, 0) + 1
+        return list(counts.items())
+
+    def mbarrier_init(self, space: str, address: Value, count: Value) -> None:
+        """mbarrier.init."""
+        number = self._uniform(count, "mbarrier count")
+        if not 1 <= number <= COUNT_LIMIT:
+            raise self.fault(f"mbarrier count {number} is outside 1..{COUNT_LIMIT}")
+        for one, _ in self._each(address):
+            cta, offset = self._shared_address(space, one)
+            if offset % 8:
+                raise self.fault(f"mbarrier address {one:#x} is not aligned to 8 bytes")
+            if offset + 8 > cta.shared.size:
+                raise self.fault(f"mbarrier address {one:#x} is outside shared memory ({cta.shared.size} bytes)")
+            cta.mbarriers[offset] = Mbarrier(cta, offset, number)
+            cta.shared.mark(offset, offset + 8)
+            self._mbarrier_event("init", cta.mbarriers[offset], number)
+        self.machine.version += 1
+
+    def mbarrier_inval(self, space: str, address: Value) -> None:
+        """mbarrier.inval."""
+        for one, _ in self._each(address):
+            barrier = self.mbarrier_at(space, one)
+            if barrier.waiters:
+                raise self.fault(
+                    f"mbarrier.inval of {barrier.name} while {barrier.waiters[0].describe()} waits on it"
+                )
+            self._mbarrier_event("inval", barrier, 0)
+            del barrier.cta.mbarriers[barrier.address]
+        self.machine.version += 1
+
+    def mbarrier_arrive(
+        self,
+        space: str,
+        address: Value,
+        count: Value | None,
+        expect: Value | None,
+        drop: bool,
+        sem: str,
+        scope: str,
+        no_complete: bool = False,
+    ) -> Any:
+        """mbarrier.arrive and its kin; return the state word of the phase before the arrival."""
+        state: Value = 0
+        for one, threads in self._each(address):
+            barrier = self.mbarrier_at(space, one)
+            remote = barrier.cta is not self.cta
+            times = 1 if count is None else self._uniform(count, "arrive count")
+            state = _state_word(barrier)
+            total = times * threads
+            bytes_ = 0 if expect is None else self._uniform(expect, "expected bytes") * threads
+            if remote:
+                self._remote_arrive(barrier, total, bytes_, drop, sem, scope)
+            else:
+                self._arrive(barrier, total, bytes_, drop, sem, scope)
+        return state
+
+    def _arrive(self, barrier: Mbarrier, count: int, expect: int, drop: bool, sem: str, scope: str) -> None:
+        who, line = self.describe(), self.line
+        try:
+            if expect:
+                barrier.note("expect_tx", who, line, expect)
+                self._mbarrier_event("expect_tx", barrier, expect, sem, scope)
+                barrier.expect(expect)
+            barrier.note("arrive", who, line, count)
+            self._mbarrier_event("arrive", barrier, count, sem or "release", scope or "cta")
+            complete = barrier.arrive(count, drop)
+        except BarrierMisuse as misuse:
+            raise self.fault(misuse.what, misuse.hint, 'PTX ISA 8.7, "mbarrier"') from None
+        self.machine.version += 1
+        if complete:
+            self._phase(barrier)
+
+    def _remote_arrive(
+        self, barrier: Mbarrier, count: int, expect: int, drop: bool, sem: str, scope: str
+    ) -> None:
+        """An arrive on a peer's mbarrier travels through the SM-to-SM network."""
+        self._mbarrier_event("arrive", barrier, count, sem or "release", scope or "cta")
+
+        def land() -> None:
+            try:
+                if expect:
+                    barrier.expect(expect)
+                barrier.note("remote arrive", who, line, count)
+                complete = barrier.arrive(count, drop)
+            except BarrierMisuse as misuse:
+                raise self.machine.fault(misuse.what, where, misuse.hint) from None
+            if complete:
+                self._phase(barrier)
+
+        who, line, where = self.describe(), self.line, self.where()
+        self.machine.issue(
+            Operation(
+                self.machine, "remote arrive", "mbarrier", [land], cta=self.cta, issuer=who, line=line,
+                queue=(self.cta.index, "remote", int(self.tids[0])), work=ArriveWork(self.cta, barrier.cta),
+            )
+        )  # fmt: skip
+
+    def mbarrier_expect_tx(self, space: str, address: Value, count_bytes: Value, sem: str, scope: str) -> None:
+        """mbarrier.expect_tx."""
+        amount = self._uniform(count_bytes, "expected bytes")
+        for one, threads in self._each(address):
+            barrier = self.mbarrier_at(space, one)
+            self._mbarrier_event("expect_tx", barrier, amount * threads, sem, scope)
+            barrier.note("expect_tx", self.describe(), self.line, amount * threads)
+            try:
+                barrier.expect(amount * threads)
+            except BarrierMisuse as misuse:
+                raise self.fault(misuse.what, misuse.hint) from None
+        self.machine.version += 1
+
+    def mbarrier_complete_tx(self, space: str, address: Value, count_bytes: Value) -> None:
+        """mbarrier.complete_tx: simulate the completion of bytes."""
+        amount = self._uniform(count_bytes, "completed bytes")
+        for one, threads in self._each(address):
+            self.complete_tx(self.mbarrier_at(space, one), amount * threads, -1)
+        self.machine.version += 1
+
+    def complete_tx(self, barrier: Mbarrier, count_bytes: int, operation: int) -> None:
+        """Count bytes that arrived; wake waiters when the phase completes."""
+        who, line = self.describe(), self.line
+        barrier.note("complete_tx", who, line, count_bytes)
+        self._mbarrier_event("complete_tx", barrier, count_bytes, op=operation)
+        try:
+            complete = barrier.complete(count_bytes)
+        except BarrierMisuse as misuse:
+            raise self.fault(misuse.what, misuse.hint) from None
+        if complete:
+            self._phase(barrier)
+
+    def _phase(self, barrier: Mbarrier) -> None:
+        self._mbarrier_event("phase", barrier, barrier.phase)
+        self.machine.phase_completed(barrier)
+
+    def mbarrier_test(
+        self, space: str, address: Value, parity: Value | None, state: Value | None, sem: str, scope: str, may_wait: bool
+    ) -> Any:
+        """mbarrier.test_wait and try_wait; return the predicate, or BLOCKED while try_wait may still wait."""
+        if isinstance(address, np.ndarray) or isinstance(parity if state is None else state, np.ndarray):
+            return self._test_lanes(space, address, parity, state, sem, scope)
+        barrier = self.mbarrier_at(space, first_of(address))
+        if barrier.cta is not self.cta:
+            raise self.fault(
+                f"wait on {barrier.name} of another CTA ({barrier.cta.id_text})",
+                "only arrive on remote mbarriers; wait on the one in your own CTA",
+                'PTX ISA 8.7, "mbarrier.test_wait"',
+            )
+        if _is_over(barrier, parity, state):
+            barrier.used = True
+            self._mbarrier_event("wait", barrier, 0, sem or "acquire", scope or "cta")
+            self.peek = False
+            return True
+        if not may_wait or self.peek:
+            self.peek = False
+            return False
+        barrier.waiters.append(self)
+        self.block(Wait("mbarrier", barrier, parity if state is None else state))
+        return BLOCKED
+
+    def _test_lanes(
+        self, space: str, address: Value, parity: Value | None, state: Value | None, sem: str, scope: str
+    ) -> Any:
+        """Lanes that test different barriers get an answer each, without waiting."""
+        spread = lanes(address, self.lanes, 64).tolist()
+        known = parity if state is None else state
+        assert known is not None
+        values = lanes(known, self.lanes, 64).tolist()
+        answers: list[bool] = []
+        for one, value in zip(spread, values, strict=True):
+            barrier = self.mbarrier_at(space, one)
+            over = _is_over(barrier, value if state is None else None, value if state is not None else None)
+            if over:
+                self._mbarrier_event("wait", barrier, 0, sem or "acquire", scope or "cta")
+            answers.append(over)
+        return np.array(answers, np.bool_)
+
+    def mbarrier_pending(self, state: Value) -> Value:
+        """mbarrier.pending_count: the pending count in a state word."""
+        return state & COUNT_LIMIT if isinstance(state, int) else (state & np.uint64(COUNT_LIMIT)).astype(np.uint32)
+
+    # -- fences ------------------------------------------------------------------------------------
+
+    def fence(self, what: str, *detail: Any) -> None:
+        """Any fence: it orders, so only observers and timing care."""
+        if self.machine.probe.sync:
+            event = SyncEvent(self.agent, self.line, what, detail)
+            for listen in self.machine.probe.sync:
+                listen(event)
+
+    # -- registers ---------------------------------------------------------------------------------
+
+    def setmaxnreg(self, action: str, count: int) -> Any:
+        """setmaxnreg: give registers of this warpgroup to the pool of the CTA, or take some (and wait for them)."""
+        if not 24 <= count <= 256 or count % 8:
+            raise self.fault(f"setmaxnreg {count}: expected a multiple of 8 from 24 to 256")
+        cta = self.cta
+        if not self.machine.setup.has_register_bound:
+            self._remark("setmaxnreg is ignored by ptxas: the entry has no register bound (.maxntid/.reqntid)")
+            return None
+        wanted = 0
+        for warp in self.warps:
+            wanted += (count - cta.warp_registers[warp]) * 32
+        if action == "dec":
+            if wanted > 0:
+                raise self.fault(f"setmaxnreg.dec {count}: the warp has only {cta.warp_registers[self.warps[0]]}")
+            self._set_registers(count)
+            cta.free_registers -= wanted
+            waiters, cta.register_waiters = cta.register_waiters, []
+            for strand in waiters:
+                self.machine.wake(strand)
+            return None
+        if wanted < 0:
+            raise self.fault(f"setmaxnreg.inc {count}: the warp has {cta.warp_registers[self.warps[0]]} already")
+        if wanted > cta.free_registers:
+            cta.register_waiters.append(self)
+            self.block(Wait("registers", cta, (count, wanted, cta.free_registers)))
+            return BLOCKED
+        cta.free_registers -= wanted
+        self._set_registers(count)
+        return None
+
+    def _set_registers(self, count: int) -> None:
+        for warp in self.warps:
+            self.cta.warp_registers[warp] = count
+
+    def _remark(self, text: str) -> None:
+        if text not in self.machine.notes:
+            self.machine.notes.append(text)
+
+    # -- helpers of this file ----------------------------------------------------------------------
+
+    def _uniform(self, value: Value, what: str) -> int:
+        if isinstance(value, np.ndarray):
+            if (value != value[0]).any():
+                raise self.fault(f"{what} differs between lanes of one warp")
+            return int(value[0])
+        return value
+
+    def _barrier_event(
+        self, kind: str, what: str, barrier: Any, phase: int, count: int, sem: str = "", scope: str = ""
+    ) -> None:
+        if self.machine.probe.barrier:
+            event = BarrierEvent(self.agent, self.line, kind, what, barrier, phase, count, sem, scope, -1)
+            for listen in self.machine.probe.barrier:
+                listen(event)
+
+    def _mbarrier_event(
+        self, what: str, barrier: Mbarrier, count: int, sem: str = "", scope: str = "", op: int = -1
+    ) -> None:
+        if self.machine.probe.barrier:
+            identity = (barrier.cta.index, barrier.address)
+            event = BarrierEvent(
+                self.agent, self.line, "mbarrier", what, identity, barrier.phase, count, sem, scope, op
+            )
+            for listen in self.machine.probe.barrier:
+                listen(event)
+
+    def after_exit(self) -> None:
+        """Let barriers that count live threads look again."""
+        cta = self.cta
+        for barrier in list(cta.named.values()):
+            if barrier.count is None and barrier.arrived and cta.live:
+                self._named_complete(cta, barrier)
+        if self.machine.cluster_size > 1 or cta.cluster.barrier.arrived:
+            self.cluster_maybe_complete()
+
+
+def _state_word(barrier: Mbarrier) -> int:
+    """hopsim's opaque state: phase in the upper half, pending count in the lower."""
+    return (barrier.phase & 0xFFFFFFFF) << 32 | barrier.pending
+
+
+def _is_over(barrier: Mbarrier, parity: Value | None, state: Value | None) -> bool:
+    if state is not None:
+        assert isinstance(state, int)
+        return barrier.phase & 0xFFFFFFFF != state >> 32
+    assert isinstance(parity, int)
+    return barrier.parity_done(parity)
+
+
+def _reduce(entries: list[Any]) -> Any:
+    """Combine the predicates of bar.red."""
+    if not entries:
+        return None
+    operation = entries[0][0]
+    total = held = 0
+    for _, predicate, count in entries:
+        total += count
+        held += int(np.count_nonzero(predicate)) if isinstance(predicate, np.ndarray) else count * bool(predicate)
+    return {"popc": held, "and": held == total, "or": held > 0}[operation]

@@ -1,0 +1,231 @@
+"""wgmma of a strand: fence, mma_async, commit_group, wait_group.
+
+The product is made when the operation lands: only then are shared operands, A registers and the accumulator read and
+the destination registers written.
+
+Source: PTX ISA 8.7 "Asynchronous Warpgroup Level Matrix Multiply-Accumulate Instructions".
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from hopsim.errors import MachineFault
+from hopsim.events import Access, SyncEvent
+from hopsim.hw.machine.operations import Operation
+from hopsim.hw.machine.sync import SyncOps
+from hopsim.hw.machine.tensor_queue import THREADS, Warpgroup
+from hopsim.hw.machine.waiting import Wait
+from hopsim.hw.machine.work import TensorWork
+from hopsim.isa.forms.form import BLOCKED
+from hopsim.isa.numerics.tensor_core import WGMMA, integer_mma, mma_chain, mma_float32
+from hopsim.isa.values import Array, Value
+from hopsim.isa.wgmma import WgmmaShape
+from hopsim.layout.descriptor import descriptor_problems, gather_operand, operand_chunks
+from hopsim.layout.fragments import (
+    accumulator_to_registers,
+    packed_accumulator_to_registers,
+    registers_to_a,
+    registers_to_accumulator,
+    registers_to_packed_accumulator,
+)
+
+SOURCE = 'PTX ISA 8.7, "wgmma.mma_async"'
+
+
+class TensorOps(SyncOps):
+    """The warpgroup's own instructions."""
+
+    def warpgroup_leader(self, what: str) -> Any:
+        """Bring the four warps together for a collective instruction.
+
+        Returns: True when this strand executes it for all, None when another one did, BLOCKED while some are missing.
+        """
+        group = self.warpgroup
+        if self.lanes == THREADS:
+            return True
+        resumed = self.resumed
+        if resumed is not None and resumed.kind == "collective" and resumed.over:
+            return None
+        if not group.is_full:
+            raise self.fault(
+                f"{what} needs a warpgroup of 128 threads; this one has {self.machine.threads - group.first_tid}",
+                "launch a block whose size is a multiple of 128",
+                SOURCE,
+            )
+        if not self.is_whole:
+            raise self.fault(f"{what} executed by {self.lanes} lanes of a warp", "it is .sync.aligned", SOURCE)
+        live = self.cta.live_threads_of(range(group.number * 4, group.number * 4 + 4))
+        if live < THREADS:
+            raise self.fault(
+                f"{what} executed by part of a warpgroup: {THREADS - live} of its threads have exited",
+                "all four warps must execute it",
+                SOURCE,
+            )
+        key = (group.number, self.segment)
+        present = self.cta.rendezvous.setdefault(key, [])
+        wait = Wait("collective", group, what)
+        present.append((self, wait))
+        if sum(strand.lanes for strand, _ in present) < THREADS:
+            self.block(wait)
+            return BLOCKED
+        del self.cta.rendezvous[key]
+        if self.machine.fuse:
+            return self.fuse([strand for strand, _ in present], wait)
+        for strand, other in present:
+            other.over = True
+            if strand is not self:
+                self.machine.wake(strand)
+        return True
+
+    def wgmma_fence(self) -> None:
+        """wgmma.fence: orders registers; observers check that it is there."""
+        self._sync_event("wgmma.fence", None)
+
+    def wgmma_commit(self) -> Any:
+        """wgmma.commit_group."""
+        leader = self.warpgroup_leader("wgmma.commit_group")
+        if leader is not True:
+            return leader
+        group = self.warpgroup.commit()
+        self._sync_event("wgmma.commit_group", group.number)
+        self.machine.schedule.committed(group)
+        return None
+
+    def wgmma_wait(self, newest: int) -> Any:
+        """wgmma.wait_group."""
+        group = self.warpgroup
+        if group.pending_beyond(newest):
+            group.waiters.append(self)
+            self.block(Wait("wgmma group", group, newest))
+            return BLOCKED
+        self._sync_event("wgmma.wait_group", newest)
+        return None
+
+    def wgmma(
+        self,
+        shape: WgmmaShape,
+        d: tuple[int, ...],
+        a_registers: tuple[int, ...] | None,
+        a_descriptor: Value | None,
+        b_descriptor: Value,
+        scale_d: bool,
+        negate_a: bool,
+        negate_b: bool,
+    ) -> Any:
+        """wgmma.mma_async: put one operation in flight.
+
+        Args:
+            d, a_registers: register numbers.
+            a_descriptor, b_descriptor: 64-bit matrix descriptors.
+            scale_d: False makes D = A B.
+        """
+        leader = self.warpgroup_leader("wgmma.mma_async")
+        if leader is not True:
+            return leader
+        a_bits = None if a_descriptor is None else self._uniform(a_descriptor, "the descriptor of A")
+        b_bits = self._uniform(b_descriptor, "the descriptor of B")
+        keep = bool(scale_d) if not isinstance(scale_d, np.ndarray) else bool(scale_d.all())
+        for bits, which, major, width in (
+            (a_bits, "A", shape.a_major, shape.a_bytes),
+            (b_bits, "B", shape.b_major, shape.b_bytes),
+        ):
+            if bits is not None:
+                problems = descriptor_problems(bits, width, major)
+                if problems:
+                    raise self.fault(f"the descriptor of {which} {bits:#018x}: {problems[0]}", source=SOURCE)
+        group = self.warpgroup
+        operation: Operation
+
+        def land() -> None:
+            self._product(operation, group, shape, d, a_registers, a_bits, b_bits, keep, negate_a, negate_b)
+            group.landed(operation)
+
+        operation = Operation(
+            self.machine, "wgmma", "tensor", [land], cta=self.cta, issuer=self.describe(), line=self.line, queue=group,
+            work=TensorWork(shape.kind, shape.n, shape.k, shape.a_bytes * 8, a_bits is not None, group),
+        )  # fmt: skip
+        group.open.append(operation)
+        group.destinations.append(d)
+        self.machine.issue(operation)
+        return None
+
+    def _product(
+        self,
+        operation: Operation,
+        group: Warpgroup,
+        shape: WgmmaShape,
+        d: tuple[int, ...],
+        a_registers: tuple[int, ...] | None,
+        a_bits: int | None,
+        b_bits: int,
+        keep: bool,
+        negate_a: bool,
+        negate_b: bool,
+    ) -> None:
+        machine = self.machine
+        group.destinations.pop(0)
+        if machine.probe.access:
+            self._wgmma_accesses(operation, shape, a_bits, b_bits)
+        if not machine.values:
+            return
+        shared = self.cta.shared
+        try:
+            b = gather_operand(shared.data, b_bits, shape.n, shape.k, shape.b_bytes, shape.b_major)
+            if a_bits is not None:
+                a: Array = gather_operand(shared.data, a_bits, 64, shape.k, shape.a_bytes, shape.a_major)
+            else:
+                assert a_registers is not None
+                a = registers_to_a(group.read(a_registers, np.uint32), shape.a_bytes * 8)
+        except MachineFault as fault:
+            raise MachineFault(
+                fault.what, where=f"{machine.path}:{operation.line}: {operation.issuer}", hint=fault.hint, source=SOURCE
+            ) from None
+        c = None
+        if keep:
+            c = group.matrix
+            if c is None:
+                words = group.read(d, np.uint32)
+                c = registers_to_packed_accumulator(words) if shape.d == "f16" else registers_to_accumulator(words)
+        result = multiply(shape, a, b, c, machine.numerics, negate_a, negate_b)
+        if group.destinations and group.destinations[0] == d:
+            group.matrix = result
+            return
+        group.matrix = None
+        registers = (
+            packed_accumulator_to_registers(result) if shape.d == "f16" else accumulator_to_registers(result)
+        )
+        group.write(d, registers)
+
+    def _wgmma_accesses(self, operation: Operation, shape: WgmmaShape, a_bits: int | None, b_bits: int) -> None:
+        reads = [(b_bits, shape.n, shape.b_bytes, shape.b_major)]
+        if a_bits is not None:
+            reads.append((a_bits, 64, shape.a_bytes, shape.a_major))
+        for bits, rows, width, major in reads:
+            chunks = operand_chunks(bits, rows, shape.k, width, major)
+            event = Access(
+                (self.cta.index, ()), operation.line, "r", "async", "shared", self.cta.index, chunks, 16, "weak", "",
+                operation.number,
+            )  # fmt: skip
+            for listen in self.machine.probe.access:
+                listen(event)
+
+    def _sync_event(self, what: str, detail: Any) -> None:
+        if self.machine.probe.sync:
+            event = SyncEvent(self.agent, self.line, what, detail)
+            for listen in self.machine.probe.sync:
+                listen(event)
+
+
+def multiply(
+    shape: WgmmaShape, a: Array, b: Array, c: Array | None, numerics: str, negate_a: bool, negate_b: bool
+) -> Array:
+    """Return D = A B^T + C as raw bits, by the chosen numerics."""
+    if shape.d == "s32":
+        return integer_mma(a, b, c, shape.a, shape.b, saturate=shape.saturate)
+    kind = WGMMA[(shape.a, shape.b)]
+    if numerics == "float32":
+        return mma_float32(a, b, c, kind, shape.d, negate_a=negate_a, negate_b=negate_b)
+    return mma_chain(a, b, c, kind, shape.d, negate_a=negate_a, negate_b=negate_b)

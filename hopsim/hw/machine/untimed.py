@@ -1,0 +1,208 @@
+"""Schedules that know no time: `in-order`, `seeded`, `adversarial`.
+
+- in-order: strands take turns from the oldest; operations land in the order they were issued, as soon as nobody can step.
+- seeded: at every point a seeded generator picks which strand steps or which operation lands.
+- adversarial: operations land as late as legal, the youngest first, so that what was not waited for is overtaken.
+
+A strand parked in `try_wait` is told "not yet" once when nothing else can happen, so that a program that only peeks goes
+on; if then nothing but such peeks happens, it is a deadlock.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import deque
+from typing import Any
+
+from hopsim.hw.machine.launch import Machine
+from hopsim.hw.machine.operations import Operation
+from hopsim.hw.machine.schedule import Outcome, Schedule
+from hopsim.hw.machine.waiting import Wait
+
+# Steps of one strand in a row before others get their turn: spinning on memory must not starve the writer.
+TURN = 64
+
+
+class Untimed(Schedule):
+    """What the untimed schedules share: the run queue, the flights, residency, and the end of a run."""
+
+    fuse = True
+
+    def __init__(self, *, resident_clusters: int = 1, step_limit: int = 50_000_000) -> None:
+        self.ready: deque[Any] = deque()
+        self.flights: list[Operation] = []
+        self.resident = 0
+        self.resident_clusters = resident_clusters
+        self.step_limit = step_limit
+        self.machine: Machine | None = None
+        self.ticks = 0
+
+    # -- told by the machine -----------------------------------------------------------------------
+
+    def spawned(self, strand: Any) -> None:
+        """Queue a new strand."""
+        self.ready.append(strand)
+
+    def woken(self, strand: Any, wait: Wait) -> None:
+        """Queue a strand that can try again."""
+        self.ready.append(strand)
+
+    def issued(self, operation: Operation) -> None:
+        """Remember an operation in flight."""
+        self.flights.append(operation)
+
+    def cluster_done(self, cluster: Any) -> None:
+        """Make room for another cluster."""
+        self.resident -= 1
+
+    def clock(self, strand: Any) -> int:
+        """Return the number of steps taken so far."""
+        return self.ticks
+
+    # -- decisions ---------------------------------------------------------------------------------
+
+    def next_strand(self) -> int:
+        """Return the position in `ready` of the strand that steps next."""
+        return 0
+
+    def turn(self) -> int:
+        """Return how many steps that strand may take in a row."""
+        return TURN
+
+    def wants_landing(self) -> bool:
+        """Whether an operation lands before the next step."""
+        return False
+
+    def next_flight(self) -> int:
+        """Return the position in `flights` of the operation that lands next."""
+        return 0
+
+    # -- the run -----------------------------------------------------------------------------------
+
+    def run(self, machine: Machine) -> Outcome:
+        """Drive the machine to its end."""
+        self.machine = machine
+        peeked_at = -1
+        while True:
+            if self.flights and (not self.ready or self.wants_landing()):
+                self._land(machine)
+            elif self.ready:
+                self._step(machine)
+            elif self._start(machine, self.resident_clusters):
+                pass
+            elif machine.clusters_done == machine.cluster_count:
+                return Outcome("finished")
+            elif self._peek(machine, peeked_at):
+                peeked_at = machine.version
+            elif self._start(machine, machine.cluster_count):
+                # Everybody waits: perhaps for a CTA that has not started (flags between CTAs).
+                pass
+            else:
+                outcome = Outcome("deadlock")
+                outcome.stuck = list(machine.waiting)
+                return outcome
+            if self.ticks > self.step_limit:
+                outcome = Outcome("cap")
+                outcome.stuck = list(machine.waiting)
+                return outcome
+
+    def _start(self, machine: Machine, limit: int) -> bool:
+        if self.resident >= limit or machine.clusters_started == machine.cluster_count:
+            return False
+        self.resident += 1
+        machine.start_next_cluster()
+        return True
+
+    def _step(self, machine: Machine) -> None:
+        position = self.next_strand()
+        if position == 0:
+            strand = self.ready.popleft()
+        else:
+            strand = self.ready[position]
+            del self.ready[position]
+        if strand.done:
+            return
+        for _ in range(self.turn()):
+            self.ticks += 1
+            if not strand.step():
+                return
+        self.ready.append(strand)
+        if machine.clusters_started < machine.cluster_count and self.ticks % 65536 < TURN:
+            # Spinning strands never block; a CTA they wait for may not have started.
+            self._start(machine, machine.cluster_count)
+
+    def _land(self, machine: Machine) -> None:
+        position = self.next_flight()
+        operation = self.flights[position]
+        if operation.queue is not None:
+            # The oldest of its queue lands first.
+            position = next(k for k, other in enumerate(self.flights) if other.queue is operation.queue)
+            operation = self.flights[position]
+        while not operation.may_land:
+            operation = next(other for other in operation.after if not other.done)
+            position = self.flights.index(operation)
+        if machine.land(operation):
+            del self.flights[position]
+
+    def _peek(self, machine: Machine, peeked_at: int) -> bool:
+        """Tell parked `try_wait`s "not yet", once; return False when that was done already and nothing came of it."""
+        parked = [strand for strand in machine.waiting if strand.waiting.kind == "mbarrier"]
+        if not parked or machine.version <= peeked_at:
+            return False
+        for strand in parked:
+            strand.peek = True
+            barrier = strand.waiting.subject
+            if strand in barrier.waiters:
+                barrier.waiters.remove(strand)
+            machine.wake(strand)
+        return True
+
+
+class InOrder(Untimed):
+    """Strands in turn, operations in order of issue."""
+
+    name = "in-order"
+
+
+class Seeded(Untimed):
+    """Random legal interleavings, the same for the same seed."""
+
+    name = "seeded"
+    fuse = False
+
+    def __init__(self, seed: int, **options: Any) -> None:
+        super().__init__(**options)
+        self.random = random.Random(seed)
+        # How eager operations are to land differs from seed to seed: some runs are nearly late, some nearly early.
+        self.eagerness = self.random.choice((0.02, 0.2, 0.5, 0.9))
+
+    def next_strand(self) -> int:
+        """Pick any strand."""
+        return self.random.randrange(len(self.ready))
+
+    def turn(self) -> int:
+        """Let it run for a random while."""
+        return self.random.choice((1, 1, 2, 4, 16, TURN))
+
+    def wants_landing(self) -> bool:
+        """Land with the probability of this seed."""
+        return self.random.random() < self.eagerness
+
+    def next_flight(self) -> int:
+        """Pick any operation."""
+        return self.random.randrange(len(self.flights))
+
+
+class Adversarial(Untimed):
+    """Everything as late as legal, the youngest operation first."""
+
+    name = "adversarial"
+    fuse = False
+
+    def next_flight(self) -> int:
+        """The operation issued last lands first."""
+        return len(self.flights) - 1
+
+    def turn(self) -> int:
+        """Run a strand until it blocks."""
+        return TURN

@@ -1,0 +1,261 @@
+"""What the lanes of a warp do together: shfl, vote, match, redux, elect, warp barrier, matrix moves, mma.sync.
+
+A strand may hold several warps; every operation works warp by warp on a (warps, 32) view.  Lanes of the mask that are in
+another strand of the same warp are waited for, and the strands become one.
+
+Source: PTX ISA 8.7 "shfl.sync", "vote.sync", "match.sync", "redux.sync", "elect.sync", "bar.warp.sync", "ldmatrix",
+"stmatrix", "movmatrix", "mma".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from hopsim.hw.machine.access import AccessNote
+from hopsim.hw.machine.memory import OFFSET_MASK, RegionFault
+from hopsim.hw.machine.strand import WARP
+from hopsim.hw.machine.tensor import TensorOps
+from hopsim.hw.machine.waiting import Wait
+from hopsim.isa.forms.form import BLOCKED
+from hopsim.isa.values import Array, Value, collapse, lanes
+from hopsim.layout.fragments import matrices_to_registers, movmatrix, registers_to_matrices
+
+FULL = 0xFFFFFFFF
+
+
+class WarpOps(TensorOps):
+    """Collectives of a warp."""
+
+    def gather_lanes(self, mask: Value, what: str) -> Any:
+        """Make sure that every live lane of `mask` is in this strand; BLOCKED while some are elsewhere."""
+        if self.lanes % WARP == 0 and len(self.warps) * WARP == self.lanes:
+            return None
+        if isinstance(mask, np.ndarray):
+            if (mask != mask[0]).any():
+                raise self.fault(f"{what}: the member mask differs between lanes (not modelled)")
+            mask = int(mask[0])
+        warp = self.warps[0]
+        wanted = mask & self.cta.live_lanes(warp)
+        own = 0
+        for lane in (self.tids % WARP).tolist():
+            own |= 1 << lane
+        if len(self.warps) > 1 or wanted & ~own == 0:
+            if own & ~mask:
+                raise self.fault(f"{what}: executed by lanes {own & ~mask:#x}, which are not in its mask {mask:#x}")
+            return None
+        key = ("lanes", warp, self.segment)
+        present = self.cta.rendezvous.setdefault(key, [])
+        present.append(self)
+        together = 0
+        for strand in present:
+            for lane in (strand.tids % WARP).tolist():
+                together |= 1 << lane
+        wait = Wait("collective", self.warpgroup, what)
+        if wanted & ~together:
+            self.block(wait)
+            return BLOCKED
+        del self.cta.rendezvous[key]
+        return self.fuse(present, wait)
+
+    def _by_warp(self, value: Any, width_bits: int) -> Array:
+        """Return (warps, 32) words; lanes that are not in the strand hold 0."""
+        spread = lanes(value, self.lanes, width_bits)
+        if self.lanes == len(self.warps) * WARP:
+            return spread.reshape(-1, WARP)
+        full = np.zeros(len(self.warps) * WARP, spread.dtype)
+        full[self.tids - self.warps[0] * WARP] = spread
+        return full.reshape(-1, WARP)
+
+    def _from_warps(self, values: Array) -> Value:
+        flat = values.reshape(-1)
+        if self.lanes != len(flat):
+            flat = flat[self.tids - self.warps[0] * WARP]
+        return collapse(flat)
+
+    def _present(self) -> Array:
+        """Return (warps, 32) booleans: which lanes are in the strand."""
+        here = np.zeros(len(self.warps) * WARP, np.bool_)
+        here[self.tids - self.warps[0] * WARP] = True
+        return here.reshape(-1, WARP)
+
+    # -- data between lanes ------------------------------------------------------------------------
+
+    def shfl(self, mode: str, value: Value | None, b: Value, c: Value, mask: Value) -> Any:
+        """shfl.sync: return (value, predicate), or BLOCKED."""
+        if self.gather_lanes(mask, "shfl.sync") is BLOCKED:
+            return BLOCKED
+        if value is None:
+            return None, None
+        if not isinstance(value, np.ndarray) and mode == "idx":
+            # The same word in every lane: whoever it comes from, it is this one.
+            return value, True
+        words = self._by_warp(value, 32)
+        offset = self._by_warp(b, 32).astype(np.int64) & 31
+        clamp = self._by_warp(c, 32).astype(np.int64)
+        lane = np.arange(WARP)
+        segment = clamp >> 8 & 31
+        top = (lane & segment) | (clamp & 31 & ~segment)
+        bottom = lane & segment
+        source = {
+            "up": lane - offset, "down": lane + offset, "bfly": lane ^ offset, "idx": bottom | (offset & ~segment),
+        }[mode]  # fmt: skip
+        inside = source >= top if mode == "up" else source <= top
+        source = np.where(inside, source, lane)
+        moved = np.take_along_axis(words, source & 31, axis=1)
+        return self._from_warps(moved), self._from_warps(np.broadcast_to(inside, moved.shape))
+
+    def vote(self, mode: str, predicate: Any, mask: Value) -> Any:
+        """vote.sync: `all`, `any`, `uni` or `ballot`."""
+        if self.gather_lanes(mask, "vote.sync") is BLOCKED:
+            return BLOCKED
+        held = lanes(predicate, self.lanes, 8).astype(np.bool_)
+        full = np.zeros(len(self.warps) * WARP, np.bool_)
+        full[self.tids - self.warps[0] * WARP] = held
+        held = full.reshape(-1, WARP)
+        here = self._present()
+        if mode == "ballot":
+            bits = (held.astype(np.uint64) << np.arange(WARP, dtype=np.uint64)).sum(axis=1).astype(np.uint32)
+            return self._from_warps(np.repeat(bits[:, None], WARP, axis=1))
+        every = (held | ~here).all(axis=1)
+        some = held.any(axis=1)
+        answer = {"all": every, "any": some, "uni": every | ~some}[mode]
+        return self._from_warps(np.repeat(answer[:, None], WARP, axis=1))
+
+    def match(self, mode: str, value: Value | None, width_bits: int, mask: Value) -> Any:
+        """match.sync: (mask of lanes with the same value, predicate for `all`)."""
+        if self.gather_lanes(mask, "match.sync") is BLOCKED:
+            return BLOCKED
+        if value is None:
+            return None, None
+        words = self._by_warp(value, width_bits)
+        here = self._present()
+        equal = (words[:, :, None] == words[:, None, :]) & here[:, None, :]
+        bits = (equal.astype(np.uint64) << np.arange(WARP, dtype=np.uint64)).sum(axis=2).astype(np.uint32)
+        if mode == "any":
+            return self._from_warps(bits), True
+        same = (equal | ~here[:, None, :]).all(axis=2)
+        return self._from_warps(np.where(same, bits, 0).astype(np.uint32)), self._from_warps(same)
+
+    def redux(self, fold: Callable[[list[int]], int], value: Value | None, mask: Value) -> Any:
+        """redux.sync: the same reduction in every lane."""
+        if self.gather_lanes(mask, "redux.sync") is BLOCKED:
+            return BLOCKED
+        if value is None:
+            return None
+        words = self._by_warp(value, 32)
+        here = self._present()
+        results = [fold(row[held].tolist()) for row, held in zip(words, here, strict=True)]
+        return self._from_warps(np.repeat(np.array(results, np.uint32)[:, None], WARP, axis=1))
+
+    def elect(self, mask: Value) -> Any:
+        """elect.sync: (leader lane, whether this lane is it); the leader is the lowest lane of the mask.
+
+        PTX leaves the choice open; an H100 takes the lowest lane (DEVIATIONS D-ELECT).
+        """
+        if self.gather_lanes(mask, "elect.sync") is BLOCKED:
+            return BLOCKED
+        here = self._present()
+        leader = here.argmax(axis=1)
+        elected = np.zeros(here.shape, np.bool_)
+        elected[np.arange(len(leader)), leader] = True
+        return (
+            self._from_warps(np.repeat(leader[:, None].astype(np.uint32), WARP, axis=1)),
+            self._from_warps(elected),
+        )
+
+    def active_mask(self) -> Value:
+        """activemask: the lanes that step together now."""
+        here = self._present()
+        bits = (here.astype(np.uint64) << np.arange(WARP, dtype=np.uint64)).sum(axis=1).astype(np.uint32)
+        return self._from_warps(np.repeat(bits[:, None], WARP, axis=1))
+
+    def warp_sync(self, mask: Value) -> Any:
+        """bar.warp.sync."""
+        if self.gather_lanes(mask, "bar.warp.sync") is BLOCKED:
+            return BLOCKED
+        self._sync_event("bar.warp.sync", mask)
+        return None
+
+    # -- matrices ----------------------------------------------------------------------------------
+
+    def _whole_warps(self, what: str) -> None:
+        if self.lanes != len(self.warps) * WARP:
+            raise self.fault(f"{what} executed by {self.lanes} lanes: it is .sync.aligned, all 32 lanes take part")
+
+    def _row_offsets(self, space: str, address: Value, count: int, what: str) -> tuple[Any, Array]:
+        """Return the region and the offsets (warps, count, 8) of the rows that lanes address."""
+        self._whole_warps(what)
+        space, address = self.resolve(space, address)
+        self._note_rows("r" if what == "ldmatrix" else "w", space, address, count)
+        spread = lanes(address, self.lanes, 64).astype(np.int64).reshape(-1, WARP)[:, : count * 8]
+        if (spread & 15).any():
+            raise self.fault(f"{what}: row address {int(spread[(spread & 15) != 0][0]):#x} is not aligned to 16 bytes")
+        region = self.region(space, int(spread[0, 0]))
+        try:
+            offsets = region.check(spread.reshape(-1).astype(np.uint64), 16, 16)
+        except RegionFault as fault:
+            raise self.fault(f"{what}: {fault.what}") from None
+        assert isinstance(offsets, np.ndarray)
+        return region, offsets.reshape(-1, count, 8)
+
+    def _note_rows(self, kind: str, space: str, address: Value, count: int) -> None:
+        spread = lanes(address, self.lanes, 64).reshape(-1, WARP)[:, : count * 8].reshape(-1)
+        machine = self.machine
+        if machine.timed:
+            self.access = AccessNote(kind + "m", space, spread, 16, self.lanes, False)
+        if machine.probe.access:
+            self._note(kind, space, spread, 16, "weak", "")
+
+    def ldmatrix(self, space: str, address: Value, count: int, trans: bool) -> Any:
+        """ldmatrix .m8n8.b16: return `count` registers."""
+        region, offsets = self._row_offsets(space, address, count, "ldmatrix")
+        if not self.machine.values:
+            return None
+        if region.written is not None and not region.written.view(np.uint64)[offsets.reshape(-1) // 8].all():
+            raise self.fault("ldmatrix reads bytes of shared memory that were never written")
+        rows = region.data.view(np.complex128)[offsets // 16]
+        words = rows.view(np.uint16).reshape(-1, count, 8, 8)
+        per_warp = [matrices_to_registers(matrices, trans) for matrices in words]
+        return [np.concatenate([registers[k] for registers in per_warp]) for k in range(count)]
+
+    def stmatrix(self, space: str, address: Value, count: int, trans: bool, values: Any) -> None:
+        """stmatrix .m8n8.b16."""
+        region, offsets = self._row_offsets(space, address, count, "stmatrix")
+        self.machine.version += 1
+        if values is None or any(value is None for value in values):
+            return
+        columns = [lanes(value, self.lanes, 32).reshape(-1, WARP) for value in values]
+        rows = region.data.view(np.complex128)
+        for warp in range(offsets.shape[0]):
+            registers = np.stack([column[warp] for column in columns])
+            matrices = np.ascontiguousarray(registers_to_matrices(registers, trans))
+            rows[offsets[warp].reshape(-1) // 16] = matrices.reshape(-1, 8).view(np.complex128).reshape(-1)
+        if region.written is not None:
+            region.written.view(np.uint64)[offsets.reshape(-1) // 8] = 0x0101010101010101
+            region.written.view(np.uint64)[offsets.reshape(-1) // 8 + 1] = 0x0101010101010101
+
+    def move_matrix(self, value: Value | None) -> Any:
+        """movmatrix.m8n8.trans.b16."""
+        self._whole_warps("movmatrix")
+        if value is None:
+            return None
+        words = self._by_warp(value, 32)
+        return np.concatenate([movmatrix(row) for row in words])
+
+    def mma_sync(self, what: str, product: Callable[..., Any], operands: list[Any]) -> Any:
+        """mma.sync: `product` maps per-warp registers (registers, 32) of A, B, C to those of D."""
+        self._whole_warps(what)
+        if any(value is None for operand in operands for value in operand):
+            return None
+        stacked = [
+            np.stack([lanes(value, self.lanes, 32) for value in operand]).reshape(len(operand), -1, WARP)
+            for operand in operands
+        ]
+        results = [product(*(operand[:, warp] for operand in stacked)) for warp in range(len(self.warps))]
+        return [np.concatenate([result[k] for result in results]) for k in range(results[0].shape[0])]
+
+
+__all__ = ["FULL", "OFFSET_MASK", "WarpOps"]

@@ -1,0 +1,347 @@
+"""From a resolved instruction to a bound one: choose the form, check operands, list register reads and writes.
+
+Imports the text layer's tree and the declared forms; knows no machine.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from hopsim.errors import NotModelled, PtxError
+from hopsim.isa.forms.form import FORMS, Form, OperandSpec
+from hopsim.isa.ptx.ast import (
+    FlatAddress,
+    FlatInstruction,
+    FlatNegated,
+    FlatOperand,
+    FlatPair,
+    FlatVector,
+    Immediate,
+    LabelRef,
+    Register,
+    Sink,
+    SymbolRef,
+)
+from hopsim.isa.types import TYPES, ScalarType
+
+CLOCKS = frozenset({"%clock", "%clock_hi", "%clock64", "%globaltimer", "%globaltimer_lo", "%globaltimer_hi"})
+
+
+# --- what the closure is called with --------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class RegisterArg:
+    """A register's value, narrowed to `width_bits` when the register is wider."""
+
+    register: Register
+    width_bits: int
+    negated: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ConstantArg:
+    """A literal, as raw bits."""
+
+    value: int | bool
+
+
+@dataclass(frozen=True, slots=True)
+class SymbolArg:
+    """The address of a variable, or the value of a special register."""
+
+    symbol: SymbolRef
+    width_bits: int
+
+
+@dataclass(frozen=True, slots=True)
+class AddressArg:
+    """Base plus offset, modulo the width of the base."""
+
+    base: RegisterArg | SymbolArg | ConstantArg
+    offset: int
+    width_bits: int
+
+
+@dataclass(frozen=True, slots=True)
+class TupleArg:
+    """A vector of values, or (`by_index`) of register numbers."""
+
+    items: tuple[Arg, ...]
+    by_index: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class MissingArg:
+    """An optional operand that was not written: None."""
+
+
+Arg: TypeAlias = RegisterArg | ConstantArg | SymbolArg | AddressArg | TupleArg | MissingArg
+
+
+@dataclass(frozen=True, slots=True)
+class Destination:
+    """A register to write; None is the sink.  `from_bits` and `signed` say how a narrow result is widened."""
+
+    register: Register | None
+    from_bits: int
+    signed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class BoundInstruction:
+    """An instruction with its form chosen and its operands checked."""
+
+    instruction: FlatInstruction
+    form: Form
+    slots: tuple[tuple[str, str], ...]
+    args: tuple[Arg, ...]
+    arg_names: tuple[str, ...]
+    destinations: tuple[Destination, ...]
+    single: bool
+    target: LabelRef | None
+    reads: frozenset[int]
+    writes: frozenset[int]
+
+    @property
+    def line(self) -> int:
+        """1-based line in the PTX text."""
+        return self.instruction.span.line
+
+
+def _type_of(spec: OperandSpec, slots: dict[str, str]) -> ScalarType | None:
+    word = slots.get(spec.type, spec.type)
+    return TYPES.get(word)
+
+
+class _Mismatch(Exception):
+    """Operands do not fit this form; another form may."""
+
+
+class _Binder:
+    def __init__(self, instruction: FlatInstruction, form: Form, slots: dict[str, str]) -> None:
+        self.instruction = instruction
+        self.form = form
+        self.slots = slots
+        self.args: list[Arg] = []
+        self.names: list[str] = []
+        self.destinations: list[Destination] = []
+        self.single = True
+        self.target: LabelRef | None = None
+        self.reads: set[int] = set()
+        self.writes: set[int] = set()
+
+    def bind(self) -> BoundInstruction:
+        given = list(self.instruction.operands)
+        specs = self.form.operands
+        minimum = sum(not spec.optional for spec in specs)
+        if not minimum <= len(given) <= len(specs):
+            wanted = str(minimum) if minimum == len(specs) else f"{minimum} to {len(specs)}"
+            raise _Mismatch(f"expected {wanted} operands, got {len(given)}")
+        spare = len(given) - minimum
+        position = 0
+        for spec in specs:
+            if spec.optional:
+                if spare == 0 or not self._fits(spec, given[position]):
+                    if spec.role == "write":
+                        self.destinations.append(Destination(None, 32, False))
+                    else:
+                        self.args.append(MissingArg())
+                        self.names.append(spec.name)
+                    continue
+                spare -= 1
+            self._operand(spec, given[position])
+            position += 1
+        if position < len(given):
+            raise _Mismatch(f"operand {position + 1} does not fit")
+        guard = self.instruction.guard
+        if guard is not None:
+            self.reads.add(guard[0].index)
+        return BoundInstruction(
+            self.instruction, self.form, tuple(sorted(self.slots.items())), tuple(self.args), tuple(self.names),
+            tuple(self.destinations), self.single, self.target, frozenset(self.reads), frozenset(self.writes),
+        )  # fmt: skip
+
+    def _fits(self, spec: OperandSpec, operand: FlatOperand) -> bool:
+        if spec.shape in ("address", "tensor"):
+            return isinstance(operand, FlatAddress)
+        return not isinstance(operand, FlatAddress)
+
+    def _operand(self, spec: OperandSpec, operand: FlatOperand) -> None:
+        if spec.shape == "label":
+            if not isinstance(operand, LabelRef):
+                raise _Mismatch(f"operand {spec.name} must be a label")
+            self.target = operand
+            return
+        if spec.role == "write":
+            self._destination(spec, operand)
+            return
+        self.names.append(spec.name)
+        if spec.shape == "clock":
+            if not (isinstance(operand, SymbolRef) and operand.name in CLOCKS):
+                raise _Mismatch("not a clock register")
+            self.args.append(ConstantArg(sorted(CLOCKS).index(operand.name)))
+        elif spec.shape in ("address", "tensor"):
+            self._address(spec, operand)
+        elif spec.shape == "vector":
+            if not isinstance(operand, FlatVector):
+                raise _Mismatch(f"operand {spec.name} must be a vector in braces")
+            self._vector(spec, operand)
+        elif spec.shape == "maybe_vector":
+            items = operand if isinstance(operand, FlatVector) else FlatVector((operand,))
+            self._vector(spec, items)
+        else:
+            self.args.append(self._value(spec, operand))
+
+    def _vector(self, spec: OperandSpec, operand: FlatVector) -> None:
+        by_index = spec.role in ("update", "borrow")
+        items = tuple(self._value(spec, item) for item in operand.items)
+        if by_index and not all(isinstance(item, RegisterArg) for item in items):
+            raise _Mismatch(f"operand {spec.name} must hold registers only")
+        if spec.role == "update":
+            self.writes |= {item.register.index for item in items if isinstance(item, RegisterArg)}
+        self.args.append(TupleArg(items, by_index))
+
+    def _address(self, spec: OperandSpec, operand: FlatOperand) -> None:
+        if not isinstance(operand, FlatAddress):
+            raise _Mismatch(f"operand {spec.name} must be an address in brackets")
+        base: RegisterArg | SymbolArg | ConstantArg
+        if isinstance(operand.base, Register):
+            self.reads.add(operand.base.index)
+            width = operand.base.width_bits
+            if width not in (32, 64):
+                raise _Mismatch(f"address register {operand.base.name} is {width} bits wide, expected 32 or 64")
+            base = RegisterArg(operand.base, width)
+        elif isinstance(operand.base, SymbolRef):
+            width = 64
+            base = SymbolArg(operand.base, 64)
+        else:
+            width = 64
+            base = ConstantArg(operand.base.value)
+        self.args.append(AddressArg(base, operand.offset, width))
+        if spec.shape == "tensor":
+            if not operand.coordinates:
+                raise _Mismatch(f"operand {spec.name} needs tensor coordinates: [map, {{c0, ...}}]")
+            coordinate = OperandSpec("c", "scalar", "read", "s32", False, False)
+            self.args.append(TupleArg(tuple(self._value(coordinate, item) for item in operand.coordinates)))
+            self.names.append("coordinates")
+        elif operand.coordinates:
+            raise _Mismatch(f"operand {spec.name} takes no tensor coordinates")
+
+    def _value(self, spec: OperandSpec, operand: FlatOperand) -> Arg:
+        kind = _type_of(spec, self.slots)
+        assert kind is not None, f"{self.form.syntax}: operand {spec.name} has no type {spec.type!r}"
+        if isinstance(operand, Register):
+            self.reads.add(operand.index)
+            self._check_width(spec, kind, operand)
+            return RegisterArg(operand, kind.width_bits)
+        if isinstance(operand, FlatNegated):
+            self.reads.add(operand.register.index)
+            self._check_width(spec, kind, operand.register)
+            return RegisterArg(operand.register, kind.width_bits, negated=True)
+        if isinstance(operand, Immediate):
+            return ConstantArg(self._literal(kind, operand))
+        if isinstance(operand, SymbolRef):
+            if operand.kind == "special" and operand.name in CLOCKS:
+                raise _Mismatch("a clock register is read by mov only")
+            return SymbolArg(operand, kind.width_bits)
+        raise _Mismatch(f"operand {spec.name} must be a register or an immediate")
+
+    def _check_width(self, spec: OperandSpec, kind: ScalarType, register: Register) -> None:
+        if register.width_bits == kind.width_bits:
+            return
+        if spec.relaxed and register.width_bits > kind.width_bits and register.type != "pred":
+            return
+        raise _Mismatch(
+            f"operand {spec.name} is .{kind.name} ({kind.width_bits} bits), "
+            f"but register {register.name} is .{register.type} ({register.width_bits} bits)"
+        )
+
+    def _literal(self, kind: ScalarType, literal: Immediate) -> int | bool:
+        if kind.kind == "pred":
+            return literal.value != 0
+        value = literal.value
+        if literal.kind == "int":
+            if kind.kind == "float" and value != 0:
+                raise _Mismatch(f"an integer literal where .{kind.name} is expected; write 0f3F800000 or 0d...")
+            if not -(1 << (kind.width_bits - 1)) <= value <= kind.mask:
+                # PTX truncates wide literals silently (they are 64-bit constants).
+                return value & kind.mask
+            return value & kind.mask
+        wanted = {"f32": 32, "f64": 64}[literal.kind]
+        if wanted != kind.width_bits:
+            raise _Mismatch(f"a {wanted}-bit float literal where .{kind.name} is expected")
+        return value
+
+    def _destination(self, spec: OperandSpec, operand: FlatOperand) -> None:
+        if spec.shape in ("pair", "maybe_pair"):
+            assert spec.second is not None
+            self.single = False
+            if isinstance(operand, FlatPair):
+                self._write(spec, operand.first)
+                self._write(spec.second, operand.second)
+            elif spec.shape == "maybe_pair":
+                self._write(spec, operand)
+                self.destinations.append(Destination(None, 1, False))
+            else:
+                raise _Mismatch(f"operand {spec.name} must be a pair a|b")
+        elif spec.shape == "vector" or (spec.shape == "maybe_vector" and isinstance(operand, FlatVector)):
+            if not isinstance(operand, FlatVector):
+                raise _Mismatch(f"operand {spec.name} must be a vector in braces")
+            self.single = False
+            for item in operand.items:
+                self._write(spec, item)
+        elif spec.shape == "maybe_vector":
+            self.single = False
+            self._write(spec, operand)
+        else:
+            self._write(spec, operand)
+
+    def _write(self, spec: OperandSpec, operand: FlatOperand) -> None:
+        kind = _type_of(spec, self.slots)
+        assert kind is not None, f"{self.form.syntax}: operand {spec.name} has no type {spec.type!r}"
+        if isinstance(operand, Sink):
+            self.destinations.append(Destination(None, kind.width_bits, False))
+            return
+        if not isinstance(operand, Register):
+            raise _Mismatch(f"destination {spec.name} must be a register")
+        self._check_width(spec, kind, operand)
+        self.writes.add(operand.index)
+        self.destinations.append(Destination(operand, kind.width_bits, kind.is_signed))
+
+
+def decode(instruction: FlatInstruction, path: str = "<ptx>", text: str = "") -> BoundInstruction:
+    """Choose the form of one instruction and bind its operands.
+
+    Raises:
+        NotModelled: no declared form has this opcode and these modifiers.
+        PtxError: a form has the opcode, but the operands break its rules.
+    """
+    matches = FORMS.find(instruction.opcode)
+    reasons: list[str] = []
+    for form, slots in matches:
+        if form.check is not None:
+            wrong = form.check(slots)
+            if wrong:
+                reasons.append(wrong)
+                continue
+        try:
+            return _Binder(instruction, form, slots).bind()
+        except _Mismatch as mismatch:
+            reasons.append(str(mismatch))
+    where = f"{path}:{instruction.span.line}:{instruction.span.column}"
+    if not matches:
+        known = sorted({form.name for form in FORMS.by_word.get(instruction.opcode[0], ())})
+        hint = f"modelled forms of {instruction.opcode[0]}: hopsim isa {instruction.opcode[0]}" if known else ""
+        raise NotModelled(f"{instruction.mnemonic} is not modelled", where=where, hint=hint)
+    forms = "; ".join(dict.fromkeys(form.syntax for form, _ in matches))
+    raise PtxError(
+        f"{instruction.mnemonic}: {reasons[0]}",
+        where=path,
+        line=instruction.span.line,
+        column=instruction.span.column,
+        text=text,
+        hint=f"the form is  {forms}",
+        source=matches[0][0].source,
+    )

@@ -1,0 +1,333 @@
+"""cp.async, cp.async.bulk, cp.async.bulk.tensor, cp.reduce.async.bulk, prefetches, tensormap.replace.
+
+None of these copies anything when it executes: the operation lands later, when the schedule says.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hopsim.isa.context import Context
+from hopsim.isa.forms.form import shared_form
+from hopsim.isa.types import ScalarType
+from hopsim.isa.values import Value, select
+
+DIM = ("1d", "2d", "3d", "4d", "5d")
+CLUSTER = ("shared::cluster", "shared::cta")
+TX = ("mbarrier::complete_tx::bytes",)
+HINT = ("L2::cache_hint",)
+REDUCE = ("add", "min", "max", "inc", "dec", "and", "or", "xor")
+TENSOR = 'PTX ISA 8.7, "cp.async.bulk.tensor"'
+BULK = 'PTX ISA 8.7, "cp.async.bulk"'
+LEGACY = 'PTX ISA 8.7, "cp.async"'
+
+
+def _rank_problem(ctx: Context, dim: str, coordinates: Any) -> None:
+    if len(coordinates) != int(dim[0]):
+        raise ctx.fault(f"cp.async.bulk.tensor.{dim} with {len(coordinates)} coordinates, expected {dim[0]}")
+
+
+# --- tensor copies --------------------------------------------------------------------------------
+
+
+@shared_form(
+    "cp.async.bulk.tensor{.dim}{.dst}.global{.mode}{.tx}{.hint} [b], [a, {c}], [m], policy:b64?", dim=DIM, dst=CLUSTER,
+    mode=("tile",), tx=TX, hint=HINT, unit="tma", effects=("reads map box async", "writes [b] async", "completes_tx [m]"),
+    source=TENSOR,
+)  # fmt: skip
+def tensor_load(dim: str, dst: str, mode: str, tx: str, hint: str) -> Any:
+    """Copies a box of a tensor into shared memory and counts its bytes on an mbarrier."""
+
+    def run(ctx: Context, b: Value, a: Value, coordinates: Any, m: Value, policy: Value | None = None) -> None:
+        _rank_problem(ctx, dim, coordinates)
+        ctx.tma_load(b, a, coordinates, m, None, dst)
+
+    return run
+
+
+@shared_form(
+    "cp.async.bulk.tensor{.dim}{.dst}.global{.mode}{.tx}.multicast::cluster{.hint} [b], [a, {c}], [m], k:b16, "
+    "policy:b64?",
+    dim=DIM, dst=("shared::cluster",), mode=("tile",), tx=TX, hint=HINT, unit="tma",
+    effects=("reads map box async", "writes [b] of each CTA async", "completes_tx [m] of each CTA"), source=TENSOR,
+)  # fmt: skip
+def tensor_load_multicast(dim: str, dst: str, mode: str, tx: str, hint: str) -> Any:
+    """The same box into the shared memory of every CTA of a mask, each with its own mbarrier."""
+
+    def run(
+        ctx: Context, b: Value, a: Value, coordinates: Any, m: Value, k: Value, policy: Value | None = None
+    ) -> None:
+        _rank_problem(ctx, dim, coordinates)
+        ctx.tma_load(b, a, coordinates, m, k, dst)
+
+    return run
+
+
+@shared_form(
+    "cp.async.bulk.tensor{.dim}.global.shared::cta{.mode}.bulk_group{.hint} [a, {c}], [b], policy:b64?", dim=DIM,
+    mode=("tile",), hint=HINT, unit="tma", effects=("reads [b] async", "writes map box async", "bulk group"),
+    source=TENSOR,
+)  # fmt: skip
+def tensor_store(dim: str, mode: str, hint: str) -> Any:
+    """Copies a box from shared memory into a tensor."""
+
+    def run(ctx: Context, a: Value, coordinates: Any, b: Value, policy: Value | None = None) -> None:
+        _rank_problem(ctx, dim, coordinates)
+        ctx.tma_store(b, a, coordinates, "")
+
+    return run
+
+
+@shared_form(
+    "cp.reduce.async.bulk.tensor{.dim}.global.shared::cta{.op}{.mode}.bulk_group{.hint} [a, {c}], [b], policy:b64?",
+    dim=DIM, op=REDUCE, mode=("tile",), hint=HINT, unit="tma",
+    effects=("reads [b] async", "reads and writes map box async", "bulk group"),
+    source='PTX ISA 8.7, "cp.reduce.async.bulk.tensor"',
+)  # fmt: skip
+def tensor_reduce(dim: str, op: str, mode: str, hint: str) -> Any:
+    """Reduces a box from shared memory into a tensor; the type is the tensor's."""
+
+    def run(ctx: Context, a: Value, coordinates: Any, b: Value, policy: Value | None = None) -> None:
+        _rank_problem(ctx, dim, coordinates)
+        ctx.tma_store(b, a, coordinates, op)
+
+    return run
+
+
+@shared_form("cp.async.bulk.prefetch.tensor{.dim}.L2.global{.mode}{.hint} [a, {c}], policy:b64?", dim=DIM,
+             mode=("tile",), hint=HINT, unit="tma", source='PTX ISA 8.7, "cp.async.bulk.prefetch.tensor"')  # fmt: skip
+def tensor_prefetch(dim: str, mode: str, hint: str) -> Any:
+    """Brings a box into L2."""
+
+    def run(ctx: Context, a: Value, coordinates: Any, policy: Value | None = None) -> None:
+        _rank_problem(ctx, dim, coordinates)
+        ctx.tma_prefetch(a, coordinates)
+
+    return run
+
+
+@shared_form("prefetch{.space}.tensormap [a]", space=("param", "const"), quiet=True, unit="tma_sync",
+             source='PTX ISA 8.7, "prefetch.tensormap"')  # fmt: skip
+def prefetch_tensormap(space: str) -> Any:
+    """Brings a tensor map closer."""
+
+    def run(ctx: Context, a: Value) -> None:
+        ctx.prefetch_map(a)
+
+    return run
+
+
+# --- plain bulk copies ----------------------------------------------------------------------------
+
+
+@shared_form("cp.async.bulk{.dst}.global{.tx}{.hint} [b], [a], n:u32, [m], policy:b64?", dst=CLUSTER, tx=TX, hint=HINT,
+             unit="tma", effects=("reads [a] async", "writes [b] async", "completes_tx [m]"), source=BULK)  # fmt: skip
+def bulk_load(dst: str, tx: str, hint: str) -> Any:
+    """Copies n bytes from global into shared memory."""
+
+    def run(ctx: Context, b: Value, a: Value, n: Value, m: Value, policy: Value | None = None) -> None:
+        ctx.bulk_load(b, a, n, m, None, dst)
+
+    return run
+
+
+@shared_form("cp.async.bulk{.dst}.global{.tx}.multicast::cluster{.hint} [b], [a], n:u32, [m], k:b16, policy:b64?",
+             dst=("shared::cluster",), tx=TX, hint=HINT, unit="tma",
+             effects=("reads [a] async", "writes [b] of each CTA async", "completes_tx [m]"), source=BULK)  # fmt: skip
+def bulk_load_multicast(dst: str, tx: str, hint: str) -> Any:
+    """The same bytes into every CTA of a mask."""
+
+    def run(ctx: Context, b: Value, a: Value, n: Value, m: Value, k: Value, policy: Value | None = None) -> None:
+        ctx.bulk_load(b, a, n, m, k, dst)
+
+    return run
+
+
+@shared_form("cp.async.bulk.shared::cluster.shared::cta{.tx} [b], [a], n:u32, [m]", tx=TX, unit="tma",
+             effects=("reads [a] async", "writes [b] async", "completes_tx [m]"), source=BULK)  # fmt: skip
+def bulk_peer(tx: str) -> Any:
+    """Copies n bytes from this CTA's shared memory into a peer's."""
+
+    def run(ctx: Context, b: Value, a: Value, n: Value, m: Value) -> None:
+        ctx.bulk_peer(b, a, n, m)
+
+    return run
+
+
+@shared_form("cp.async.bulk.global.shared::cta.bulk_group{.hint} [a], [b], n:u32, policy:b64?", hint=HINT, unit="tma",
+             effects=("reads [b] async", "writes [a] async", "bulk group"), source=BULK)  # fmt: skip
+def bulk_store(hint: str) -> Any:
+    """Copies n bytes from shared into global memory."""
+
+    def run(ctx: Context, a: Value, b: Value, n: Value, policy: Value | None = None) -> None:
+        ctx.bulk_store(a, b, n, "", None)
+
+    return run
+
+
+@shared_form("cp.reduce.async.bulk.global.shared::cta.bulk_group{.hint}{.op}{.ftz}{.t} [a], [b], n:u32, policy:b64?",
+             hint=HINT, op=REDUCE, ftz=("noftz",),
+             t=("u32", "s32", "u64", "s64", "f16", "bf16", "b32", "b64", "f32", "f64"), unit="tma",
+             effects=("reads [b] async", "reads and writes [a] async", "bulk group"),
+             source='PTX ISA 8.7, "cp.reduce.async.bulk"')  # fmt: skip
+def bulk_reduce(hint: str, op: str, ftz: str, t: ScalarType) -> Any:
+    """Reduces n bytes from shared into global memory."""
+
+    def run(ctx: Context, a: Value, b: Value, n: Value, policy: Value | None = None) -> None:
+        ctx.bulk_store(a, b, n, op, t)
+
+    return run
+
+
+@shared_form("cp.async.bulk.prefetch.L2.global{.hint} [a], n:u32, policy:b64?", hint=HINT, unit="tma",
+             source='PTX ISA 8.7, "cp.async.bulk.prefetch"')  # fmt: skip
+def bulk_prefetch(hint: str) -> Any:
+    """Brings n bytes into L2."""
+
+    def run(ctx: Context, a: Value, n: Value, policy: Value | None = None) -> None:
+        ctx.bulk_prefetch(a, n)
+
+    return run
+
+
+@shared_form("cp.async.bulk.commit_group", quiet=True, unit="tma_sync", effects=("bulk commit",),
+             source='PTX ISA 8.7, "cp.async.bulk.commit_group"')  # fmt: skip
+def bulk_commit() -> Any:
+    """Makes a bulk group of this thread's stores since its last commit."""
+
+    def run(ctx: Context) -> None:
+        ctx.bulk_commit()
+
+    return run
+
+
+@shared_form("cp.async.bulk.wait_group{.read} n:u32", read=("read",), may_block=True, unit="tma_sync",
+             effects=("bulk wait",), source='PTX ISA 8.7, "cp.async.bulk.wait_group"')  # fmt: skip
+def bulk_wait(read: str) -> Any:
+    """Waits until at most n of this thread's newest bulk groups are pending (.read: still reading)."""
+
+    def run(ctx: Context, n: int) -> Any:
+        return ctx.bulk_wait(n, bool(read))
+
+    return run
+
+
+# --- cp.async -------------------------------------------------------------------------------------
+
+
+@shared_form("cp.async{.cache}{.dst}.global{.l2}{.hint} [b], [a], n:u32, s:u32?, policy:b64?", cache=("ca", "cg"),
+             dst=("shared", "shared::cta"), l2=("L2::64B", "L2::128B", "L2::256B"), hint=HINT, unit="cp_async",
+             effects=("reads [a]", "writes [b]", "cp.async group"), source=LEGACY)  # fmt: skip
+def cp_async(cache: str, dst: str, l2: str, hint: str) -> Any:
+    """Each thread copies 4, 8 or 16 bytes; bytes past the source size are zero."""
+
+    def run(
+        ctx: Context, b: Value, a: Value, n: int, s: Value | None = None, policy: Value | None = None
+    ) -> None:
+        if n not in (4, 8, 16) or (cache == "cg" and n != 16):
+            raise ctx.fault(f"cp.async.{cache} of {n} bytes: expected {'16' if cache == 'cg' else '4, 8 or 16'}")
+        ctx.cp_async(b, a, n, s)
+
+    return run
+
+
+@shared_form("cp.async{.cache}{.dst}.global{.l2}{.hint} [b], [a], n:u32, p:pred", cache=("ca", "cg"),
+             dst=("shared", "shared::cta"), l2=("L2::64B", "L2::128B", "L2::256B"), hint=HINT, unit="cp_async",
+             effects=("reads [a]", "writes [b]", "cp.async group"), source=LEGACY)  # fmt: skip
+def cp_async_ignore(cache: str, dst: str, l2: str, hint: str) -> Any:
+    """The form with ignore-src: where the predicate holds, zeros are written."""
+
+    def run(ctx: Context, b: Value, a: Value, n: int, p: Any) -> None:
+        ctx.cp_async(b, a, n, select(p, 0, n, 32))
+
+    return run
+
+
+@shared_form("cp.async.commit_group", quiet=True, unit="cp_async", effects=("cp.async commit",), source=LEGACY)
+def cp_async_commit() -> Any:
+    """Makes a group of this thread's copies since its last commit."""
+
+    def run(ctx: Context) -> None:
+        ctx.cp_async_commit()
+
+    return run
+
+
+@shared_form("cp.async.wait_group n:u32", may_block=True, unit="cp_async", effects=("cp.async wait",), source=LEGACY)
+def cp_async_wait() -> Any:
+    """Waits until at most n of this thread's newest groups are pending."""
+
+    def run(ctx: Context, n: int) -> Any:
+        return ctx.cp_async_wait(n)
+
+    return run
+
+
+@shared_form("cp.async.wait_all", may_block=True, unit="cp_async", effects=("cp.async wait",), source=LEGACY)
+def cp_async_wait_all() -> Any:
+    """Waits for all copies of this thread, committed or not."""
+
+    def run(ctx: Context) -> Any:
+        return ctx.cp_async_wait(None)
+
+    return run
+
+
+@shared_form("cp.async.mbarrier.arrive{.noinc}{.space}.b64 [a]", noinc=("noinc",), space=("shared", "shared::cta"),
+             unit="cp_async", effects=("mbarrier arrive later",), source='PTX ISA 8.7, "cp.async.mbarrier.arrive"')  # fmt: skip
+def cp_async_mbarrier(noinc: str, space: str) -> Any:
+    """Arrives on an mbarrier when this thread's earlier copies are complete."""
+
+    def run(ctx: Context, a: Value) -> None:
+        ctx.cp_async_mbarrier(space, a, bool(noinc))
+
+    return run
+
+
+# --- tensor maps on the device ----------------------------------------------------------------------
+
+REPLACE = 'PTX ISA 8.7, "tensormap.replace"'
+WORDS = ("box_dim", "element_stride", "elemtype", "fill_mode", "global_dim", "interleave_layout", "rank", "swizzle_mode")
+
+
+@shared_form("tensormap.replace.tile{.field}{.space}.b1024.b32 [a], n:b32, v:b32?", field=WORDS,
+             space=("global", "shared::cta"), unit="tma_sync", effects=("writes [a]",), source=REPLACE)  # fmt: skip
+def tensormap_replace(field: str, space: str) -> Any:
+    """Changes one field of a tensor map in memory; indexed fields have the index first."""
+
+    def run(ctx: Context, a: Value, n: Value, v: Value | None = None) -> None:
+        if v is None:
+            ctx.replace_map_field(space, a, field, 0, n)
+        else:
+            ctx.replace_map_field(space, a, field, n, v)
+
+    return run
+
+
+@shared_form("tensormap.replace.tile{.field}{.space}.b1024.b64 [a], n:b64, v:b64?",
+             field=("global_address", "global_stride"), space=("global", "shared::cta"), unit="tma_sync",
+             effects=("writes [a]",), source=REPLACE)  # fmt: skip
+def tensormap_replace_wide(field: str, space: str) -> Any:
+    """Changes a 64-bit field of a tensor map in memory."""
+
+    def run(ctx: Context, a: Value, n: Value, v: Value | None = None) -> None:
+        if v is None:
+            ctx.replace_map_field(space, a, field, 0, n)
+        else:
+            ctx.replace_map_field(space, a, field, n, v)
+
+    return run
+
+
+@shared_form(
+    "tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release{.scope}.sync.aligned [b], [a], n:b32",
+    scope=("cta", "cluster", "gpu", "sys"), unit="tma_sync", effects=("reads [a]", "writes [b]", "proxy fence"),
+    source='PTX ISA 8.7, "tensormap.cp_fenceproxy"',
+)  # fmt: skip
+def tensormap_cp_fenceproxy(scope: str) -> Any:
+    """Copies a tensor map from shared to global memory and publishes it."""
+
+    def run(ctx: Context, b: Value, a: Value, n: Value) -> None:
+        ctx.copy_map(b, a, n, scope)
+
+    return run

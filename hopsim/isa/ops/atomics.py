@@ -1,0 +1,164 @@
+"""atom and red: read-modify-write on global and shared memory.
+
+The arithmetic of floating-point atomics is that of `add.rn` (f32 flushes subnormals in global memory: not done here,
+DEVIATIONS D-ATOMFTZ).  Lanes of one instruction go in thread order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from hopsim.isa.context import Context
+from hopsim.isa.forms.form import shared_form
+from hopsim.isa.numerics.floating import make_add as make_float_add
+from hopsim.isa.types import TYPES, ScalarType
+from hopsim.isa.values import Value
+
+SPACE = ("global", "shared", "shared::cta", "shared::cluster")
+SEM = ("relaxed", "acquire", "release", "acq_rel")
+SCOPE = ("cta", "cluster", "gpu", "sys")
+OPS = ("add", "min", "max", "inc", "dec", "and", "or", "xor", "exch")
+KINDS = ("u32", "s32", "u64", "s64", "b32", "b64", "b128", "f16", "bf16", "f32", "f64", "f16x2", "bf16x2")
+VECTOR = ("v2", "v4", "v8")
+LENGTH = {"": 1, "v2": 2, "v4": 4, "v8": 8}
+HINT = ("L2::cache_hint",)
+FTZ = ("noftz", "ftz")
+ALLOWED: dict[str, tuple[str, ...]] = {
+    "add": ("u32", "s32", "u64", "s64", "f16", "bf16", "f32", "f64", "f16x2", "bf16x2"),
+    "min": ("u32", "s32", "u64", "s64", "f16", "bf16", "f16x2", "bf16x2"),
+    "max": ("u32", "s32", "u64", "s64", "f16", "bf16", "f16x2", "bf16x2"),
+    "inc": ("u32",),
+    "dec": ("u32",),
+    "and": ("b32", "b64"),
+    "or": ("b32", "b64"),
+    "xor": ("b32", "b64"),
+    "exch": ("b32", "b64"),
+}
+ATOM = 'PTX ISA 8.7, "atom"'
+RED = 'PTX ISA 8.7, "red"'
+
+
+def _problem(slots: dict[str, str]) -> str:
+    op, t, v = slots["op"], slots["t"], slots.get("v", "")
+    if t not in ALLOWED[op]:
+        return f".{op} does not take .{t}; expected .{', .'.join(ALLOWED[op])}"
+    if op in ("min", "max") and TYPES[t].kind in ("float", "packed"):
+        return f".{op}.{t} is not modelled"
+    if v and slots.get("space") not in ("global", ""):
+        return "vector atomics work on global memory only"
+    if v and TYPES[t].width_bits * LENGTH[v] > 128:
+        return f".{v}.{t} is wider than 128 bits"
+    return ""
+
+
+def _signed(value: int, width_bits: int) -> int:
+    return value - (1 << width_bits) if value >> (width_bits - 1) else value
+
+
+def operation_of(op: str, t: ScalarType) -> Callable[[int, int], int]:
+    """Return (old, b) -> new on raw bits."""
+    mask, width = t.mask, t.width_bits
+    if op == "add" and t.kind in ("float", "packed"):
+        return make_float_add(t.name, "rn", False, False)
+    table: dict[str, Callable[[int, int], int]] = {
+        "add": lambda old, b: (old + b) & mask,
+        "inc": lambda old, b: 0 if old >= b else old + 1,
+        "dec": lambda old, b: b if old == 0 or old > b else old - 1,
+        "and": lambda old, b: old & b,
+        "or": lambda old, b: old | b,
+        "xor": lambda old, b: old ^ b,
+        "exch": lambda old, b: b,
+        "min": min,
+        "max": max,
+    }
+    if t.is_signed and op == "min":
+        return lambda old, b: old if _signed(old, width) <= _signed(b, width) else b
+    if t.is_signed and op == "max":
+        return lambda old, b: old if _signed(old, width) >= _signed(b, width) else b
+    return table[op]
+
+
+@shared_form(
+    "atom{.space}{.sem}{.scope}{.op}{.ftz}{.hint}{.v}{.t} {d}:t?, [a], {b}:t?, policy:b64?", space=SPACE, sem=SEM,
+    scope=SCOPE, op=OPS, ftz=FTZ, hint=HINT, v=VECTOR, t=KINDS, check=_problem, data=True, data_operands=("b",),
+    unit="atomic", effects=("reads and writes [a]",), source=ATOM,
+)  # fmt: skip
+def atom(space: str, sem: str, scope: str, op: str, ftz: str, hint: str, v: str, t: ScalarType) -> Any:
+    """Returns the old value."""
+    operation = operation_of(op, t)
+    count = LENGTH[v]
+
+    def run(ctx: Context, a: Value, b: Any, policy: Value | None = None) -> Any:
+        operands = [[None]] * count if b is None else [[value] for value in b]
+        old = ctx.atomic(space, a, t.bytes, operation, operands, sem or "relaxed", scope or "gpu")
+        return (None,) * count if old is None else old
+
+    return run
+
+
+@shared_form(
+    "atom{.space}{.sem}{.scope}.cas{.hint}{.t} d:t, [a], b:t, c:t, policy:b64?", space=SPACE, sem=SEM, scope=SCOPE,
+    hint=HINT, t=("b16", "b32", "b64"), data=True, data_operands=("b", "c"), unit="atomic",
+    effects=("reads and writes [a]",), source=ATOM,
+)  # fmt: skip
+def atom_cas(space: str, sem: str, scope: str, hint: str, t: ScalarType) -> Any:
+    """Writes c where memory holds b."""
+
+    def swap(old: int, b: int, c: int) -> int:
+        return c if old == b else old
+
+    def run(ctx: Context, a: Value, b: Value, c: Value, policy: Value | None = None) -> Any:
+        old = ctx.atomic(space, a, t.bytes, swap, [[b, c]], sem or "relaxed", scope or "gpu")
+        return None if old is None else old[0]
+
+    return run
+
+
+@shared_form(
+    "red{.space}{.sem}{.scope}{.op}{.ftz}{.hint}{.v}{.t} [a], {b}:t?, policy:b64?", space=SPACE,
+    sem=("relaxed", "release"), scope=SCOPE, op=tuple(o for o in OPS if o != "exch"), ftz=FTZ, hint=HINT, v=VECTOR,
+    t=KINDS, check=_problem, data_operands=("b",), unit="atomic", effects=("reads and writes [a]",), source=RED,
+)  # fmt: skip
+def red(space: str, sem: str, scope: str, op: str, ftz: str, hint: str, v: str, t: ScalarType) -> Any:
+    """Returns nothing, and never acquires."""
+    operation = operation_of(op, t)
+    count = LENGTH[v]
+
+    def run(ctx: Context, a: Value, b: Any, policy: Value | None = None) -> None:
+        operands = [[None]] * count if b is None else [[value] for value in b]
+        ctx.atomic(space, a, t.bytes, operation, operands, sem or "relaxed", scope or "gpu")
+
+    return run
+
+
+@shared_form(
+    "red.async{.sem}{.scope}{.space}.mbarrier::complete_tx::bytes{.op}{.t} [a], b:t, [m]", sem=("relaxed",),
+    scope=("cluster",), space=("shared::cluster",), op=("add", "min", "max", "inc", "dec", "and", "or", "xor"),
+    t=("u32", "s32", "u64", "b32"), check=_problem, data_operands=("b",), unit="cp_async",
+    effects=("reads and writes [a]", "completes_tx [m]"), source='PTX ISA 8.7, "red.async"',
+)  # fmt: skip
+def red_async(sem: str, scope: str, space: str, op: str, t: ScalarType) -> Any:
+    """Reduction into a peer's shared memory, tracked by the peer's mbarrier."""
+    operation = operation_of(op, t)
+
+    def run(ctx: Context, a: Value, b: Value, m: Value) -> None:
+        ctx.async_store(a, m, t.bytes, [b], operation)
+
+    return run
+
+
+@shared_form(
+    "st.async{.sem}{.scope}{.space}.mbarrier::complete_tx::bytes{.v}{.t} [a], {b}:t?, [m]", sem=("weak", "relaxed"),
+    scope=("cluster",), space=("shared::cluster",), v=("v2", "v4"),
+    t=("b32", "b64", "u32", "u64", "s32", "s64", "f32", "f64"), data_operands=("b",), unit="cp_async",
+    effects=("writes [a]", "completes_tx [m]"), source='PTX ISA 8.7, "st.async"',
+)  # fmt: skip
+def st_async(sem: str, scope: str, space: str, v: str, t: ScalarType) -> Any:
+    """Store into a peer's shared memory, tracked by the peer's mbarrier."""
+    count = LENGTH[v]
+
+    def run(ctx: Context, a: Value, b: Any, m: Value) -> None:
+        ctx.async_store(a, m, t.bytes, [None] * count if b is None else list(b), None)
+
+    return run

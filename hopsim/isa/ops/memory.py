@@ -1,0 +1,118 @@
+"""ld, st and their cache, ordering and width variants; prefetch.
+
+Cache hints and eviction priorities are accepted and have no effect on values; timing ignores them (DEVIATIONS D-CACHE).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hopsim.isa.context import Context
+from hopsim.isa.forms.form import local_form, shared_form
+from hopsim.isa.types import MEMORY_TYPES, TYPES, ScalarType
+from hopsim.isa.values import Value
+
+VECTOR = ("v2", "v4", "v8")
+CACHE = ("ca", "cg", "cs", "lu", "cv", "wb", "wt")
+LEVEL = ("L1::evict_normal", "L1::evict_unchanged", "L1::evict_first", "L1::evict_last", "L1::no_allocate")
+L2 = ("L2::64B", "L2::128B", "L2::256B", "L2::evict_first", "L2::evict_last", "L2::evict_normal")
+HINT = ("L2::cache_hint",)
+SCOPE = ("cta", "cluster", "gpu", "sys")
+LOAD_ORDER = ("weak", "relaxed", "acquire", "volatile", "mmio")
+STORE_ORDER = ("weak", "relaxed", "release", "volatile", "mmio")
+SHARED = ("shared", "shared::cta", "shared::cluster")
+LENGTH = {"": 1, "v2": 2, "v4": 4, "v8": 8}
+ORDERED = {"sem": LOAD_ORDER, "scope": SCOPE, "nc": ("nc",), "cache": CACHE, "level": LEVEL, "l2": L2, "hint": HINT}
+
+
+def _width_problem(slots: dict[str, str]) -> str:
+    total = TYPES[slots["t"]].width_bits * LENGTH[slots["v"]]
+    return f"a vector of {total} bits; the widest access of sm_90 is 128 bits" if total > 128 else ""
+
+
+def _load(space: str, sem: str, scope: str, v: str, t: ScalarType) -> Any:
+    count = LENGTH[v]
+    word = t.bytes
+    order = sem or "weak"
+
+    def load(ctx: Context, a: Value, policy: Value | None = None) -> Any:
+        result = ctx.load(space, a, word, count, order, scope)
+        return (None,) * count if result is None else result
+
+    return load
+
+
+@local_form(
+    "ld.param{.sub}{.v}{.t} {d}:t~?, [a]", sub=("entry", "func"), v=VECTOR, t=MEMORY_TYPES, check=_width_problem,
+    unit="lsu_const", source='PTX ISA 8.7, "ld"',
+)  # fmt: skip
+def load_param(sub: str, v: str, t: ScalarType) -> Any:
+    """Kernel parameters are constant, so reading one touches nothing shared."""
+    return _load("param", "", "", v, t)
+
+
+@shared_form(
+    "ld{.space}{.sem}{.scope}{.nc}{.cache}{.level}{.l2}{.hint}{.v}{.t} {d}:t~?, [a], policy:b64?",
+    space=(*SHARED, "local"), v=VECTOR, t=MEMORY_TYPES, check=_width_problem, data=True, unit="lsu_shared",
+    effects=("reads [a]",), source='PTX ISA 8.7, "ld"', **ORDERED,
+)  # fmt: skip
+def load_shared(space: str, sem: str, scope: str, v: str, t: ScalarType, **_: Any) -> Any:
+    """Loads from shared, cluster or local memory, and through generic addresses."""
+    return _load(space, sem, scope, v, t)
+
+
+@shared_form(
+    "ld{.space}{.sem}{.scope}{.nc}{.cache}{.level}{.l2}{.hint}{.v}{.t} {d}:t~?, [a], policy:b64?",
+    space=("global", "const"), v=VECTOR, t=MEMORY_TYPES, check=_width_problem, data=True, unit="lsu_global",
+    effects=("reads [a]",), source='PTX ISA 8.7, "ld", "ld.global.nc"', **ORDERED,
+)  # fmt: skip
+def load_global(space: str, sem: str, scope: str, v: str, t: ScalarType, **_: Any) -> Any:
+    """Loads from global or constant memory."""
+    return _load(space, sem, scope, v, t)
+
+
+def _store(space: str, sem: str, scope: str, v: str, t: ScalarType) -> Any:
+    count = LENGTH[v]
+    word = t.bytes
+    order = sem or "weak"
+
+    def store(ctx: Context, a: Value, b: Any, policy: Value | None = None) -> None:
+        ctx.store(space, a, word, (None,) * count if b is None else b, order, scope)
+
+    return store
+
+
+STORE_ORDERED = {"sem": STORE_ORDER, "scope": SCOPE, "cache": CACHE, "level": LEVEL, "l2": L2, "hint": HINT}
+
+
+@shared_form(
+    "st{.space}{.sem}{.scope}{.cache}{.level}{.l2}{.hint}{.v}{.t} [a], {b}:t~?, policy:b64?",
+    space=(*SHARED, "local"), v=VECTOR, t=MEMORY_TYPES, check=_width_problem, data_operands=("b",), unit="lsu_shared",
+    effects=("writes [a]",), source='PTX ISA 8.7, "st"', **STORE_ORDERED,
+)  # fmt: skip
+def store_shared(space: str, sem: str, scope: str, v: str, t: ScalarType, **_: Any) -> Any:
+    """Stores to shared, cluster or local memory, and through generic addresses."""
+    return _store(space, sem, scope, v, t)
+
+
+@shared_form(
+    "st{.space}{.sem}{.scope}{.cache}{.level}{.l2}{.hint}{.v}{.t} [a], {b}:t~?, policy:b64?",
+    space=("global",), v=VECTOR, t=MEMORY_TYPES, check=_width_problem, data_operands=("b",), unit="lsu_global",
+    effects=("writes [a]",), source='PTX ISA 8.7, "st"', **STORE_ORDERED,
+)  # fmt: skip
+def store_global(space: str, sem: str, scope: str, v: str, t: ScalarType, **_: Any) -> Any:
+    """Stores to global memory."""
+    return _store(space, sem, scope, v, t)
+
+
+@shared_form(
+    "prefetch{.space}{.level} [a]", space=("global", "local"), level=("L1", "L2", "L2::evict_last", "L2::evict_normal"),
+    quiet=True, unit="lsu_global", source='PTX ISA 8.7, "prefetch"',
+)  # fmt: skip
+def prefetch(space: str, level: str) -> Any:
+    """A hint: no effect on values."""
+
+    def hint(ctx: Context, a: Value) -> None:
+        return None
+
+    return hint

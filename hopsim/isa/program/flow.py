@@ -1,0 +1,188 @@
+"""Control flow and liveness of one function: segments, post-dominators, live and tainted registers.
+
+A *segment* is the unit a warp executes at once: at most one shared instruction at its head, then plain instructions
+(registers only), then where to go next.  Everything other agents can observe happens in heads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from hopsim.isa.forms.decode import BoundInstruction
+
+EXIT = -1
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentPlan:
+    """Instructions `[start, stop)` of the body.
+
+    `branch` is the index of the last instruction when it branches or exits, else None.  `successors` are segment
+    numbers, fall-through first (EXIT for leaving the function); a conditional branch has two.
+    """
+
+    number: int
+    start: int
+    stop: int
+    has_head: bool
+    branch: int | None
+    successors: tuple[int, ...]
+
+
+def is_branch(bound: BoundInstruction) -> bool:
+    """Whether the instruction decides where to go next."""
+    return bound.form.unit == "branch"
+
+
+def segments(body: Sequence[BoundInstruction], targets: set[int]) -> list[SegmentPlan]:
+    """Cut a body at labels, after branches, and before every shared instruction.
+
+    Args:
+        body: bound instructions of a function.
+        targets: instruction indices that labels stand before.
+    """
+    count = len(body)
+    starts = {0} | {target for target in targets if target < count}
+    for index, bound in enumerate(body):
+        if is_branch(bound):
+            starts.add(index + 1)
+        if bound.form.purity == "shared":
+            starts.add(index)
+    order = sorted(start for start in starts if start < count)
+    number_of = {start: number for number, start in enumerate(order)}
+    plans: list[SegmentPlan] = []
+    for number, start in enumerate(order):
+        stop = order[number + 1] if number + 1 < len(order) else count
+        last = body[stop - 1]
+        after = number_of.get(stop, EXIT)
+        branch = None
+        successors: tuple[int, ...] = (after,)
+        if is_branch(last):
+            branch = stop - 1
+            taken = EXIT if last.target is None else number_of.get(last.target.target, EXIT)
+            successors = (after, taken) if last.instruction.guard is not None else (taken,)
+        plans.append(
+            SegmentPlan(number, start, stop, body[start].form.purity == "shared", branch, successors)
+        )
+    return plans
+
+
+def post_dominators(plans: Sequence[SegmentPlan]) -> list[int]:
+    """Return the immediate post-dominator of each segment (EXIT when it is the end of the function)."""
+    count = len(plans)
+    everything = (1 << (count + 1)) - 1
+    exit_bit = 1 << count
+    sets = [everything] * count
+    changed = True
+    while changed:
+        changed = False
+        for plan in reversed(plans):
+            meet = everything
+            for successor in plan.successors:
+                meet &= exit_bit if successor == EXIT else sets[successor]
+            new = meet | (1 << plan.number)
+            if new != sets[plan.number]:
+                sets[plan.number] = new
+                changed = True
+    nearest: list[int] = []
+    for plan in plans:
+        strict = sets[plan.number] & ~(1 << plan.number)
+        best = EXIT
+        # The immediate post-dominator is the one whose own set is exactly the strict set.
+        for number in range(count):
+            if strict >> number & 1 and sets[number] == strict:
+                best = number
+                break
+        nearest.append(best)
+    return nearest
+
+
+def live_registers(body: Sequence[BoundInstruction], plans: Sequence[SegmentPlan]) -> list[int]:
+    """Return, per segment, the registers live at its start, as a bit mask over register indices."""
+    used = [0] * len(plans)
+    defined = [0] * len(plans)
+    for plan in plans:
+        use = define = 0
+        for index in range(plan.start, plan.stop):
+            bound = body[index]
+            for register in bound.reads:
+                if not define >> register & 1:
+                    use |= 1 << register
+            # A guarded write may leave the old value, so it does not end the old value's life.
+            if bound.instruction.guard is None:
+                for register in bound.writes:
+                    define |= 1 << register
+        used[plan.number], defined[plan.number] = use, define
+    live = [0] * len(plans)
+    changed = True
+    while changed:
+        changed = False
+        for plan in reversed(plans):
+            out = 0
+            for successor in plan.successors:
+                if successor != EXIT:
+                    out |= live[successor]
+            new = used[plan.number] | (out & ~defined[plan.number])
+            if new != live[plan.number]:
+                live[plan.number] = new
+                changed = True
+    return live
+
+
+def register_pressure(
+    body: Sequence[BoundInstruction], plans: Sequence[SegmentPlan], live: Sequence[int], widths: Sequence[int]
+) -> int:
+    """Return the largest number of 32-bit registers live at once; predicates are kept elsewhere.
+
+    What ptxas allocates differs (it reschedules, spills and rounds to 8); this is the floor hopsim uses for occupancy
+    when the PTX and the launch say nothing.
+    """
+    masks = {bits: 0 for bits in (8, 16, 32, 64)}
+    for index, width in enumerate(widths):
+        if width > 1:
+            masks[min(64, max(8, width))] |= 1 << index
+    wide = masks[64]
+    narrow = masks[8] | masks[16] | masks[32]
+
+    def count(mask: int) -> int:
+        return (mask & narrow).bit_count() + 2 * (mask & wide).bit_count()
+
+    most = 0
+    for plan in plans:
+        current = 0
+        for successor in plan.successors:
+            if successor != EXIT:
+                current |= live[successor]
+        most = max(most, count(current))
+        for index in range(plan.stop - 1, plan.start - 1, -1):
+            bound = body[index]
+            if bound.instruction.guard is None:
+                for register in bound.writes:
+                    current &= ~(1 << register)
+            for register in bound.reads:
+                current |= 1 << register
+            if index % 4 == 0:
+                most = max(most, count(current))
+        most = max(most, count(current))
+    return most
+
+
+def tainted_registers(body: Sequence[BoundInstruction]) -> frozenset[int]:
+    """Return the registers that may hold data a `values=False` run does not compute.
+
+    Sources are the destinations of forms declared with `data`; whatever is computed from them is tainted too.  The
+    analysis ignores order: a register that is tainted once is tainted everywhere.
+    """
+    tainted: set[int] = set()
+    for bound in body:
+        if bound.form.data:
+            tainted |= bound.writes
+    changed = True
+    while changed:
+        changed = False
+        for bound in body:
+            if not bound.form.data and bound.reads & tainted and not bound.writes <= tainted:
+                tainted |= bound.writes
+                changed = True
+    return frozenset(tainted)

@@ -1,0 +1,208 @@
+"""Modules and kernels as a user sees them: loaded text, entries, parameters, what is not modelled.
+
+    module = loads(text)
+    kernel = module["gemm"]
+    kernel.params, kernel.shared_bytes, kernel.unsupported
+
+Imports the front end and the forms only; a kernel knows no machine.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from functools import cached_property
+from pathlib import Path
+
+import hopsim.isa.catalog as catalog  # noqa: F401  declares every form
+from hopsim.errors import LaunchError, NotModelled, PtxError
+from hopsim.isa.forms.decode import BoundInstruction, decode
+from hopsim.isa.program import flow
+from hopsim.isa.program.codegen import Segment, generate
+from hopsim.isa.program.symbols import Parameter, Placement, parameters, place
+from hopsim.isa.ptx.ast import FlatBody, Function, LabelRef, PtxModule
+from hopsim.isa.ptx.parser import parse
+from hopsim.isa.ptx.scope import flatten
+
+DEFAULT_REGISTERS = 255
+
+
+class Kernel:
+    """One `.entry` of a module."""
+
+    def __init__(self, module: Module, function: Function) -> None:
+        self.module = module
+        self.function = function
+        self.name = function.name
+        self._programs: dict[bool, list[Segment]] = {}
+
+    def __repr__(self) -> str:
+        return f"<Kernel {self.name} of {self.module.path}>"
+
+    # -- what the text says ------------------------------------------------------------------------
+
+    @cached_property
+    def params(self) -> tuple[Parameter, ...]:
+        """The parameters in order."""
+        return tuple(parameters(self.function)[0])
+
+    @property
+    def param_bytes(self) -> int:
+        """Size of the parameter space."""
+        return parameters(self.function)[1]
+
+    @cached_property
+    def body(self) -> FlatBody:
+        """The body with all names resolved."""
+        return flatten(self.function, self.module.tree)
+
+    @cached_property
+    def placement(self) -> Placement:
+        """Where its variables lie."""
+        return place(self.function, self.body, self.module.tree)
+
+    @property
+    def shared_bytes(self) -> int:
+        """Static shared memory in bytes; dynamic memory is a launch attribute."""
+        return self.placement.shared_static_bytes
+
+    def directive(self, name: str) -> tuple[int, ...] | None:
+        """Return the numbers of a performance directive (`reqntid`, `maxnreg`, ...), or None."""
+        for key, values in self.function.directives:
+            if key == name:
+                return values
+        return None
+
+    @property
+    def has_register_bound(self) -> bool:
+        """Whether ptxas can bound registers at entry, without which `setmaxnreg` is ignored."""
+        return any(self.directive(name) is not None for name in ("reqntid", "maxntid", "maxnreg"))
+
+    # -- what hopsim makes of it -------------------------------------------------------------------
+
+    @cached_property
+    def _decoded(self) -> tuple[tuple[BoundInstruction, ...], tuple[tuple[int, str, str], ...]]:
+        bound: list[BoundInstruction] = []
+        unsupported: list[tuple[int, str, str]] = []
+        lines = self.module.lines
+        for instruction in self.body.instructions:
+            number = instruction.span.line
+            text = lines[number - 1] if 0 < number <= len(lines) else instruction.mnemonic
+            try:
+                bound.append(decode(instruction, self.module.path, text))
+            except NotModelled as problem:
+                unsupported.append((number, text.strip(), problem.what))
+        return tuple(bound), tuple(unsupported)
+
+    @property
+    def unsupported(self) -> list[tuple[int, str, str]]:
+        """(line, text, why) of everything that is not modelled; empty when all is."""
+        return list(self._decoded[1])
+
+    @property
+    def instructions(self) -> tuple[BoundInstruction, ...]:
+        """The body, bound to its forms.
+
+        Raises: NotModelled when some instruction is not modelled, listing all of them.
+        """
+        bound, unsupported = self._decoded
+        if unsupported:
+            shown = "\n".join(f"    {line}: {text}    ({why})" for line, text, why in unsupported[:20])
+            more = f"\n    ... and {len(unsupported) - 20} more" if len(unsupported) > 20 else ""
+            raise NotModelled(
+                f"kernel {self.name} uses {len(unsupported)} instructions that are not modelled:\n{shown}{more}",
+                where=self.module.path,
+                hint="hopsim isa lists what is modelled",
+            )
+        return bound
+
+    @cached_property
+    def plans(self) -> list[flow.SegmentPlan]:
+        """The segments of the body."""
+        targets = set(self.body.labels.values())
+        for instruction in self.body.instructions:
+            targets |= {operand.target for operand in instruction.operands if isinstance(operand, LabelRef)}
+        return flow.segments(self.instructions, targets)
+
+    @cached_property
+    def _live(self) -> list[int]:
+        return flow.live_registers(self.instructions, self.plans)
+
+    @cached_property
+    def register_widths(self) -> list[int]:
+        """Width in bits of each virtual register (1: predicate)."""
+        return [register.width_bits for register in self.body.registers]
+
+    @cached_property
+    def register_pressure(self) -> int:
+        """The largest number of 32-bit registers live at once: a floor of what ptxas allocates."""
+        return flow.register_pressure(self.instructions, self.plans, self._live, self.register_widths)
+
+    def program(self, values: bool) -> list[Segment]:
+        """Return the compiled segments, made on first use."""
+        segments = self._programs.get(values)
+        if segments is None:
+            body = self.instructions
+            joins = flow.post_dominators(self.plans)
+            tainted = flow.tainted_registers(body)
+            segments = generate(body, self.plans, joins, self._live, self.placement.offsets, tainted, values)
+            self._programs[values] = segments
+        return segments
+
+
+class Module:
+    """A loaded PTX text: a mapping from entry names to kernels."""
+
+    def __init__(self, tree: PtxModule) -> None:
+        self.tree = tree
+        self.path = tree.path
+        self._kernels = {
+            item.name: Kernel(self, item)
+            for item in tree.items
+            if isinstance(item, Function) and item.kind == "entry" and item.body is not None
+        }
+
+    @cached_property
+    def lines(self) -> list[str]:
+        """The lines of the text."""
+        return self.tree.text.splitlines()
+
+    @property
+    def hash(self) -> str:
+        """SHA-256 of the text."""
+        return hashlib.sha256(self.tree.text.encode()).hexdigest()
+
+    def __getitem__(self, name: str) -> Kernel:
+        try:
+            return self._kernels[name]
+        except KeyError:
+            names = ", ".join(self._kernels) or "none"
+            raise LaunchError(
+                f"there is no entry {name!r} in {self.path}", hint=f"its entries are: {names}"
+            ) from None
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._kernels)
+
+    def __len__(self) -> int:
+        return len(self._kernels)
+
+
+def loads(text: str, path: str = "<ptx>") -> Module:
+    """Load PTX from a string.
+
+    Raises: PtxError when the text is wrong.
+    """
+    return Module(parse(text, path))
+
+
+def load(path: str | Path) -> Module:
+    """Load PTX from a file.
+
+    Raises: PtxError when the file cannot be read or its text is wrong.
+    """
+    try:
+        text = Path(path).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise PtxError(f"cannot read {path}: {error}", hint="give the path of a PTX text file") from None
+    return loads(text, str(path))

@@ -1,0 +1,151 @@
+"""Where parameters, shared, local and module variables lie.
+
+Source: PTX ISA 8.7 "State Spaces", "Alignment"; CUDA lays parameters out by natural alignment.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hopsim.errors import NotModelled, PtxError
+from hopsim.isa.ptx.ast import FlatBody, Function, Immediate, Name, PtxModule, Sum, Variable
+from hopsim.isa.types import TYPES
+
+
+def size_of(variable: Variable) -> int:
+    """Return the size of a variable in bytes (an open dimension counts as 0)."""
+    size = TYPES[variable.type].bytes * max(1, variable.vector)
+    for dim in variable.dims:
+        size *= dim
+    return size
+
+
+def alignment_of(variable: Variable) -> int:
+    """Return its alignment in bytes: declared, or that of its element."""
+    return variable.align or TYPES[variable.type].bytes * max(1, variable.vector)
+
+
+def _up(offset: int, alignment: int) -> int:
+    return (offset + alignment - 1) // alignment * alignment
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """One kernel parameter: offset and size in bytes in the parameter space."""
+
+    name: str
+    type: str
+    offset: int
+    size: int
+    align: int
+    is_array: bool
+    is_pointer: bool
+
+
+def parameters(function: Function) -> tuple[list[Parameter], int]:
+    """Return the parameters of an entry and the size of its parameter space in bytes."""
+    offset = 0
+    found: list[Parameter] = []
+    for variable in function.params:
+        align, size = alignment_of(variable), size_of(variable)
+        offset = _up(offset, align)
+        pointer = variable.type in ("u64", "b64", "s64") and not variable.dims
+        found.append(Parameter(variable.name, variable.type, offset, size, align, bool(variable.dims), pointer))
+        offset += size
+    return found, offset
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """Offsets in bytes of the variables a function can name.
+
+    `shared` counts from the first byte after the reserved KiB; `shared_static_bytes` ends where dynamic memory begins;
+    `dynamic` lists the open (extern) shared variables, which all begin there.
+    """
+
+    offsets: dict[str, int]
+    shared_static_bytes: int
+    shared_align: int
+    local_bytes: int
+    globals_used: tuple[Variable, ...]
+
+
+def place(function: Function, body: FlatBody, module: PtxModule) -> Placement:
+    """Lay out what the function uses: only referenced module variables count, as ptxas does."""
+    offsets: dict[str, int] = {p.name: p.offset for p in parameters(function)[0]}
+    used = _symbols(body)
+    module_variables = [item for item in module.items if isinstance(item, Variable) and item.name in used]
+    shared = [v for v in (*body.variables, *module_variables) if v.space == "shared"]
+    static = 0
+    align = 16
+    for variable in shared:
+        align = max(align, alignment_of(variable))
+        if 0 in variable.dims:
+            continue
+        static = _up(static, alignment_of(variable))
+        offsets[variable.name] = static
+        static += size_of(variable)
+    # hopsim's shared base is 0x400, so a static part keeps the dynamic part 1024-aligned only when it is empty.
+    dynamic = _up(static, max((alignment_of(v) for v in shared if 0 in v.dims), default=16))
+    for variable in shared:
+        if 0 in variable.dims:
+            offsets[variable.name] = dynamic
+    local = 0
+    for variable in body.variables:
+        if variable.space in ("local", "param"):
+            local = _up(local, alignment_of(variable))
+            offsets[variable.name] = local
+            local += size_of(variable)
+    others = tuple(v for v in module_variables if v.space in ("global", "const"))
+    return Placement(offsets, dynamic if shared else 0, align, _up(local, 16), others)
+
+
+def _symbols(body: FlatBody) -> set[str]:
+    found: set[str] = set()
+
+    def walk(operand: object) -> None:
+        name = getattr(operand, "name", None)
+        if type(operand).__name__ == "SymbolRef" and isinstance(name, str):
+            found.add(name)
+        for attribute in ("base", "first", "second"):
+            inner = getattr(operand, attribute, None)
+            if inner is not None:
+                walk(inner)
+        for attribute in ("items", "coordinates"):
+            inner = getattr(operand, attribute, None)
+            if isinstance(inner, tuple):
+                for one in inner:
+                    walk(one)
+
+    for instruction in body.instructions:
+        for operand in instruction.operands:
+            walk(operand)
+    return found
+
+
+def initial_bytes(variable: Variable, addresses: dict[str, int]) -> NDArray[np.uint8]:
+    """Return the initial contents of a module variable.
+
+    Raises:
+        NotModelled: an initialiser that hopsim cannot evaluate (function addresses).
+    """
+    element = TYPES[variable.type].bytes
+    data = np.zeros(max(size_of(variable), element), np.uint8)
+    for index, item in enumerate(variable.init or ()):
+        if isinstance(item, Immediate):
+            value = item.value
+        elif isinstance(item, Name) and item.name in addresses:
+            value = addresses[item.name]
+        elif isinstance(item, Sum) and item.base.name in addresses:
+            value = addresses[item.base.name] + item.offset
+        else:
+            raise NotModelled(f"the initialiser of {variable.name} is not modelled")
+        start = index * element
+        if start + element > len(data):
+            raise PtxError(f"{variable.name} has more initial values than elements")
+        raw = (value & ((1 << 8 * element) - 1)).to_bytes(element, "little")
+        data[start : start + element] = np.frombuffer(raw, np.uint8)
+    return data
