@@ -107,3 +107,12 @@ def test_links_between_pages_lead_somewhere(page: str) -> None:
     text = (ROOT / page).read_text(encoding="utf-8")
     targets = [t.split("#")[0] for t in re.findall(r"\]\(([^)]+)\)", text) if "://" not in t]
     assert [t for t in targets if t and not (ROOT / t).exists()] == []
+
+
+def test_the_first_example_of_the_readme() -> None:
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    example = re.findall(r"```python\n(.*?)```", text, re.DOTALL)[0]
+    done = run(sys.executable, "-c", example)
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.splitlines()
+    assert (lines[0], lines[-1]) == ("[]", "[0. 2. 4. 6.]")
