@@ -8,7 +8,7 @@ TEST := $(BIN)/python -m pytest -p no:benchmark
 .PHONY: help demo test test-quick test-gpu lint format bench clean
 
 help:  ## Show the targets.
-	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1@\2/p' $(MAKEFILE_LIST) | column -t -s @
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
