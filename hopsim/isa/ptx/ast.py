@@ -83,7 +83,7 @@ class Address:
 
 @dataclass(frozen=True, slots=True)
 class Vector:
-    """`{a, b, c}`; of a `call` a list in parentheses: `call (ret), f, (a, b)` has three operands."""
+    """`{a, b, c}`; of a `call` a list in parentheses, as in `call (ret), f, (a, b)`."""
 
     items: tuple[Operand, ...]
 
@@ -125,7 +125,7 @@ class Guard:
 
 @dataclass(frozen=True, slots=True)
 class Instruction:
-    """One instruction; `opcode` is split at the dots: `("mbarrier", "init", "shared::cta", "b64")`."""
+    """One instruction; `opcode` is split at dots: `("mbarrier", "init", "shared::cta", "b64")`."""
 
     span: Span = field(compare=False)
     guard: Guard | None
@@ -162,8 +162,8 @@ class Variable:
 
     `.shared .align 16 .b8 smem[1024];` for example.  `dims` is empty for a scalar; a dimension of 0
     is `[]`.  `init` is flat in row-major order (rows that the text leaves short are filled with
-    zeros; missing elements at the end are zeros too).  `attributes` holds `attribute(.managed)` and,
-    of a pointer parameter, what stands from `.ptr` on: `("ptr", "global", "align 1")`.
+    zeros; missing elements at the end are zeros too).  `attributes` holds `attribute(.managed)`
+    and, of a pointer parameter, what stands from `.ptr` on: `("ptr", "global", "align 1")`.
     """
 
     span: Span = field(compare=False)

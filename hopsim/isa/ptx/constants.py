@@ -1,7 +1,7 @@
 """Literals and constant expressions of PTX.
 
-Integers are 64 bits wide; a result is kept as a Python int from -2**63 to 2**64-1.  Decimal floats become
-the bits of a double, `0f` and `0d` literals are their own bits.
+Integers are 64 bits wide; a result is kept as a Python int from -2**63 to 2**64-1.  Decimal floats
+become the bits of a double, `0f` and `0d` literals are their own bits.
 
 Source: PTX ISA 8.7 "Constants", "Constant Expressions", "Integer Constant Expression Evaluation".
 """
@@ -119,7 +119,8 @@ def parse_constant(cursor: Cursor) -> Immediate:
     """Read a literal or a constant expression, for example `-4`, `(3+4)*2`, `WARP_SZ*4`, `-1.5`.
 
     Raises:
-        PtxError: no constant stands at the cursor, it does not fit 64 bits, or a float is computed with.
+        PtxError: no constant stands at the cursor, it does not fit 64 bits, or a float is computed
+            with.
     """
     start = cursor.start
     result = _conditional(cursor)
@@ -158,7 +159,7 @@ def _binary(cursor: Cursor, lowest: int) -> Immediate:
 
 
 def _unary(cursor: Cursor) -> Immediate:
-    if cursor.kind == "number":
+    if cursor.at("number"):
         return parse_number(cursor)
     if cursor.text == "WARP_SZ":
         cursor.advance()

@@ -1,6 +1,7 @@
 """Declarations of registers and variables, with their initialisers.
 
-Source: PTX ISA 8.7 "State Spaces", "Variables", "Initializers", "Kernel Function Parameter Attributes".
+Source: PTX ISA 8.7 "State Spaces", "Variables", "Initializers", "Kernel Function Parameter
+Attributes".
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ _DECIMAL_LIST: Final = re.compile(
 
 def declared_name(cursor: Cursor, after: str) -> str:
     """Take an identifier, or raise; `after` says where it should stand."""
-    if cursor.kind != "name":
+    if not cursor.at("name"):
         cursor.fail(f"expected a name after {after}, got {cursor.shown()}")
     if "." in cursor.text:
         cursor.fail(f"a declared name has no component, got '{cursor.text}'")
@@ -71,7 +72,7 @@ def parse_registers(cursor: Cursor) -> RegisterDeclaration:
 
 def integer(cursor: Cursor, what: str) -> int:
     """Take an integer literal, or raise; `what` names it for the message."""
-    if cursor.kind != "number":
+    if not cursor.at("number"):
         cursor.fail(f"expected {what}, got {cursor.shown()}")
     start = cursor.start
     number = parse_number(cursor)
@@ -113,13 +114,12 @@ def parse_parameters(cursor: Cursor) -> tuple[Variable, ...]:
             return tuple(parameters)
         if not cursor.accept(","):
             cursor.fail(
-                f"expected ',' or ')' after parameter '{parameters[-1].name}',"
-                f" got {cursor.shown()}"
+                f"expected ',' or ')' after parameter '{parameters[-1].name}', got {cursor.shown()}"
             )
 
 
 def _type(cursor: Cursor, after: str) -> str:
-    if cursor.kind != "dotted":
+    if not cursor.at("dotted"):
         cursor.fail(f"expected a type like .b32 after {after}, got {cursor.shown()}")
     word = cursor.text[1:]
     if word not in TYPES:
@@ -163,9 +163,7 @@ class _Modifiers:
             dims.append(0 if cursor.text == "]" else integer(cursor, f"a size of '{name}'"))
             cursor.expect("]", f"after the size of '{name}'")
         if any(size == 0 for size in dims[1:]):
-            cursor.source.fail(
-                f"only the first dimension of '{name}' can be left open", name_start
-            )
+            cursor.source.fail(f"only the first dimension of '{name}' can be left open", name_start)
         init = None
         if cursor.text == "=":
             if self.space not in _INITIALISED:
@@ -193,7 +191,7 @@ def _attribute(cursor: Cursor) -> str:
     start = cursor.start
     cursor.expect("(", "after '.attribute'")
     while cursor.text != ")":
-        if cursor.kind == "end" or cursor.text == ";":
+        if cursor.at("end") or cursor.text == ";":
             cursor.fail(f"expected ')' after '.attribute(', got {cursor.shown()}")
         cursor.advance()
     cursor.advance()
@@ -217,7 +215,9 @@ def _initialiser(
 ) -> tuple[Initialiser, ...]:
     sizes = (*dims, vector) if vector else dims
     if sizes:
-        zero = Immediate("f64", 0, "0.0") if TYPES[kind].kind == "float" else Immediate("int", 0, "0")
+        zero = (
+            Immediate("f64", 0, "0.0") if TYPES[kind].kind == "float" else Immediate("int", 0, "0")
+        )
         return tuple(_row(cursor, sizes, zero))
     if not cursor.accept("{"):
         return (_element(cursor),)
@@ -248,12 +248,14 @@ def _row(cursor: Cursor, sizes: tuple[int, ...], zero: Immediate) -> list[Initia
                 elements.append(_element(cursor))
             count += 1
     if sizes[0] and count > sizes[0]:
-        cursor.source.fail(f"too many initial values: expected at most {sizes[0]}, got {count}", start)
+        cursor.source.fail(
+            f"too many initial values: expected at most {sizes[0]}, got {count}", start
+        )
     return elements
 
 
 def _element(cursor: Cursor) -> Initialiser:
-    if cursor.kind != "name" or cursor.text == "WARP_SZ":
+    if not cursor.at("name") or cursor.text == "WARP_SZ":
         constant = parse_constant(cursor)
         if cursor.text == "(":
             cursor.fail(

@@ -1,8 +1,8 @@
 """PTX text as tokens, with every place kept for messages.
 
-`Source` holds the text twice: as written, and with comments blanked out by spaces, so that offsets stay
-true.  `Cursor` walks tokens one at a time; the parser uses it for everything but plain instructions,
-which it takes whole with one regular expression.
+`Source` holds the text twice: as written, and with comments blanked out by spaces, so that offsets
+stay true.  `Cursor` walks tokens one at a time; the parser uses it for everything but plain
+instructions, which it takes whole with one regular expression.
 
 Source: PTX ISA 8.7 "Source Format", "Comments", "Identifiers".
 """
@@ -129,6 +129,10 @@ class Cursor:
         self.kind = kind
         self.start, self.end = match.span(kind)
         self.text = match[kind]
+
+    def at(self, kind: str) -> bool:
+        """Whether the current token is of this kind."""
+        return self.kind == kind
 
     def take(self) -> str:
         """Return the current token's text and go to the next."""

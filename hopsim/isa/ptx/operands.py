@@ -1,8 +1,8 @@
 """Operands of PTX instructions.
 
-Compilers write the same few operands over and over, so `OperandReader` keeps what it has read by its
-text; simple new ones are taken by one regular expression, all others, and everything wrong, by the
-token walk, which alone defines the grammar.
+Compilers write the same few operands over and over, so `OperandReader` keeps what it has read by
+its text; simple new ones are taken by one regular expression, all others, and everything wrong, by
+the token walk, which alone defines the grammar.
 
 Source: PTX ISA 8.7 "Instruction Operands".
 """
@@ -126,7 +126,7 @@ class OperandReader:
 
 
 def _operand(cursor: Cursor, before: str, is_call: bool) -> Operand:
-    if cursor.kind == "name":
+    if cursor.at("name"):
         return _name_operand(cursor, before)
     text = cursor.text
     if text == "[":
@@ -138,10 +138,10 @@ def _operand(cursor: Cursor, before: str, is_call: bool) -> Operand:
     if text == "!":
         place = cursor.start
         cursor.advance()
-        if cursor.kind == "name":
+        if cursor.at("name"):
             return Negated(make_name(cursor.take()))
         cursor.seek(place)
-    if cursor.kind == "number" or text in ("-", "+", "~", "!", "("):
+    if cursor.at("number") or text in ("-", "+", "~", "!", "("):
         return parse_constant(cursor)
     _fail_operand(cursor, before)
 
@@ -150,7 +150,7 @@ def _name_operand(cursor: Cursor, before: str) -> Operand:
     name = _name(cursor, before)
     if cursor.text == "|":
         cursor.advance()
-        if cursor.kind != "name":
+        if not cursor.at("name"):
             cursor.fail(f"expected a register or '_' after '|', got {cursor.shown()}")
         return Pair(name, _name(cursor, "'|'"))
     if isinstance(name, Name):
@@ -165,7 +165,7 @@ def _name_operand(cursor: Cursor, before: str) -> Operand:
 def _name(cursor: Cursor, before: str) -> Name | Sink:
     start = cursor.start
     text = cursor.take()
-    if cursor.kind == "dotted" and cursor.start == start + len(text):
+    if cursor.at("dotted") and cursor.start == start + len(text):
         code = cursor.source.code
         gap = len(code[:start].rstrip())
         opcode = _OPCODE.match(code, start)
@@ -201,7 +201,7 @@ def _address(cursor: Cursor) -> Address:
     opening = cursor.start
     cursor.advance()
     base: Name | Immediate
-    if cursor.kind == "name":
+    if cursor.at("name"):
         name = _name(cursor, "'['")
         if isinstance(name, Sink):
             cursor.source.fail("'_' is no address", opening + 1)
@@ -210,7 +210,7 @@ def _address(cursor: Cursor) -> Address:
             offset = _offset(cursor)
         elif cursor.text == "-":
             _fail_difference(cursor)
-    elif cursor.kind == "number" or cursor.text in ("-", "("):
+    elif cursor.at("number") or cursor.text in ("-", "("):
         base, offset = parse_constant(cursor), 0
     else:
         cursor.fail(f"expected a register, a symbol or a number after '[', got {cursor.shown()}")
@@ -231,9 +231,9 @@ def _vector(cursor: Cursor, closing: str) -> Vector:
     if closing == ")" and cursor.accept(")"):
         return Vector(())
     while True:
-        if cursor.kind == "name":
+        if cursor.at("name"):
             items.append(_name(cursor, f"'{opener}'"))
-        elif cursor.kind == "number" or cursor.text in ("-", "(", "~"):
+        elif cursor.at("number") or cursor.text in ("-", "(", "~"):
             items.append(parse_constant(cursor))
         else:
             cursor.fail(
@@ -247,7 +247,7 @@ def _vector(cursor: Cursor, closing: str) -> Vector:
 
 
 def _fail_unclosed(cursor: Cursor, opening: int, opener: str, closing: str) -> NoReturn:
-    if cursor.text == ";" or cursor.kind == "end":
+    if cursor.text == ";" or cursor.at("end"):
         cursor.source.fail(
             f"unclosed '{opener}': expected '{closing}' before {cursor.shown()}",
             opening,

@@ -118,7 +118,7 @@ class _Parser:
         if cursor.accept(".address_size"):
             address_size = integer(cursor, "an address size of 32 or 64")
         items: list[Function | Variable | Directive] = []
-        while cursor.kind != "end":
+        while not cursor.at("end"):
             items.extend(self._item(cursor))
         return PtxModule(
             version, tuple(target), address_size, tuple(items), self.source.path, self.source.text
@@ -165,7 +165,7 @@ class _Parser:
         return parse_variables(cursor, linkage)
 
     def _directive_word(self, cursor: Cursor, known: tuple[str, ...], place: str) -> str:
-        if cursor.kind != "dotted":
+        if not cursor.at("dotted"):
             hint = "a '}' too many stands before" if cursor.text == "}" else ""
             cursor.fail(f"expected a directive {place}, got {cursor.shown()}", hint)
         word = cursor.text[1:]
@@ -189,7 +189,7 @@ class _Parser:
         match = _DIRECTIVE_TEXT.match(self.source.code, cursor.end)
         if match is None:
             name = cursor.take()
-            while cursor.kind == "string":
+            while cursor.at("string"):
                 cursor.advance()
             cursor.fail_missing_semicolon(f"after '{name}'")
         return self._directive(cursor, *match.span(), match.end() + 1)
@@ -231,21 +231,19 @@ class _Parser:
             body = Block(self.source.locate(place), statements)
             cursor.seek(end)
         elif not cursor.accept(";"):
-            cursor.fail(
-                f"expected '{{' or ';' after the header of '{name}', got {cursor.shown()}"
-            )
+            cursor.fail(f"expected '{{' or ';' after the header of '{name}', got {cursor.shown()}")
         return Function(
             self.source.locate(start), kind, name, linkage, returns, params, tuple(directives), body
         )
 
     def _performance(self, cursor: Cursor) -> list[tuple[str, tuple[int, ...]]]:
         directives: list[tuple[str, tuple[int, ...]]] = []
-        while cursor.kind == "dotted":
+        while cursor.at("dotted"):
             word = self._directive_word(cursor, tuple(_PERFORMANCE), "in a function header")
             start = cursor.start
             cursor.advance()
             numbers: list[int] = []
-            if cursor.kind == "number":
+            if cursor.at("number"):
                 numbers.append(integer(cursor, f"a number of '.{word}'"))
                 while cursor.accept(","):
                     numbers.append(integer(cursor, f"a number of '.{word}'"))
@@ -297,7 +295,7 @@ class _Parser:
 
     def _other_statement(self, opening: int, position: int, statements: list[Statement]) -> int:
         cursor = Cursor(self.source, position)
-        if cursor.kind != "dotted":
+        if not cursor.at("dotted"):
             self._fail_statement(cursor, opening)
         if cursor.text[1:] in (*_LINKAGE, "entry", "func", "version"):
             line = self.source.locate(opening).line
@@ -322,26 +320,28 @@ class _Parser:
         return cursor.previous_end
 
     def _fail_statement(self, cursor: Cursor, opening: int) -> NoReturn:
-        if cursor.kind == "end":
+        if cursor.at("end"):
             self.source.fail(
                 "unclosed '{': expected '}' before the end of the file",
                 opening,
                 "close it with '}'",
             )
         if cursor.text == ";":
-            cursor.fail("expected a statement, got ';'", "delete the ';': PTX has no empty statement")
+            cursor.fail(
+                "expected a statement, got ';'", "delete the ';': PTX has no empty statement"
+            )
         what = "an instruction, a label, a directive or '}'"
         if cursor.accept("@"):
             cursor.accept("!")
-            if cursor.kind != "name":
+            if not cursor.at("name"):
                 cursor.fail(f"expected a predicate register after '@', got {cursor.shown()}")
             guard = cursor.take()
             what = f"an instruction after '@{guard}'"
-        if cursor.kind == "name" and cursor.text[0].isalpha() and "$" not in cursor.text:
+        if cursor.at("name") and cursor.text[0].isalpha() and "$" not in cursor.text:
             opcode = cursor.take()
-            while cursor.kind == "dotted" and cursor.start == cursor.previous_end:
+            while cursor.at("dotted") and cursor.start == cursor.previous_end:
                 opcode += cursor.take()
-            while cursor.kind != "end":
+            while not cursor.at("end"):
                 cursor.advance()
             cursor.fail_missing_semicolon(f"after '{opcode}'")
         cursor.fail(f"expected {what}, got {cursor.shown()}")

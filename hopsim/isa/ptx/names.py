@@ -1,0 +1,285 @@
+"""The names of one function: declarations, look-up, and messages about both.
+
+`Names` knows the module's symbols and makes `Register`s on first use; a `Scope` is one `{ }`
+block.
+
+Source: PTX ISA 8.7 "Identifiers", "Parameterized Variable Names"; order of look-up and duplicates
+as ptxas 13.0 does.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field, replace
+from typing import Final, NoReturn, TypeAlias
+
+from hopsim.errors import PtxError
+from hopsim.isa.ptx.ast import (
+    Directive,
+    Function,
+    LabelRef,
+    PtxModule,
+    Register,
+    RegisterDeclaration,
+    Span,
+    SymbolRef,
+    Variable,
+)
+from hopsim.isa.ptx.lexer import Source
+from hopsim.isa.ptx.special import SPECIAL_REGISTERS, is_special
+from hopsim.isa.ptx.suggest import closest
+from hopsim.isa.types import TYPES
+
+COMPONENTS: Final = "xyzw"
+"""Letters of a vector register's components, in order."""
+
+
+@dataclass(slots=True)
+class Declared:
+    """A register as declared; it becomes a `Register` when it is first used."""
+
+    name: str
+    type: str
+    vector: int
+    registers: tuple[Register, ...] = ()
+
+
+@dataclass(slots=True)
+class _Family:
+    """`%r<5>`: the registers `%r0` to `%r4`."""
+
+    prefix: str
+    count: int
+    type: str
+    vector: int
+    suffix: str
+    span: Span
+
+
+@dataclass(slots=True)
+class Targets:
+    """The label of a `.branchtargets` list."""
+
+    labels: tuple[LabelRef, ...]
+
+
+Meaning: TypeAlias = Declared | SymbolRef | LabelRef | Targets
+
+
+@dataclass(slots=True)
+class Scope:
+    """One block: its names, where they stand, and what look-ups found so far."""
+
+    parent: Scope | None
+    names: dict[str, Meaning] = field(default_factory=dict[str, Meaning])
+    spans: dict[str, Span] = field(default_factory=dict[str, Span])
+    families: list[_Family] = field(default_factory=list[_Family])
+    found: dict[str, Meaning] = field(default_factory=dict[str, Meaning])
+
+
+class Names:
+    """Declares and finds the names of one function.
+
+    Args:
+        module: gives the symbols, and the text for messages.
+
+    Attributes:
+        registers: those used so far, in order of first use.
+        variables: those declared in the body so far, with unique names.
+        span: the statement that messages point at.
+
+    Raises:
+        PtxError: a module-level name is defined twice.
+    """
+
+    def __init__(self, module: PtxModule) -> None:
+        self.module = module
+        self.span = Span(1, 1)
+        self.registers: list[Register] = []
+        self.variables: list[Variable] = []
+        self.symbols: dict[str, SymbolRef] = {}
+        self.register_names: set[str] = set()
+        self.serials: dict[str, int] = {}
+        self.families: list[_Family] = []
+        self.collect_symbols()
+
+    def collect_symbols(self) -> None:
+        """Note the module's names; a name may be declared often, but defined only once."""
+        seen: dict[str, Variable | Function] = {}
+        for item in self.module.items:
+            if isinstance(item, Directive):
+                continue
+            before = seen.get(item.name)
+            if before is not None and not _can_follow(before, item):
+                self.fail(
+                    f"'{item.name}' is already defined, on line {before.span.line}",
+                    item.name,
+                    "rename or delete one",
+                    item.span,
+                )
+            seen[item.name] = item
+            kind = item.space if isinstance(item, Variable) else "function"
+            self.symbols[item.name] = SymbolRef(kind, item.name)
+
+    # --- declarations ----------------------------------------------------------------------------
+
+    def unique_name(self, name: str) -> str:
+        """Return the name, with `@2`, `@3`, ... from the second scope that declares it on."""
+        self.serials[name] = self.serials.get(name, 0) + 1
+        serial = self.serials[name] + self.covering(name)
+        return name if serial == 1 else f"{name}@{serial}"
+
+    def covering(self, name: str) -> int:
+        """Count the families declared so far that have a member of this name."""
+        return sum(_is_member(name, family) for family in self.families)
+
+    def declare(self, scope: Scope, name: str, meaning: Meaning, span: Span) -> None:
+        before = scope.spans.get(name)
+        for family in scope.families if before is None else ():
+            if _is_member(name, family):
+                before = family.span
+        if before is not None:
+            self.fail_duplicate(name, span, before)
+        scope.names[name] = meaning
+        scope.spans[name] = span
+        scope.found.pop(name, None)
+
+    def declare_registers(self, scope: Scope, declaration: RegisterDeclaration) -> None:
+        span = declaration.span
+        for name, count in declaration.names:
+            if count is None:
+                declared = Declared(self.unique_name(name), declaration.type, declaration.vector)
+                self.declare(scope, name, declared, span)
+                continue
+            same = sum(family.prefix == name for family in self.families)
+            suffix = f"@{same + 1}" if same else ""
+            family = _Family(name, count, declaration.type, declaration.vector, suffix, span)
+            for other in scope.families:
+                if other.prefix == name:
+                    self.fail_duplicate(f"{name}<{count}>", span, other.span, name)
+            for declared_name, before in scope.spans.items():
+                if _is_member(declared_name, family):
+                    self.fail_duplicate(declared_name, span, before, name)
+            scope.families.append(family)
+            self.families.append(family)
+            scope.found.clear()
+
+    def declare_variable(self, scope: Scope, variable: Variable) -> None:
+        unique = self.unique_name(variable.name)
+        self.declare(scope, variable.name, SymbolRef(variable.space, unique), variable.span)
+        self.variables.append(
+            variable if unique == variable.name else replace(variable, name=unique)
+        )
+
+    def declare_parameter(self, scope: Scope, parameter: Variable) -> None:
+        unique = self.unique_name(parameter.name)
+        meaning: Meaning = SymbolRef("param", unique)
+        if parameter.space == "reg":
+            meaning = Declared(unique, parameter.type, parameter.vector)
+        self.declare(scope, parameter.name, meaning, parameter.span)
+
+    # --- look-up ---------------------------------------------------------------------------------
+
+    def meaning(self, name: str, scope: Scope) -> Meaning:
+        """Return what a name means in a scope, or raise."""
+        meaning = scope.found.get(name)
+        if meaning is None:
+            meaning = self.search(name, scope)
+            if meaning is None:
+                self.fail_unknown(name, scope)
+            scope.found[name] = meaning
+        return meaning
+
+    def search(self, name: str, scope: Scope) -> Meaning | None:
+        level: Scope | None = scope
+        while level is not None:
+            if (meaning := level.names.get(name)) is not None:
+                return meaning
+            for family in level.families:
+                if _is_member(name, family):
+                    member = Declared(name + family.suffix, family.type, family.vector)
+                    level.names[name] = member
+                    return member
+            level = level.parent
+        if (symbol := self.symbols.get(name)) is not None:
+            return symbol
+        return SymbolRef("special", name) if is_special(name) else None
+
+    def use(self, declared: Declared) -> tuple[Register, ...]:
+        """Return the registers behind a declaration, made on first use."""
+        if not declared.registers:
+            width = TYPES[declared.type].width_bits
+            name = declared.name
+            serial = 1
+            while name in self.register_names:
+                serial += 1
+                name = f"{declared.name.partition('@')[0]}@{serial}"
+            self.register_names.add(name)
+            names = (
+                [f"{name}.{letter}" for letter in COMPONENTS[: declared.vector]]
+                if declared.vector
+                else [name]
+            )
+            first = len(self.registers)
+            declared.registers = tuple(
+                Register(part, declared.type, width, first + i) for i, part in enumerate(names)
+            )
+            self.registers += declared.registers
+        return declared.registers
+
+    # --- messages --------------------------------------------------------------------------------
+
+    def fail(self, what: str, name: str, hint: str = "", span: Span | None = None) -> NoReturn:
+        """Raise at the first place of a name behind the current statement's start."""
+        place = span or self.span
+        module = self.module
+        if not module.text:
+            raise PtxError(what, where=module.path, line=place.line, column=place.column, hint=hint)
+        source = Source(module.text, module.path)
+        start = source.offset_of(place)
+        pattern = rf"(?<![\w$%.]){re.escape(name)}(?![\w$])"
+        found = re.compile(pattern).search(source.code, start) if name else None
+        source.fail(what, found.start() if found else start, hint)
+
+    def fail_duplicate(self, name: str, span: Span, before: Span, shown: str = "") -> NoReturn:
+        self.fail(
+            f"'{name}' is already declared in this scope, on line {before.line}",
+            shown or name,
+            "rename one, or put it into a block of its own",
+            span,
+        )
+
+    def fail_unknown(self, name: str, scope: Scope) -> NoReturn:
+        known: list[str] = []
+        level: Scope | None = scope
+        while level is not None:
+            for family in level.families:
+                if re.fullmatch(re.escape(family.prefix) + r"\d+", name):
+                    last = f"{family.prefix}{family.count - 1}"
+                    self.fail(
+                        f"'{name}' is not declared",
+                        name,
+                        f"'{family.prefix}<{family.count}>' of line {family.span.line}"
+                        f" ends at '{last}'",
+                    )
+                known.append(f"{family.prefix}0")
+            known += level.names
+            level = level.parent
+        near = closest(name, [*known, *self.symbols, *sorted(SPECIAL_REGISTERS)])
+        self.fail(f"'{name}' is not declared", name, f"did you mean '{near}'?" if near else "")
+
+
+def _is_member(name: str, family: _Family) -> bool:
+    prefix = family.prefix
+    if not name.startswith(prefix):
+        return False
+    number = name[len(prefix) :]
+    return number.isdecimal() and (number[0] != "0" or number == "0") and int(number) < family.count
+
+
+def _can_follow(before: Variable | Function, item: Variable | Function) -> bool:
+    if isinstance(before, Function) and isinstance(item, Function):
+        return before.body is None or item.body is None
+    if isinstance(before, Variable) and isinstance(item, Variable):
+        return before.space == item.space and "extern" in (*before.linkage, *item.linkage)
+    return False

@@ -1,0 +1,238 @@
+"""Scopes: every name of a function body resolved to one register, label or symbol.
+
+A `{ }` block opens a scope; names are looked up innermost first, then among the parameters, the
+module and the special registers.  A label is known in its whole block, also before it stands;
+everything else from its declaration on.
+
+Source: PTX ISA 8.7 "Identifiers", "Parameterized Variable Names", "Vectors as Operands", "Labels
+and Function Names as Operands", "Control Flow Directives"; order of look-up and duplicates as
+ptxas 13.0 does.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Final
+
+from hopsim.isa.ptx.ast import (
+    Address,
+    Block,
+    Directive,
+    FlatAddress,
+    FlatBody,
+    FlatInstruction,
+    FlatNegated,
+    FlatOperand,
+    FlatPair,
+    FlatVector,
+    Function,
+    Immediate,
+    Instruction,
+    Label,
+    LabelRef,
+    LocDirective,
+    Name,
+    Negated,
+    Operand,
+    Pair,
+    PtxModule,
+    Register,
+    RegisterDeclaration,
+    Sink,
+    SourceLoc,
+    Sum,
+    SymbolRef,
+    Variable,
+    Vector,
+)
+from hopsim.isa.ptx.constants import WARP_SIZE
+from hopsim.isa.ptx.names import COMPONENTS, Declared, Meaning, Names, Scope, Targets
+from hopsim.isa.ptx.special import has_components
+
+_COLOURS: Final = {"r": "x", "g": "y", "b": "z", "a": "w"}
+_TARGET_LISTS: Final = ("branchtargets", "callprototype", "calltargets")
+
+
+def flatten(function: Function, module: PtxModule) -> FlatBody:
+    """Resolve all names of a function with a body.
+
+    Args:
+        function: one of `module.items`.
+        module: gives the module's variables and functions, and the text for messages.
+
+    Returns:
+        The body in one list; see `FlatBody`.
+
+    Raises:
+        PtxError: a name is not declared, declared twice in one scope, or cannot stand where it
+            does.
+    """
+    return _Flattening(function, module).run()
+
+
+class _Flattening:
+    def __init__(self, function: Function, module: PtxModule) -> None:
+        self.function = function
+        self.names = Names(module)
+        self.instructions: list[FlatInstruction] = []
+        self.labels: dict[str, int] = {}
+        self.loc: SourceLoc | None = None
+        self.block_labels: list[list[tuple[Label, LabelRef]]] = []
+        self.next_block = 0
+
+    def run(self) -> FlatBody:
+        body = self.function.body
+        self.names.span = self.function.span
+        if body is None:
+            self.names.fail(
+                f"function '{self.function.name}' is only declared here: it has no body", ""
+            )
+        self.number_labels(body, 0)
+        scope = Scope(None)
+        for parameter in (*self.function.returns, *self.function.params):
+            self.names.declare_parameter(scope, parameter)
+        self.block(body, scope)
+        return FlatBody(
+            tuple(self.instructions),
+            tuple(self.names.registers),
+            self.labels,
+            tuple(self.names.variables),
+        )
+
+    # --- blocks ----------------------------------------------------------------------------------
+
+    def number_labels(self, block: Block, position: int) -> int:
+        """Give every label its instruction index, block by block in text order."""
+        labels: list[tuple[Label, LabelRef]] = []
+        self.block_labels.append(labels)
+        for statement in block.statements:
+            if isinstance(statement, Instruction):
+                position += 1
+            elif isinstance(statement, Label):
+                unique = self.names.unique_name(statement.name)
+                labels.append((statement, LabelRef(unique, position)))
+                self.labels[unique] = position
+            elif isinstance(statement, Block):
+                position = self.number_labels(statement, position)
+        return position
+
+    def block(self, block: Block, scope: Scope) -> None:
+        for label, reference in self.block_labels[self.next_block]:
+            self.names.declare(scope, label.name, reference, label.span)
+        self.next_block += 1
+        last_label: Label | None = None
+        for statement in block.statements:
+            match statement:
+                case Instruction():
+                    self.instruction(statement, scope)
+                case Label():
+                    last_label = statement
+                    continue
+                case LocDirective():
+                    self.loc = statement.loc
+                    continue
+                case Block():
+                    self.block(statement, Scope(scope))
+                case RegisterDeclaration():
+                    self.names.declare_registers(scope, statement)
+                case Variable():
+                    self.names.declare_variable(scope, statement)
+                case Directive():
+                    self.directive(statement, last_label, scope)
+            last_label = None
+
+    def directive(self, directive: Directive, label: Label | None, scope: Scope) -> None:
+        """Bind the label before `.branchtargets` or `.callprototype` to what it stands for."""
+        if label is None or directive.name not in _TARGET_LISTS:
+            return
+        meaning: Meaning = SymbolRef("prototype", label.name)
+        if directive.name == "branchtargets":
+            self.names.span = directive.span
+            names = [name.strip() for name in directive.text.split(",")]
+            meaning = Targets(tuple(self.label(name, scope) for name in names))
+        scope.names[label.name] = meaning
+        scope.found.clear()
+
+    def label(self, name: str, scope: Scope) -> LabelRef:
+        meaning = self.names.meaning(name, scope)
+        if not isinstance(meaning, LabelRef):
+            self.names.fail(f"'{name}' is no label", name)
+        return meaning
+
+    # --- operands --------------------------------------------------------------------------------
+
+    def instruction(self, instruction: Instruction, scope: Scope) -> None:
+        self.names.span = instruction.span
+        guard = None
+        if instruction.guard is not None:
+            guard = (self.register(instruction.guard.name, scope), instruction.guard.negated)
+        operands = tuple([self.operand(operand, scope) for operand in instruction.operands])
+        self.instructions.append(
+            FlatInstruction(instruction.span, self.loc, guard, instruction.opcode, operands)
+        )
+
+    def operand(self, operand: Operand, scope: Scope) -> FlatOperand:
+        match operand:
+            case Name():
+                return self.name(operand, scope)
+            case Immediate() | Sink():
+                return operand
+            case Address():
+                return self.address(operand, scope)
+            case Vector(items):
+                return FlatVector(tuple([self.operand(item, scope) for item in items]))
+            case Pair(first, second):
+                return FlatPair(self.operand(first, scope), self.operand(second, scope))
+            case Negated(name):
+                return FlatNegated(self.register(name, scope))
+            case Sum():
+                return self.sum(operand, scope)
+
+    def name(self, name: Name, scope: Scope) -> FlatOperand:
+        if name.name == "WARP_SZ":
+            return Immediate("int", WARP_SIZE, "WARP_SZ")
+        meaning = self.names.meaning(name.name, scope)
+        if name.component:
+            return self.component(name, meaning)
+        if isinstance(meaning, Declared):
+            registers = self.names.use(meaning)
+            return FlatVector(registers) if meaning.vector else registers[0]
+        return FlatVector(meaning.labels) if isinstance(meaning, Targets) else meaning
+
+    def component(self, name: Name, meaning: Meaning) -> Register | SymbolRef:
+        letter = _COLOURS.get(name.component, name.component)
+        if isinstance(meaning, Declared) and COMPONENTS.index(letter) < meaning.vector:
+            return self.names.use(meaning)[COMPONENTS.index(letter)]
+        if isinstance(meaning, SymbolRef) and has_components(meaning.name):
+            return SymbolRef("special", f"{meaning.name}.{letter}")
+        self.names.fail(f"'{name.name}' has no component '.{name.component}'", name.name)
+
+    def register(self, name: Name, scope: Scope) -> Register:
+        resolved = self.name(name, scope)
+        if not isinstance(resolved, Register):
+            self.names.fail(f"expected a register, got '{name.name}'", name.name)
+        return resolved
+
+    def address(self, address: Address, scope: Scope) -> FlatAddress:
+        base = address.base
+        if isinstance(base, Name):
+            resolved = self.name(base, scope)
+            if isinstance(resolved, (LabelRef, FlatVector)):
+                what = "a label" if isinstance(resolved, LabelRef) else "a vector"
+                self.names.fail(f"{what} is no address: '{base.name}'", base.name)
+            assert isinstance(resolved, (Register, SymbolRef, Immediate)), resolved
+            base = resolved
+        coordinates = tuple([self.operand(item, scope) for item in address.coordinates])
+        return FlatAddress(base, address.offset, coordinates)
+
+    def sum(self, operand: Sum, scope: Scope) -> SymbolRef | Immediate:
+        base = self.name(operand.base, scope)
+        if isinstance(base, SymbolRef):
+            return replace(base, offset=operand.offset)
+        if isinstance(base, Immediate):
+            return Immediate("int", base.value + operand.offset, "")
+        self.names.fail(
+            f"'{operand.base.name}' is no symbol: only a symbol can have an offset outside '[ ]'",
+            operand.base.name,
+            "compute the sum with an add instruction",
+        )

@@ -1,0 +1,42 @@
+"""The special registers of PTX.
+
+Source: PTX ISA 8.7 "Special Registers".
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+_VECTORS: Final = (
+    "%tid", "%ntid", "%ctaid", "%nctaid",
+    "%clusterid", "%nclusterid", "%cluster_ctaid", "%cluster_nctaid",
+)  # fmt: skip
+_SCALARS: Final = (
+    "%laneid", "%warpid", "%nwarpid", "%smid", "%nsmid", "%gridid", "%is_explicit_cluster",
+    "%cluster_ctarank", "%cluster_nctarank",
+    "%lanemask_eq", "%lanemask_le", "%lanemask_lt", "%lanemask_ge", "%lanemask_gt",
+    "%clock", "%clock_hi", "%clock64",
+    "%globaltimer", "%globaltimer_lo", "%globaltimer_hi",
+    "%total_smem_size", "%aggr_smem_size", "%dynamic_smem_size",
+    "%reserved_smem_offset_begin", "%reserved_smem_offset_end", "%reserved_smem_offset_cap",
+    "%current_graph_exec",
+    *(f"%pm{i}" for i in range(8)),
+    *(f"%pm{i}_64" for i in range(8)),
+)  # fmt: skip
+_NUMBERED: Final = re.compile(
+    r"%envreg(?:[12]?[0-9]|3[01])|%reserved_smem_offset_(?:0|[1-9][0-9]*)"
+)
+
+SPECIAL_REGISTERS: Final = frozenset((*_VECTORS, *_SCALARS))
+"""All but the numbered ones, without components."""
+
+
+def is_special(name: str) -> bool:
+    """Whether a name (without component) is a special register."""
+    return name in SPECIAL_REGISTERS or _NUMBERED.fullmatch(name) is not None
+
+
+def has_components(name: str) -> bool:
+    """Whether a special register is a vector with `.x`, `.y`, `.z` (and `.w`, always 0)."""
+    return name in _VECTORS
