@@ -37,6 +37,7 @@ class MapSpec:
         strides_bytes: pitch of every dimension but the first.
         box: elements of one copy.
         swizzle: "128B", "64B" or "32B".
+        l2_promotion: how much of a line a miss brings into L2.
     """
 
     operand: str
@@ -45,6 +46,7 @@ class MapSpec:
     strides_bytes: tuple[int]
     box: tuple[int, int]
     swizzle: str
+    l2_promotion: str = "256B"
 
 
 @dataclass(frozen=True, slots=True)

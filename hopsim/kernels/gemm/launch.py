@@ -1,0 +1,135 @@
+"""`run`: a GEMM on a device, simulated or real, through the runtime's protocol.
+
+gpu = hopsim.Gpu("h100-sxm")
+problem = GemmProblem(512, 512, 512)
+done = run(gpu, problem, a, b, schedule="pipelined", tile=(128, 128, 64), stages=4)
+done.c, done.result.cycles
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import ml_dtypes
+import numpy as np
+from numpy.typing import NDArray
+
+from hopsim.errors import LaunchError
+from hopsim.isa.program.kernel import Kernel, loads
+from hopsim.kernels.gemm.kernel import GemmKernel, MapSpec, build
+from hopsim.kernels.gemm.plan import Tile
+from hopsim.kernels.gemm.problem import GemmProblem
+from hopsim.results import LaunchResult
+from hopsim.runtime.arrays import DeviceArray, TensorMap
+
+NUMPY_TYPES: dict[str, np.dtype[Any]] = {
+    "bf16": np.dtype(ml_dtypes.bfloat16),
+    "fp16": np.dtype(np.float16),
+    "e4m3": np.dtype(ml_dtypes.float8_e4m3fn),
+    "f32": np.dtype(np.float32),
+}
+
+
+class Device(Protocol):
+    """What a GEMM needs of `hopsim.Gpu` or `hopsim.CudaGpu`."""
+
+    def array(self, values: Any) -> DeviceArray:
+        """Copy a numpy array to the device."""
+        ...
+
+    def launch(
+        self,
+        kernel: Kernel,
+        grid: tuple[int, int, int],
+        block: int,
+        cluster: int,
+        args: list[Any],
+        shared_bytes: int,
+        **options: Any,
+    ) -> LaunchResult:
+        """Run a kernel to its end."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class GemmRun:
+    """A finished launch: C (its type is `problem.out_dtype`), the result, and what was launched."""
+
+    c: NDArray[Any]
+    result: LaunchResult
+    kernel: GemmKernel
+
+
+def run(
+    gpu: Device,
+    problem: GemmProblem,
+    a: NDArray[Any],
+    b: NDArray[Any],
+    *,
+    schedule: str = "warp-specialized",
+    tile: Tile | tuple[int, int, int] = (128, 128, 64),
+    stages: int = 4,
+    launch_options: Mapping[str, Any] | None = None,
+    **build_options: Any,
+) -> GemmRun:
+    """Build a kernel for `problem`, launch it on `gpu`, and return C = A B^T.
+
+    Args:
+        a: shape (m, k).  b: shape (n, k).  Both of the problem's type.
+        schedule, tile, stages, build_options: see `build`.
+        launch_options: handed to `gpu.launch` (schedule, seed, values, ...).
+
+    Raises: LaunchError: see `build`; or an operand's shape or type is not the problem's.
+    """
+    kernel = build(schedule, problem, tile, stages, **build_options)
+    return launch(gpu, kernel, a, b, **(launch_options or {}))
+
+
+def launch(
+    gpu: Device, kernel: GemmKernel, a: NDArray[Any], b: NDArray[Any], **options: Any
+) -> GemmRun:
+    """Launch a built kernel on `gpu` and return C; `options` are handed to `gpu.launch`.
+
+    Raises: LaunchError: an operand's shape or type is not the problem's.
+    """
+    problem = kernel.problem
+    _check_operand("A", a, (problem.m, problem.k), problem.dtype)
+    _check_operand("B", b, (problem.n, problem.k), problem.dtype)
+    unwritten = np.full((problem.m, problem.n), np.nan).astype(NUMPY_TYPES[problem.out_dtype])
+    c = gpu.array(unwritten)
+    arrays = (gpu.array(a), gpu.array(b), c)
+    maps = [tensor_map(array, spec) for array, spec in zip(arrays, kernel.maps, strict=True)]
+    result = gpu.launch(
+        loads(kernel.ptx)[kernel.entry],
+        grid=kernel.grid,
+        block=kernel.block,
+        cluster=kernel.cluster,
+        args=[*maps, *(np.uint32(size) for size in kernel.scalars)],
+        shared_bytes=kernel.shared_bytes,
+        **options,
+    )
+    return GemmRun(c.numpy(), result, kernel)
+
+
+def tensor_map(array: DeviceArray, spec: MapSpec) -> TensorMap:
+    """Return the runtime's tensor map over `array` as `spec` describes it."""
+    return TensorMap(
+        array,
+        box=spec.box,
+        swizzle=spec.swizzle,
+        dims=spec.dims,
+        strides=spec.strides_bytes,
+        l2_promotion=spec.l2_promotion,
+    )
+
+
+def _check_operand(name: str, got: NDArray[Any], shape: tuple[int, int], dtype: str) -> None:
+    wanted = NUMPY_TYPES[dtype]
+    if got.shape != shape or got.dtype != wanted:
+        raise LaunchError(
+            f"{name} must be {wanted} {shape}, got {got.dtype} {got.shape}",
+            where="gemm",
+            hint="astype() for the type; B is given as (n, k), transposed",
+        )
