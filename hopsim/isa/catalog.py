@@ -1,0 +1,32 @@
+"""Importing this module declares every instruction form: one import per family of `hopsim.isa.ops`.
+
+A module that decodes instructions imports it, so that `hopsim.isa.forms.form.FORMS` is full.
+"""
+
+from __future__ import annotations
+
+from hopsim.isa.forms.form import FORMS
+from hopsim.isa.ops import (
+    async_copy,
+    atomics,
+    barriers,
+    compare,
+    control,
+    convert,
+    floating,
+    integer,
+    logic,
+    matrix,
+    mbarriers,
+    memory,
+    moves,
+    warp,
+    wgmma,
+)
+
+FAMILIES = (
+    async_copy, atomics, barriers, compare, control, convert, floating, integer, logic, matrix, mbarriers, memory,
+    moves, warp, wgmma,
+)  # fmt: skip
+
+__all__ = ["FAMILIES", "FORMS"]

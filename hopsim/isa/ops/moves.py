@@ -1,0 +1,111 @@
+"""mov in all its shapes, and address conversion: cvta, isspacep.
+
+Registers, immediates, special registers and addresses of variables all arrive as values, so that a plain `mov` is the
+operand itself.  Clock registers change while the program runs; they are read by `mov ... clock` forms of their own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+import numpy as np
+
+from hopsim.isa.context import Context
+from hopsim.isa.forms.form import form, local_form
+from hopsim.isa.types import DTYPES, ScalarType
+from hopsim.isa.values import Value
+
+TYPES: Final = ("b16", "b32", "b64", "u16", "u32", "u64", "s16", "s32", "s64", "f32", "f64")
+SPACES: Final = (
+    "global", "const", "local", "shared", "shared::cta", "shared::cluster", "param", "param::entry",
+)  # fmt: skip
+MOV: Final = 'PTX ISA 8.7, "mov"'
+
+
+@form("mov.{t} d, a", t=TYPES, unit="move", source=MOV)
+def mov(t: ScalarType) -> str:
+    """The value of a register, an immediate, a special register, or the address of a variable."""
+    del t
+    return "{0}"
+
+
+@form("mov.pred d:pred, a:pred", unit="predicate", source=MOV)
+def mov_pred() -> str:
+    """A predicate."""
+    return "{0}"
+
+
+# --- vectors --------------------------------------------------------------------------------------
+
+
+def _pack(part_bits: int, width_bits: int) -> Callable[[tuple[Value, ...]], Value]:
+    dtype = DTYPES[width_bits]
+
+    def pack(parts: tuple[Value, ...]) -> Value:
+        result: Any = 0
+        for position, part in enumerate(parts):
+            wide: Any = part.astype(dtype) if isinstance(part, np.ndarray) else part
+            result = result | wide << position * part_bits
+        return result
+
+    return pack
+
+
+def _unpack(part_bits: int, width_bits: int) -> Callable[[Value], tuple[Value, ...]]:
+    dtype, mask = DTYPES[part_bits], (1 << part_bits) - 1
+    shifts = range(0, width_bits, part_bits)
+
+    def unpack(a: Value) -> tuple[Value, ...]:
+        if isinstance(a, np.ndarray):
+            return tuple((a >> shift).astype(dtype) for shift in shifts)
+        return tuple(a >> shift & mask for shift in shifts)
+
+    return unpack
+
+
+def _declare_vectors(part: str, part_bits: int, words: tuple[str, ...]) -> None:
+    @form(f"mov.{{t}} d, {{a}}:{part}", t=words, unit="move", source=MOV)
+    def pack(t: ScalarType) -> Callable[[tuple[Value, ...]], Value]:  # pyright: ignore[reportUnusedFunction]
+        """Join the elements of a vector, the first one lowest."""
+        return _pack(part_bits, t.width_bits)
+
+    @form(f"mov.{{t}} {{d}}:{part}, a", t=words, unit="move", source=MOV)
+    def unpack(t: ScalarType) -> Callable[[Value], tuple[Value, ...]]:  # pyright: ignore[reportUnusedFunction]
+        """Cut a word into the elements of a vector, the lowest one first."""
+        return _unpack(part_bits, t.width_bits)
+
+
+_declare_vectors("b8", 8, ("b16", "b32"))
+_declare_vectors("b16", 16, ("b32", "b64"))
+_declare_vectors("b32", 32, ("b64",))
+
+
+# --- addresses ------------------------------------------------------------------------------------
+
+
+def _plain_space(space: str) -> str:
+    return "param" if space == "param::entry" else space
+
+
+@local_form("cvta.{space}.{t} d, a", space=SPACES, t=("u32", "u64"), unit="alu", source='PTX ISA 8.7, "cvta"')
+def cvta(space: str, t: ScalarType) -> Callable[[Context, Value], Value]:
+    """The generic address of an address in a state space."""
+    del t
+    plain = _plain_space(space)
+    return lambda ctx, a: ctx.to_generic(plain, a)
+
+
+@local_form("cvta.to.{space}.{t} d, a", space=SPACES, t=("u32", "u64"), unit="alu", source='PTX ISA 8.7, "cvta"')
+def cvta_to(space: str, t: ScalarType) -> Callable[[Context, Value], Value]:
+    """The address in a state space of a generic address."""
+    del t
+    plain = _plain_space(space)
+    return lambda ctx, a: ctx.from_generic(plain, a)
+
+
+@local_form("isspacep.{space} d:pred, a:b64", space=SPACES, unit="alu", source='PTX ISA 8.7, "isspacep"')
+def isspacep(space: str) -> Callable[[Context, Value], Any]:
+    """Whether a generic address points into a state space."""
+    plain = _plain_space(space)
+    return lambda ctx, a: ctx.is_space(plain, a)
