@@ -124,7 +124,8 @@ def a_map(m: int, k: int, element_bits: int) -> FragmentMap:
         element_bits: 8 (e4m3, e5m2, s8, u8), 16 (f16, bf16), 32 (tf32) or 64 (f64).
 
     Source: PTX ISA 8.7 "Register Fragments" of wgmma; "Matrix Fragments for mma.m16n8k4", "k8",
-        "k16", "k32", "mma.m8n8k16", "mma.m8n8k4 .f64"; CUTLASS 4.2 `ALayout_64x8`, `64x16`, `64x32`.
+        "k16", "k32", "mma.m8n8k16", "mma.m8n8k4 .f64"; CUTLASS 4.2 `ALayout_64x8`, `64x16`,
+        `64x32`.
     """
     elements = _elements(element_bits)
     halves, lanes = (1, 32) if m == 8 else (2, 128 if m == 64 else 32)
@@ -249,7 +250,7 @@ def registers_to_mma_c(registers: RawBits, m: int, element_bits: int) -> RawBits
 
 
 def mma_c_to_registers(matrix: RawBits) -> RawBits:
-    """Return the registers (registers, 32) of C or D (m, 8); uint16 elements are packed in pairs."""
+    """Return the registers (registers, 32) of C or D (m, 8); uint16 elements go in pairs."""
     m = matrix.shape[0]
     if matrix.itemsize == 2:
         return np.ascontiguousarray(matrix).view(np.uint32).reshape(m // 8, 32)
