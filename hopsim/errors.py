@@ -1,10 +1,12 @@
 """The exceptions of hopsim: one small tree, one shape of message.
 
 Every message reads *where / what / expected against got / try*.  Hazards and deadlocks are results of
-a launch, not exceptions (see `hopsim.results`).  Imports nothing.
+a launch, not exceptions (see `hopsim.results`).  Imports nothing of hopsim.
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 
 class HopsimError(Exception):
@@ -96,6 +98,14 @@ class MachineFault(HopsimError):
 
     The message names the CTA, warp, lanes and PTX line.
     """
+
+    def add_source_text(self, lines: Sequence[str]) -> None:
+        """Show the PTX line that `where` names (`path:line: ...`), once the text is at hand."""
+        parts = self.where.split(":")
+        number = int(parts[1]) if len(parts) > 1 and parts[1].strip().isdigit() else 0
+        if 0 < number <= len(lines):
+            self.what = f"{self.what}\n    {lines[number - 1].strip()}"
+            self.args = (self._render(),)
 
 
 class ValuesNeeded(HopsimError):

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hopsim.hw.machine.barriers import ClusterBarrier, Mbarrier, NamedBarrier
-from hopsim.hw.machine.memory import RANK_SHIFT, SHARED_RESERVED_BYTES, Region, make_region
+from hopsim.hw.machine.memory import RANK_SHIFT, Region, make_region
 from hopsim.hw.machine.tensor_queue import Warpgroup
+from hopsim.isa.program.symbols import SHARED_RESERVED_BYTES
 
 if TYPE_CHECKING:
     from hopsim.hw.machine.launch import Machine

@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 from hopsim.isa.types import DTYPES
 from hopsim.isa.values import Value
 
-SHARED_RESERVED_BYTES: Final = 0x400
 RANK_SHIFT: Final = 24
 OFFSET_MASK: Final = (1 << RANK_SHIFT) - 1
 

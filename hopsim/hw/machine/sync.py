@@ -10,7 +10,7 @@ from hopsim.events import BarrierEvent, SyncEvent
 from hopsim.hw.machine.access import MemoryOps, first_of
 from hopsim.hw.machine.barriers import COUNT_LIMIT, BarrierMisuse, Mbarrier, NamedBarrier
 from hopsim.hw.machine.cta import Cta
-from hopsim.hw.machine.memory import RANK_SHIFT
+from hopsim.hw.machine.memory import OFFSET_MASK, RANK_SHIFT, SHARED_WINDOW
 from hopsim.hw.machine.operations import Operation
 from hopsim.hw.machine.waiting import Wait
 from hopsim.hw.machine.work import ArriveWork
@@ -377,6 +377,35 @@ class SyncOps(MemoryOps):
     def mbarrier_pending(self, state: Value) -> Value:
         """mbarrier.pending_count: the pending count in a state word."""
         return state & COUNT_LIMIT if isinstance(state, int) else (state & np.uint64(COUNT_LIMIT)).astype(np.uint32)
+
+    # -- shared addresses of the cluster -----------------------------------------------------------
+
+    def map_address(self, space: str, address: Value, rank: Value) -> Value:
+        """mapa: the same offset in the shared memory of CTA `rank` of the cluster."""
+        ranks = len(self.cta.cluster.ctas)
+        highest = int(rank.max()) if isinstance(rank, np.ndarray) else rank
+        if highest >= ranks:
+            raise self.fault(f"mapa to CTA rank {highest}, but the cluster has {ranks}")
+        if isinstance(address, int) and isinstance(rank, int):
+            window = 0 if space else SHARED_WINDOW
+            return window + (rank << RANK_SHIFT) + (address & OFFSET_MASK)
+        width = 32 if space else 64
+        spread = lanes(address, self.lanes, width).astype(np.uint64) & np.uint64(OFFSET_MASK)
+        moved = (lanes(rank, self.lanes, 32).astype(np.uint64) << np.uint64(RANK_SHIFT)) + spread
+        return moved.astype(np.uint32) if space else moved + np.uint64(SHARED_WINDOW)
+
+    def cta_rank(self, address: Value) -> Value:
+        """getctarank: the rank of the CTA that owns a shared address."""
+        if isinstance(address, int):
+            return (address >> RANK_SHIFT) & 0xFF
+        return ((address.astype(np.uint64) >> np.uint64(RANK_SHIFT)) & np.uint64(0xFF)).astype(np.uint32)
+
+    def read_clock(self, name: str) -> int:
+        """The SM clock, or the device's nanoseconds, as the schedule counts them."""
+        ticks = self.machine.schedule.clock(self)
+        if name.endswith("_hi"):
+            return ticks >> 32
+        return ticks
 
     # -- fences ------------------------------------------------------------------------------------
 

@@ -20,7 +20,8 @@ from hopsim.hw.machine.tensor_queue import THREADS, Warpgroup
 from hopsim.hw.machine.waiting import Wait
 from hopsim.hw.machine.work import TensorWork
 from hopsim.isa.forms.form import BLOCKED
-from hopsim.isa.numerics.tensor_core import WGMMA, integer_mma, mma_chain, mma_float32
+from hopsim.isa.numerics.mma_plain import mma_float32, mma_integer
+from hopsim.isa.numerics.tensor_core import WGMMA, DFormat, mma_chain
 from hopsim.isa.values import Array, Value
 from hopsim.isa.wgmma import WgmmaShape
 from hopsim.layout.descriptor import descriptor_problems, gather_operand, operand_chunks
@@ -224,8 +225,11 @@ def multiply(
 ) -> Array:
     """Return D = A B^T + C as raw bits, by the chosen numerics."""
     if shape.d == "s32":
-        return integer_mma(a, b, c, shape.a, shape.b, saturate=shape.saturate)
+        return mma_integer(
+            a, b, c, a_signed=shape.a == "s8", b_signed=shape.b == "s8", satfinite=shape.saturate
+        )
     kind = WGMMA[(shape.a, shape.b)]
+    form: DFormat = "f16" if shape.d == "f16" else "f32"
     if numerics == "float32":
-        return mma_float32(a, b, c, kind, shape.d, negate_a=negate_a, negate_b=negate_b)
-    return mma_chain(a, b, c, kind, shape.d, negate_a=negate_a, negate_b=negate_b)
+        return mma_float32(a, b, c, kind, form, negate_a=negate_a, negate_b=negate_b)
+    return mma_chain(a, b, c, kind, form, negate_a=negate_a, negate_b=negate_b)

@@ -19,8 +19,13 @@ TENSOR_ROWS = 64
 class BoxLines(Protocol):
     """The part of a tensor-map box that lies inside the tensor, as L2 sees it."""
 
+    @property
+    def coords(self) -> tuple[int, ...]:
+        """Coordinates of the box: with the map they identify it."""
+        ...
+
     def lines(self) -> NDArray[np.int64]:
-        """Return the distinct global addresses, divided by 128 and multiplied again, that the box touches."""
+        """Return the sorted distinct addresses of the 128-byte lines it touches in global memory."""
         ...
 
     def sectors(self) -> int:

@@ -14,6 +14,9 @@ from hopsim.errors import NotModelled, PtxError
 from hopsim.isa.ptx.ast import FlatBody, Function, Immediate, Name, PtxModule, Sum, Variable
 from hopsim.isa.types import TYPES
 
+SHARED_RESERVED_BYTES = 0x400
+"""The first KiB of a CTA's shared window belongs to the system.  Source: recorded on an H100 (`mov.u32` of a symbol)."""
+
 
 def size_of(variable: Variable) -> int:
     """Return the size of a variable in bytes (an open dimension counts as 0)."""
@@ -88,8 +91,10 @@ def place(function: Function, body: FlatBody, module: PtxModule) -> Placement:
         static = _up(static, alignment_of(variable))
         offsets[variable.name] = static
         static += size_of(variable)
-    # hopsim's shared base is 0x400, so a static part keeps the dynamic part 1024-aligned only when it is empty.
-    dynamic = _up(static, max((alignment_of(v) for v in shared if 0 in v.dims), default=16))
+    # Dynamic memory begins at an aligned address, and addresses count from the reserved bytes (recorded on an H100:
+    # 24 static bytes and `.align 1024` give 0x800).
+    align_dynamic = max((alignment_of(v) for v in shared if 0 in v.dims), default=16)
+    dynamic = _up(static + SHARED_RESERVED_BYTES, align_dynamic) - SHARED_RESERVED_BYTES
     for variable in shared:
         if 0 in variable.dims:
             offsets[variable.name] = dynamic

@@ -1,0 +1,65 @@
+"""hopsim: run real Hopper PTX on a laptop, with H100 bits, found races and predicted cycles.
+
+    import hopsim as hs
+    module = hs.load("gemm.ptx")
+    gpu = hs.Gpu("h100-sxm")
+    a = gpu.array(x)
+    r = gpu.launch(module["gemm"], grid=(8, 8), block=128, args=[hs.TensorMap(a, box=(64, 128), swizzle="128B"), ...])
+
+Names are loaded when first used, so that importing the package is cheap.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from hopsim.errors import (
+        ConfigError,
+        DeviceError,
+        HopsimError,
+        LaunchError,
+        MachineFault,
+        NotModelled,
+        PtxError,
+        TensorMapError,
+        ValuesNeeded,
+    )
+    from hopsim.isa.program.kernel import Kernel, Module, load, loads
+    from hopsim.results import LaunchResult
+    from hopsim.runtime.arrays import ParamBytes, TensorMap
+    from hopsim.runtime.gpu import Gpu
+
+__version__ = "0.1.0"
+
+_HOMES = {
+    "hopsim.errors": (
+        "ConfigError", "DeviceError", "HopsimError", "LaunchError", "MachineFault", "NotModelled", "PtxError",
+        "TensorMapError", "ValuesNeeded",
+    ),
+    "hopsim.isa.program.kernel": ("Kernel", "Module", "load", "loads"),
+    "hopsim.results": ("LaunchResult",),
+    "hopsim.runtime.arrays": ("ParamBytes", "TensorMap"),
+    "hopsim.runtime.gpu": ("Gpu",),
+}  # fmt: skip
+_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
+_PACKAGES = ("kernels", "reference")
+
+__all__ = [
+    "ConfigError", "DeviceError", "Gpu", "HopsimError", "Kernel", "LaunchError", "LaunchResult", "MachineFault",
+    "Module", "NotModelled", "ParamBytes", "PtxError", "TensorMap", "TensorMapError", "ValuesNeeded", "load", "loads",
+]  # fmt: skip
+
+
+def __getattr__(name: str) -> Any:
+    home = _HOME_OF.get(name)
+    if home is not None:
+        return getattr(import_module(home), name)
+    if name in _PACKAGES:
+        return import_module(f"hopsim.{name}")
+    raise AttributeError(f"module 'hopsim' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_HOME_OF, *_PACKAGES})

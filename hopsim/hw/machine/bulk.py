@@ -1,0 +1,518 @@
+"""TMA: tensor and plain bulk copies, their groups and mbarriers, tensor maps in memory.
+
+A load reads global and writes shared memory when it lands, then counts its bytes on the mbarrier of each destination.
+A store has two stages: it reads shared memory (then `.read` waits end), later writes global memory.
+
+Source: PTX ISA 8.7 "Data Movement and Conversion Instructions: Bulk copy", "Tensor copy", "tensormap.replace".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hopsim.errors import MachineFault, TensorMapError
+from hopsim.events import Access
+from hopsim.hw.machine.barriers import Mbarrier
+from hopsim.hw.machine.copies import Copy, CopyOps
+from hopsim.hw.machine.cta import Cta
+from hopsim.hw.machine.memory import OFFSET_MASK, RANK_SHIFT, Region, RegionFault
+from hopsim.hw.machine.operations import Operation
+from hopsim.hw.machine.work import CopyWork, TmaWork
+from hopsim.isa.program.codegen import pick
+from hopsim.isa.types import ScalarType
+from hopsim.isa.values import Value
+from hopsim.layout.box import BoxPlan, load_plan, store_plan
+from hopsim.layout.box_copy import copy_in, copy_out, reduce_out
+from hopsim.layout.reduction import combine
+from hopsim.layout.tensormap import MAP_BYTES, TensorMapSpec, replace_field
+from hopsim.layout.tensormap_types import TensorDataType
+
+TENSOR = 'PTX ISA 8.7, "cp.async.bulk.tensor"'
+BULK = 'PTX ISA 8.7, "cp.async.bulk"'
+NOTHING = np.zeros(0, np.uint8)
+REDUCE_TYPES = {
+    "u32": TensorDataType.UINT32, "s32": TensorDataType.INT32, "u64": TensorDataType.UINT64,
+    "s64": TensorDataType.INT64, "b32": TensorDataType.UINT32, "b64": TensorDataType.UINT64,
+    "f16": TensorDataType.FLOAT16, "bf16": TensorDataType.BFLOAT16, "f32": TensorDataType.FLOAT32,
+    "f64": TensorDataType.FLOAT64,
+}  # fmt: skip
+
+
+class BulkOps(CopyOps):
+    """The instructions of the TMA unit."""
+
+    # -- operands ----------------------------------------------------------------------------------
+
+    def tensor_map(self, address: Value) -> tuple[TensorMapSpec, bytes]:
+        """Return the tensor map at a generic address, and its bytes."""
+        pointer = self._uniform(address, "the address of the tensor map")
+        space, plain = self.resolve("", pointer)
+        assert isinstance(plain, int)
+        if space not in ("param", "global"):
+            raise self.fault(
+                f"a tensor map in {space} memory", "keep it in a kernel parameter, const or global memory", TENSOR
+            )
+        if plain % 64:
+            raise self.fault(f"the tensor map at {pointer:#x} is not aligned to 64 bytes", source=TENSOR)
+        region = self.region(space, plain)
+        start = plain - region.base
+        raw = region.data[start : start + MAP_BYTES].tobytes()
+        machine = self.machine
+        spec = machine.tensor_maps.get(raw)
+        if spec is None:
+            try:
+                spec = TensorMapSpec.decode(raw)
+            except TensorMapError as error:
+                raise self.fault(
+                    f"there is no tensor map at {pointer:#x}: {error.what}", "pass a TensorMap for this parameter"
+                ) from None
+            machine.tensor_maps[raw] = spec
+        return spec, raw
+
+    def _coordinates(self, coordinates: Any) -> tuple[int, ...]:
+        result: list[int] = []
+        for value in coordinates:
+            word = self._uniform(value, "a tensor coordinate")
+            result.append(word - (1 << 32) if word >> 31 else word)
+        return tuple(result)
+
+    def _destinations(self, address: int, mask: int | None, space: str) -> list[tuple[Cta, int]]:
+        """Return (CTA, shared offset) of each destination of a load."""
+        offset = address & OFFSET_MASK
+        ctas = self.cta.cluster.ctas
+        if mask is None:
+            rank = address >> RANK_SHIFT
+            if rank >= len(ctas):
+                raise self.fault(f"the destination {address:#x} names CTA rank {rank} of {len(ctas)}", source=TENSOR)
+            if space == "shared::cta" and rank != self.cta.rank:
+                raise self.fault("a .shared::cta destination in another CTA", "use .shared::cluster", TENSOR)
+            return [(ctas[rank], offset)]
+        if mask >> len(ctas) or mask == 0:
+            raise self.fault(f"multicast mask {mask:#x} for a cluster of {len(ctas)} CTAs", source=TENSOR)
+        return [(cta, offset) for cta in ctas if mask >> cta.rank & 1]
+
+    def _each_lane(self, method: str, *values: Any) -> None:
+        """Issue a bulk instruction once for each lane that executes it, with the lane's own operands."""
+        for lane in range(self.lanes):
+            chosen = np.zeros(self.lanes, np.bool_)
+            chosen[lane] = True
+            view, k = self.choose(chosen)
+            getattr(view, method)(*(_of_lane(value, k) for value in values))
+
+    def _barriers(self, address: Value, destinations: list[tuple[Cta, int]], multicast: bool) -> list[Mbarrier]:
+        where = self._uniform(address, "the mbarrier address")
+        if not multicast:
+            return [self.mbarrier_at("shared::cluster", where)]
+        offset = where & OFFSET_MASK
+        return [self.mbarrier_at("shared::cluster", (cta.rank << RANK_SHIFT) | offset) for cta, _ in destinations]
+
+    # -- tensor copies -----------------------------------------------------------------------------
+
+    def tma_load(
+        self, shared: Value, tensor_map: Value, coordinates: Any, barrier: Value, mask: Value | None, space: str
+    ) -> None:
+        """cp.async.bulk.tensor from global to shared memory, to one CTA or to each of a mask."""
+        if self.lanes > 1:
+            self._each_lane("tma_load", shared, tensor_map, coordinates, barrier, mask, space)
+            return
+        spec, raw = self.tensor_map(tensor_map)
+        origin = self._coordinates(coordinates)
+        target = self._uniform(shared, "the shared destination")
+        _, plain = self.resolve("shared::cluster", target)
+        assert isinstance(plain, int)
+        which = None if mask is None else self._uniform(mask, "the multicast mask")
+        destinations = self._destinations(plain, which, space)
+        self._check_shared(spec, plain & OFFSET_MASK, destinations)
+        barriers = self._barriers(barrier, destinations, which is not None)
+        plan = self._plan(load_plan, spec, origin, plain & OFFSET_MASK)
+        machine = self.machine
+        source = self._source_region(plan) if machine.values else None
+        line = self.line
+        total = spec.geometry.tx_bytes
+        operation: Operation
+
+        def land() -> None:
+            for cta, offset in destinations:
+                if machine.values:
+                    data, base = (source.data, source.base) if source is not None else (NOTHING, 0)
+                    copy_in(plan, data, base, cta.shared.data)
+                cta.shared.mark(offset, offset + plan.shared_bytes)
+            if machine.probe.access:
+                self._box_events(operation, plan, destinations, "load")
+            for one in barriers:
+                self.complete_tx_of(one, total, operation)
+
+        operation = Operation(
+            machine, "tma load", "tma", [land], cta=self.cta, issuer=self.describe(), line=line,
+            work=TmaWork("load", total, spec.rank, raw, plan, tuple(cta for cta, _ in destinations)),
+        )  # fmt: skip
+        machine.issue(operation)
+
+    def _check_shared(self, spec: TensorMapSpec, offset: int, destinations: list[tuple[Cta, int]]) -> None:
+        if offset % 128:
+            raise self.fault(
+                f"the shared address {offset:#x} of a tensor copy is not aligned to 128 bytes",
+                "align tiles to 128 bytes (to the swizzle period, 256 to 1024, when swizzled)", TENSOR,
+            )  # fmt: skip
+        size = spec.geometry.shared_bytes
+        for cta, _ in destinations:
+            if offset + size > cta.shared.size:
+                raise self.fault(
+                    f"the box of {size} bytes at shared {offset:#x} ends beyond the {cta.shared.size} bytes of shared "
+                    "memory", "ask for more shared memory, or check the tile address", TENSOR,
+                )  # fmt: skip
+
+    def _plan(
+        self, make: Callable[..., BoxPlan], spec: TensorMapSpec, origin: tuple[int, ...], offset: int
+    ) -> BoxPlan:
+        """Return the geometry of a box; say who and where when the hardware would trap."""
+        try:
+            return make(spec, origin, offset)
+        except MachineFault as fault:
+            raise self.fault(fault.what, fault.hint, fault.source) from None
+
+    def _source_region(self, plan: BoxPlan) -> Region | None:
+        """Return the allocation a box lies in; None when no element of it is inside the tensor."""
+        first, stop = plan.first_addr, plan.stop_addr
+        if first == stop:
+            return None
+        try:
+            region = self.machine.memory.find(first)
+            region.check(first, stop - first, 1)
+        except RegionFault as fault:
+            raise self.fault(
+                f"the box reaches global bytes {first:#x}..{stop - 1:#x}: {fault.what}",
+                "check address, dims and strides of the tensor map", TENSOR,
+            ) from None  # fmt: skip
+        return region
+
+    def complete_tx_of(self, barrier: Mbarrier, count_bytes: int, operation: Operation) -> None:
+        """Count the bytes of an operation that landed."""
+        self.complete_tx(barrier, count_bytes, operation.number)
+
+    def tma_store(self, shared: Value, tensor_map: Value, coordinates: Any, reduce: str) -> None:
+        """cp.async.bulk.tensor and cp.reduce.async.bulk.tensor from shared to global memory."""
+        if self.lanes > 1:
+            self._each_lane("tma_store", shared, tensor_map, coordinates, reduce)
+            return
+        spec, raw = self.tensor_map(tensor_map)
+        origin = self._coordinates(coordinates)
+        address = self._uniform(shared, "the shared source")
+        _, plain = self.resolve("shared::cta", address)
+        assert isinstance(plain, int)
+        offset = plain & OFFSET_MASK
+        self._check_shared(spec, offset, [(self.cta, offset)])
+        plan = self._plan(store_plan, spec, origin, offset)
+        machine = self.machine
+        target = self._source_region(plan) if machine.values else None
+        kind = "tma reduce" if reduce else "tma store"
+        copy: Copy
+        staged: list[Any] = []
+        cta = self.cta
+
+        def read() -> None:
+            if target is not None:
+                staged.append(cta.shared.data[offset : offset + spec.geometry.shared_bytes].copy())
+            if machine.probe.access:
+                self._box_events(copy.operation, plan, [(cta, offset)], "read")
+            self.copy_progress("bulk", copy, False)
+
+        def write() -> None:
+            if target is not None:
+                held = staged.pop()
+                if reduce:
+                    reduce_out(plan, held, target.data, target.base, reduce, offset)
+                else:
+                    copy_out(plan, held, target.data, target.base, offset)
+                if target.written is not None:
+                    for start, stop in (plan.runs() - target.base).tolist():
+                        target.mark(start, stop)
+            if machine.probe.access:
+                self._box_events(copy.operation, plan, [(cta, offset)], "write")
+            self.copy_progress("bulk", copy, True)
+
+        operation = Operation(
+            machine, kind, "tma", [read, write], cta=cta, issuer=self.describe(), line=self.line,
+            work=TmaWork("reduce" if reduce else "store", spec.geometry.tx_bytes, spec.rank, raw, plan, (cta,)),
+        )  # fmt: skip
+        copy = self.track("bulk", operation)
+        machine.issue(operation)
+
+    def tma_prefetch(self, tensor_map: Value, coordinates: Any) -> None:
+        """cp.async.bulk.prefetch.tensor: no effect on values."""
+        if self.lanes > 1:
+            self._each_lane("tma_prefetch", tensor_map, coordinates)
+            return
+        spec, raw = self.tensor_map(tensor_map)
+        plan = self._plan(load_plan, spec, self._coordinates(coordinates), 0)
+        self.machine.issue(
+            Operation(
+                self.machine, "tma prefetch", "tma", [_nothing], cta=self.cta, issuer=self.describe(), line=self.line,
+                work=TmaWork("prefetch", spec.geometry.tx_bytes, spec.rank, raw, plan, (self.cta,)),
+            )
+        )  # fmt: skip
+
+    def prefetch_map(self, tensor_map: Value) -> None:
+        """prefetch.tensormap: a hint; the map must be there."""
+        self.tensor_map(tensor_map)
+
+    def _box_events(
+        self, operation: Operation, plan: BoxPlan, places: list[tuple[Cta, int]], what: str
+    ) -> None:
+        """Tell observers which bytes a tensor copy touched, as runs of bytes."""
+        listeners = self.machine.probe.access
+        agent = (operation.cta.index, ())
+        if what in ("load", "write"):
+            runs = plan.runs()
+            kind = "r" if what == "load" else ("a" if operation.kind == "tma reduce" else "w")
+            if len(runs):
+                length = int(runs[0, 1] - runs[0, 0])
+                event = Access(
+                    agent, operation.line, kind, "async", "global", operation.cta.index, runs[:, 0], length, "weak", "",
+                    operation.number,
+                )  # fmt: skip
+                for listen in listeners:
+                    listen(event)
+        if what in ("load", "read"):
+            kind = "w" if what == "load" else "r"
+            for cta, offset in places:
+                event = Access(
+                    agent, operation.line, kind, "async", "shared", cta.index, offset, plan.shared_bytes, "weak", "",
+                    operation.number,
+                )  # fmt: skip
+                for listen in listeners:
+                    listen(event)
+
+    # -- plain bulk copies -------------------------------------------------------------------------
+
+    def _bulk_size(self, count_bytes: Value, *addresses: int) -> int:
+        size = self._uniform(count_bytes, "the size of a bulk copy")
+        if size % 16 or size == 0:
+            raise self.fault(f"a bulk copy of {size} bytes: the size must be a positive multiple of 16", source=BULK)
+        for address in addresses:
+            if address % 16:
+                raise self.fault(f"the address {address:#x} of a bulk copy is not aligned to 16 bytes", source=BULK)
+        return size
+
+    def _global(self, address: int, size: int) -> Region:
+        try:
+            region = self.machine.memory.find(address)
+            region.check(address, size, 1)
+        except RegionFault as fault:
+            raise self.fault(f"bulk copy: {fault.what}", "check address and size", BULK) from None
+        return region
+
+    def _shared_bytes(self, cta: Cta, offset: int, size: int) -> None:
+        if offset + size > cta.shared.size:
+            raise self.fault(
+                f"shared bytes {offset:#x}..{offset + size - 1:#x} end beyond the {cta.shared.size} of shared memory",
+                source=BULK,
+            )
+
+    def bulk_load(
+        self, shared: Value, source: Value, count_bytes: Value, barrier: Value, mask: Value | None, space: str
+    ) -> None:
+        """cp.async.bulk from global to shared memory."""
+        if self.lanes > 1:
+            self._each_lane("bulk_load", shared, source, count_bytes, barrier, mask, space)
+            return
+        target = self._uniform(shared, "the shared destination")
+        origin = self._uniform(source, "the global source")
+        size = self._bulk_size(count_bytes, target, origin)
+        _, plain = self.resolve("shared::cluster", target)
+        assert isinstance(plain, int)
+        which = None if mask is None else self._uniform(mask, "the multicast mask")
+        destinations = self._destinations(plain, which, space)
+        barriers = self._barriers(barrier, destinations, which is not None)
+        region = self._global(origin, size)
+        first = origin - region.base
+        for cta, offset in destinations:
+            self._shared_bytes(cta, offset, size)
+        machine = self.machine
+        operation: Operation
+
+        def land() -> None:
+            for cta, offset in destinations:
+                if machine.values:
+                    cta.shared.data[offset : offset + size] = region.data[first : first + size]
+                cta.shared.mark(offset, offset + size)
+            self._run_events(operation, [("r", "global", operation.cta, origin)], size)
+            self._run_events(operation, [("w", "shared", cta, offset) for cta, offset in destinations], size)
+            for one in barriers:
+                self.complete_tx_of(one, size, operation)
+
+        operation = Operation(
+            machine, "bulk load", "tma", [land], cta=self.cta, issuer=self.describe(), line=self.line,
+            work=CopyWork("load", origin, size, 1, tuple(cta for cta, _ in destinations)),
+        )  # fmt: skip
+        machine.issue(operation)
+
+    def bulk_peer(self, target: Value, source: Value, count_bytes: Value, barrier: Value) -> None:
+        """cp.async.bulk from this CTA's shared memory into a peer's."""
+        if self.lanes > 1:
+            self._each_lane("bulk_peer", target, source, count_bytes, barrier)
+            return
+        to = self._uniform(target, "the destination")
+        origin = self._uniform(source, "the source")
+        size = self._bulk_size(count_bytes, to, origin)
+        _, plain = self.resolve("shared::cluster", to)
+        assert isinstance(plain, int)
+        peer, offset = self._destinations(plain, None, "shared::cluster")[0]
+        first = origin & OFFSET_MASK
+        self._shared_bytes(peer, offset, size)
+        self._shared_bytes(self.cta, first, size)
+        one = self.mbarrier_at("shared::cluster", self._uniform(barrier, "the mbarrier address"))
+        machine, cta = self.machine, self.cta
+        operation: Operation
+
+        def land() -> None:
+            if machine.values:
+                peer.shared.data[offset : offset + size] = cta.shared.data[first : first + size]
+            peer.shared.mark(offset, offset + size)
+            self._run_events(operation, [("r", "shared", cta, first), ("w", "shared", peer, offset)], size)
+            self.complete_tx_of(one, size, operation)
+
+        operation = Operation(
+            machine, "bulk peer copy", "tma", [land], cta=cta, issuer=self.describe(), line=self.line,
+            work=CopyWork("peer", plain, size, 1, (peer,)),
+        )  # fmt: skip
+        machine.issue(operation)
+
+    def bulk_store(
+        self, target: Value, shared: Value, count_bytes: Value, reduce: str, kind: ScalarType | None
+    ) -> None:
+        """cp.async.bulk and cp.reduce.async.bulk from shared to global memory."""
+        if self.lanes > 1:
+            self._each_lane("bulk_store", target, shared, count_bytes, reduce, kind)
+            return
+        to = self._uniform(target, "the global destination")
+        origin = self._uniform(shared, "the shared source") & OFFSET_MASK
+        size = self._bulk_size(count_bytes, to, origin)
+        self._shared_bytes(self.cta, origin, size)
+        region = self._global(to, size)
+        first = to - region.base
+        machine, cta = self.machine, self.cta
+        copy: Copy
+        staged: list[Any] = []
+
+        def read() -> None:
+            if machine.values:
+                staged.append(cta.shared.data[origin : origin + size].copy())
+            self._run_events(copy.operation, [("r", "shared", cta, origin)], size)
+            self.copy_progress("bulk", copy, False)
+
+        def write() -> None:
+            if staged:
+                data = staged.pop()
+                if reduce:
+                    assert kind is not None
+                    _reduce_run(region.data[first : first + size], data, reduce, REDUCE_TYPES[kind.name])
+                else:
+                    region.data[first : first + size] = data
+                region.mark(first, first + size)
+            self._run_events(copy.operation, [("a" if reduce else "w", "global", cta, to)], size)
+            self.copy_progress("bulk", copy, True)
+
+        operation = Operation(
+            machine, "bulk reduce" if reduce else "bulk store", "tma", [read, write], cta=cta, issuer=self.describe(),
+            line=self.line, work=CopyWork("reduce" if reduce else "store", to, size, 1, (cta,)),
+        )  # fmt: skip
+        copy = self.track("bulk", operation)
+        machine.issue(operation)
+
+    def bulk_prefetch(self, source: Value, count_bytes: Value) -> None:
+        """cp.async.bulk.prefetch.L2: no effect on values."""
+        if self.lanes > 1:
+            self._each_lane("bulk_prefetch", source, count_bytes)
+            return
+        origin = self._uniform(source, "the global source")
+        size = self._bulk_size(count_bytes, origin)
+        self.machine.issue(
+            Operation(
+                self.machine, "bulk prefetch", "tma", [_nothing], cta=self.cta, issuer=self.describe(), line=self.line,
+                work=CopyWork("prefetch", origin, size, 1, (self.cta,)),
+            )
+        )  # fmt: skip
+
+    def _run_events(self, operation: Operation, runs: list[tuple[str, str, Cta, int]], size: int) -> None:
+        if not self.machine.probe.access:
+            return
+        for kind, space, cta, address in runs:
+            event = Access(
+                (operation.cta.index, ()), operation.line, kind, "async", space, cta.index, address, size, "weak", "",
+                operation.number,
+            )  # fmt: skip
+            for listen in self.machine.probe.access:
+                listen(event)
+
+    # -- bulk groups -------------------------------------------------------------------------------
+
+    def bulk_commit(self) -> None:
+        """cp.async.bulk.commit_group."""
+        self.group_log("bulk").commit(self.thread_mask)
+        self._sync_event("cp.async.bulk.commit_group", None)
+
+    def bulk_wait(self, newest: int, reading: bool) -> Any:
+        """cp.async.bulk.wait_group, or .read: only the sources must be free."""
+        blocked = self.wait_for_groups("bulk", newest, reading)
+        if blocked is None:
+            self._sync_event("cp.async.bulk.wait_group", (newest, reading))
+        return blocked
+
+    # -- tensor maps in memory ---------------------------------------------------------------------
+
+    def replace_map_field(self, space: str, address: Value, field: str, ordinal: Value, value: Value) -> None:
+        """tensormap.replace: change one field of a map in shared or global memory."""
+        pointer = self._uniform(address, "the address of the tensor map")
+        found, plain = self.resolve(space, pointer)
+        assert isinstance(plain, int)
+        region = self.region(found, plain)
+        start = plain - region.base
+        self._note("w", found, plain, MAP_BYTES, "weak", "")
+        if not self.machine.values:
+            raise self.fault("tensormap.replace needs values=True: the map is data", "run with values=True")
+        raw = bytearray(region.data[start : start + MAP_BYTES].tobytes())
+        try:
+            replace_field(raw, field, self._uniform(ordinal, "the ordinal"), self._uniform(value, "the new value"))
+        except TensorMapError as error:
+            raise self.fault(error.what, error.hint, 'PTX ISA 8.7, "tensormap.replace"') from None
+        region.data[start : start + MAP_BYTES] = np.frombuffer(bytes(raw), np.uint8)
+        region.mark(start, start + MAP_BYTES)
+
+    def copy_map(self, target: Value, source: Value, count_bytes: Value, scope: str) -> None:
+        """tensormap.cp_fenceproxy: copy a map from shared to global memory and publish it."""
+        size = self._uniform(count_bytes, "the size")
+        if size != MAP_BYTES:
+            raise self.fault(f"tensormap.cp_fenceproxy of {size} bytes: the size must be 128")
+        to, origin = self._uniform(target, "the destination"), self._uniform(source, "the source")
+        words = self.load("shared::cta", origin, 8, 1)
+        shared = self.region("shared::cta", origin)
+        region = self._global(to, size)
+        first, start = to - region.base, origin - shared.base
+        self._note("w", "global", to, size, "release", scope)
+        if words is not None:
+            region.data[first : first + size] = shared.data[start : start + size]
+            region.mark(first, first + size)
+        self.fence("fence.proxy.tensormap", "release", scope)
+
+
+def _of_lane(value: Any, lane: int) -> Any:
+    """Return one lane's part of an operand: a register value, a tuple of them, or a word of the instruction."""
+    if isinstance(value, tuple):
+        return tuple(pick(item, lane) for item in value)
+    return pick(value, lane)
+
+
+def _reduce_run(target: NDArray[np.uint8], data: NDArray[np.uint8], op: str, kind: TensorDataType) -> None:
+    word = f"u{kind.itemsize}"
+    target.view(word)[:] = combine(op, kind, target.view(word), data.view(word))
+
+
+def _nothing() -> None:
+    """A prefetch lands without effect."""
+
+

@@ -1,0 +1,148 @@
+"""Device arrays and tensor maps: what a launch is given besides scalars.
+
+    a = gpu.array(x)                                   # numpy in, ml_dtypes included
+    a_map = TensorMap(a, box=(64, 128), swizzle="128B")
+    a.numpy()                                          # numpy out
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import IntEnum
+from typing import Any, Protocol, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hopsim.errors import TensorMapError
+from hopsim.layout.swizzle import Swizzle
+from hopsim.layout.tensormap import TensorMapSpec
+from hopsim.layout.tensormap_types import Interleave, L2Promotion, OobFill, TensorDataType
+
+MAP_TYPES = {
+    "uint8": "uint8", "int8": "uint8", "uint16": "uint16", "int16": "uint16", "uint32": "uint32", "int32": "int32",
+    "uint64": "uint64", "int64": "int64", "float16": "float16", "float32": "float32", "float64": "float64",
+    "bfloat16": "bfloat16", "float8_e4m3fn": "uint8", "float8_e5m2": "uint8",
+}  # fmt: skip
+SWIZZLES = {"none": Swizzle.NONE, "32B": Swizzle.B32, "64B": Swizzle.B64, "128B": Swizzle.B128}
+
+
+E = TypeVar("E", bound=IntEnum)
+
+
+def _choice(kind: type[E], name: str, what: str) -> E:
+    """Return the member of an enumeration that a word names."""
+    key = f"B{name[:-1]}" if name[:-1].isdigit() else name.upper()
+    if key not in kind.__members__:
+        known = ", ".join(f"{m.name[1:]}B" if m.name[1:].isdigit() else m.name.lower() for m in kind)
+        raise TensorMapError(f"{what} {name!r}: expected one of {known}")
+    return kind[key]
+
+
+class DeviceArray(Protocol):
+    """An array in device memory, of the simulator or of a real device."""
+
+    @property
+    def address(self) -> int:
+        """Device address of the first byte."""
+        ...
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Extents, outermost first, as numpy has them."""
+        ...
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Element type."""
+        ...
+
+    def numpy(self) -> NDArray[Any]:
+        """Return a copy in host memory."""
+        ...
+
+
+class TensorMap:
+    """A tensor map over an array, as `cuTensorMapEncodeTiled` makes it.
+
+    Args:
+        array: the tensor in device memory, row-major.
+        box: elements of a box, innermost dimension first.
+        swizzle: `none`, `32B`, `64B` or `128B`.
+        dims: extents, innermost first; default: those of the array, reversed.
+        strides: bytes between neighbours of each dimension but the innermost; default: dense.  0 is allowed.
+        element_strides: 1 to 8 for each dimension; default 1.
+        oob_fill: `zeros` or `nan`: what elements outside the tensor read as.
+        dtype: type name of the map (`float16`, `bfloat16`, `uint8`, ...); default: that of the array.
+        offset: bytes from the start of the array to the first element.
+    Raises: TensorMapError: a rule of the encode function is broken.
+    """
+
+    def __init__(
+        self,
+        array: DeviceArray,
+        box: Sequence[int],
+        swizzle: str = "none",
+        *,
+        dims: Sequence[int] | None = None,
+        strides: Sequence[int] | None = None,
+        element_strides: Sequence[int] | None = None,
+        interleave: str = "none",
+        l2_promotion: str = "none",
+        oob_fill: str = "zeros",
+        dtype: str | None = None,
+        offset: int = 0,
+    ) -> None:
+        if swizzle not in SWIZZLES:
+            raise TensorMapError(f"swizzle {swizzle!r}: expected one of {', '.join(SWIZZLES)}")
+        name = dtype or MAP_TYPES.get(array.dtype.name)
+        if name is None:
+            raise TensorMapError(
+                f"a tensor map has no type for {array.dtype.name}", hint=f"pass dtype=, one of {', '.join(MAP_TYPES)}"
+            )
+        extents = tuple(dims) if dims is not None else tuple(reversed(array.shape))
+        if strides is None:
+            pitch = array.dtype.itemsize
+            dense: list[int] = []
+            for extent in extents[:-1]:
+                pitch *= extent
+                dense.append(pitch)
+            strides = dense
+        self.array = array
+        self.swizzle = swizzle
+        self.spec = TensorMapSpec(
+            data_type=TensorDataType[name.upper()],
+            global_address=array.address + offset,
+            dims=extents,
+            strides=tuple(strides),
+            box=tuple(box),
+            element_strides=tuple(element_strides) if element_strides is not None else (1,) * len(extents),
+            interleave=_choice(Interleave, interleave, "interleave"),
+            swizzle=SWIZZLES[swizzle],
+            l2_promotion=_choice(L2Promotion, l2_promotion, "l2_promotion"),
+            oob_fill=_choice(OobFill, oob_fill, "oob_fill"),
+        )
+        self.spec.validate()
+
+    def __repr__(self) -> str:
+        return f"TensorMap({self.spec.data_type}, dims={self.spec.dims}, box={self.spec.box}, swizzle={self.swizzle!r})"
+
+
+class ParamBytes:
+    """A by-value structure: bytes with tensor maps and device addresses placed inside.
+
+    Args:
+        data: the bytes of the structure.
+        tensor_maps: byte offset to map (128 bytes each).
+        pointers: byte offset to array (8 bytes each).
+    """
+
+    def __init__(
+        self,
+        data: bytes,
+        tensor_maps: dict[int, TensorMap] | None = None,
+        pointers: dict[int, DeviceArray] | None = None,
+    ) -> None:
+        self.data = data
+        self.tensor_maps = dict(tensor_maps or {})
+        self.pointers = dict(pointers or {})

@@ -1,0 +1,296 @@
+"""The simulated GPU: the one place that wires front end, machine, schedule and observers.
+
+    gpu = Gpu("h100-sxm")
+    r = gpu.launch(kernel, grid=(8, 8), block=128, args=[a_map, c, np.int32(n)])
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hopsim.config import HardwareConfig, load
+from hopsim.errors import LaunchError, MachineFault
+from hopsim.events import Observer, Probe
+from hopsim.hw.machine.launch import Machine, Setup
+from hopsim.hw.machine.memory import GlobalMemory, Region
+from hopsim.hw.machine.schedule import Outcome, Schedule
+from hopsim.hw.machine.untimed import Adversarial, InOrder, Seeded
+from hopsim.isa.program.kernel import Kernel
+from hopsim.isa.program.symbols import initial_bytes, size_of
+from hopsim.results import LaunchResult, NotModelledNote, decide_verdict
+from hopsim.runtime.arguments import pack
+from hopsim.runtime.arrays import TensorMap
+from hopsim.runtime.geometry import Geometry, geometry, registers_per_thread
+from hopsim.runtime.stories import deadlock_of
+
+SCHEDULES = ("timed", "in-order", "seeded", "adversarial")
+NUMERICS = ("hopper", "float32")
+
+
+class SimArray:
+    """An array in simulated global memory."""
+
+    def __init__(self, region: Region, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
+        self._region = region
+        self.shape = shape
+        self.dtype = dtype
+
+    @property
+    def address(self) -> int:
+        """Device address of the first byte."""
+        return self._region.base
+
+    @property
+    def nbytes(self) -> int:
+        """Size in bytes."""
+        return self._region.size
+
+    def numpy(self) -> NDArray[Any]:
+        """Return a copy in host memory."""
+        return self._region.data[: self._region.size].view(self.dtype).reshape(self.shape).copy()
+
+    def write(self, values: NDArray[Any]) -> None:
+        """Replace the contents."""
+        if values.shape != self.shape or values.dtype != self.dtype:
+            raise LaunchError(
+                f"the array holds {self.dtype} {self.shape}, got {values.dtype} {values.shape}",
+                hint="make a new array with gpu.array(x)",
+            )
+        self._region.data[: self._region.size] = _bytes(values)
+        self._region.mark(0, self._region.size)
+
+    def __repr__(self) -> str:
+        return f"SimArray({self.dtype}, {self.shape}, at {self.address:#x})"
+
+
+def _bytes(values: NDArray[Any]) -> NDArray[np.uint8]:
+    return np.ascontiguousarray(values).reshape(-1).view(np.uint8)
+
+
+class Gpu:
+    """One simulated GPU with its own memory; two of them in one process do not see each other.
+
+    Args:
+        config: name of a configuration (`h100-sxm`) or path of a TOML file.
+        overrides: `{"dram.bandwidth": "4.8TB/s"}`.
+    Raises: ConfigError.
+    """
+
+    backend = "sim"
+
+    def __init__(
+        self, config: str | Path = "h100-sxm", overrides: Mapping[str, Any] | None = None
+    ) -> None:
+        self.config: HardwareConfig = load(config, dict(overrides or {}))
+        self.memory = GlobalMemory()
+
+    # -- memory ------------------------------------------------------------------------------------
+
+    def array(self, values: Any) -> SimArray:
+        """Copy a numpy array (ml_dtypes included) to the device."""
+        host = np.asarray(values)
+        region = self.memory.allocate(host.nbytes, f"array {host.dtype}{list(host.shape)}", _bytes(host))
+        return SimArray(region, host.shape, host.dtype)
+
+    def empty(self, shape: int | Sequence[int], dtype: Any) -> SimArray:
+        """Make an array that is not initialised: reading it before it is written is found."""
+        extents = (shape,) if isinstance(shape, int) else tuple(shape)
+        kind = np.dtype(dtype)
+        size = int(np.prod(extents, dtype=np.int64)) * kind.itemsize
+        return SimArray(self.memory.allocate(size, f"array {kind}{list(extents)}"), extents, kind)
+
+    # -- launch ------------------------------------------------------------------------------------
+
+    def launch(
+        self,
+        kernel: Kernel,
+        grid: int | Sequence[int],
+        block: int | Sequence[int],
+        cluster: int | Sequence[int] | None = None,
+        args: Sequence[Any] = (),
+        shared_bytes: int = 0,
+        *,
+        values: bool = True,
+        timing: bool = True,
+        check: bool = True,
+        schedule: str = "timed",
+        numerics: str = "hopper",
+        seed: int = 0,
+        max_cycles: int | None = None,
+        trace: bool = False,
+        observers: Sequence[Observer] = (),
+        progress: Callable[[float], None] | None = None,
+    ) -> LaunchResult:
+        """Run a kernel to its end.
+
+        Args:
+            grid: CTAs.  block: threads of a CTA.  cluster: CTAs of a cluster (None: what the kernel requires, or 1).
+            args: one per parameter.
+            shared_bytes: dynamic shared memory.
+            values: whether data is computed; without it only time and order are.
+            timing: whether to predict cycles; False runs the in-order schedule.
+            check: whether to look for hazards.
+            schedule: `timed`, `in-order`, `seeded` or `adversarial`.
+            numerics: `hopper` (the tensor core's bits) or `float32` (faster, approximate).
+            seed: of the seeded schedule.
+            max_cycles: end a timed run after so many cycles, an untimed one after so many steps.
+            trace: whether to record a timeline (timed runs).
+            observers: further listeners, see `hopsim.events`.
+            progress: called now and then with the share of CTAs that are done.
+        Raises: LaunchError, NotModelled, MachineFault, ValuesNeeded.
+        """
+        if schedule not in SCHEDULES:
+            raise LaunchError(f"schedule {schedule!r}: expected one of {', '.join(SCHEDULES)}")
+        if numerics not in NUMERICS:
+            raise LaunchError(f"numerics {numerics!r}: expected one of {', '.join(NUMERICS)}")
+        if schedule == "timed" and not timing:
+            schedule = "in-order"
+        device = self.config.device
+        shapes = geometry(
+            kernel, grid, block, cluster, shared_bytes, device.shared_per_cta_max_bytes, device.cluster_size_max
+        )
+        setup = self._setup(kernel, shapes, args, values, numerics, check)
+        recorder = None
+        if trace and schedule == "timed":
+            from hopsim.trace.timeline import Timeline
+
+            recorder = Timeline()
+        plan = self._schedule(schedule, seed, max_cycles, recorder, progress)
+        checker = None
+        listeners = list(observers)
+        if check and values:
+            from hopsim.hazards.checker import Checker
+
+            checker = Checker(setup, kernel)
+            listeners.append(checker)
+        machine = Machine(setup, plan, Probe(listeners))
+        try:
+            outcome = plan.run(machine)
+        except MachineFault as fault:
+            fault.add_source_text(kernel.module.lines)
+            raise
+        return self._result(kernel, shapes, machine, outcome, checker, recorder, schedule, seed)
+
+    def _setup(
+        self, kernel: Kernel, shapes: Geometry, args: Sequence[Any], values: bool, numerics: str, check: bool
+    ) -> Setup:
+        device = self.config.device
+        block = pack(kernel, args, encode_map)
+        padded = np.zeros((len(block) + 15) // 16 * 16 or 16, np.uint8)
+        padded[: len(block)] = np.frombuffer(bytes(block), np.uint8)
+        parameters = Region(0, padded, len(block), "the kernel parameters")
+        parameters.read_only = True
+        program = kernel.program(values)
+        return Setup(
+            path=kernel.module.path,
+            program=program,
+            register_widths=kernel.register_widths,
+            grid=shapes.grid,
+            block=shapes.block,
+            cluster=shapes.cluster,
+            shared_bytes=shapes.shared_bytes,
+            dynamic_shared_bytes=shapes.dynamic_shared_bytes,
+            local_bytes=kernel.placement.local_bytes,
+            registers_per_thread=registers_per_thread(kernel, shapes.threads, device.registers_per_sm),
+            parameters=parameters,
+            symbols=self._symbols(kernel),
+            memory=self.memory,
+            values=values,
+            numerics=numerics,
+            sm_count=device.sm_count,
+            explicit_cluster=shapes.cluster != (1, 1, 1),
+            track_initialisation=check,
+            has_register_bound=kernel.has_register_bound,
+        )
+
+    def _symbols(self, kernel: Kernel) -> dict[str, int]:
+        """Allocate the module variables that the kernel names, afresh for each launch."""
+        addresses: dict[str, int] = {}
+        variables = kernel.placement.globals_used
+        regions: list[tuple[Any, Region]] = []
+        for variable in variables:
+            size = max(size_of(variable), 1)
+            zeros = np.zeros(size, np.uint8)
+            region = self.memory.allocate(size, f"variable {variable.name}", zeros)
+            addresses[variable.name] = region.base
+            regions.append((variable, region))
+        for variable, region in regions:
+            initial = initial_bytes(variable, addresses)
+            region.data[: len(initial)] = initial
+            region.read_only = variable.space == "const"
+        return addresses
+
+    def _schedule(
+        self, name: str, seed: int, limit: int | None, recorder: Any, progress: Callable[[float], None] | None
+    ) -> Schedule:
+        steps = {} if limit is None else {"step_limit": limit}
+        if name == "in-order":
+            return InOrder(**steps)
+        if name == "seeded":
+            return Seeded(seed, resident_clusters=4, **steps)
+        if name == "adversarial":
+            return Adversarial(resident_clusters=4, **steps)
+        from hopsim.hw.timing.schedule import TimedSchedule
+
+        return TimedSchedule(self.config, max_cycles=limit, recorder=recorder, progress=progress)
+
+    def _result(
+        self,
+        kernel: Kernel,
+        shapes: Geometry,
+        machine: Machine,
+        outcome: Outcome,
+        checker: Any,
+        recorder: Any,
+        schedule: str,
+        seed: int,
+    ) -> LaunchResult:
+        cycles = None if outcome.cycles is None else round(outcome.cycles)
+        deadlock = deadlock_of(machine, cycles) if outcome.ended == "deadlock" else None
+        notes: list[NotModelledNote] = []
+        if outcome.ended == "cap":
+            notes.append(NotModelledNote("the run was ended by its limit of cycles or steps"))
+        if not machine.values:
+            notes.append(NotModelledNote("values=False: data was not computed, so races were not checked"))
+        elif checker is None:
+            notes.append(NotModelledNote("check=False: races were not checked"))
+        hazards = () if checker is None else tuple(checker.finish(machine))
+        if checker is not None:
+            notes += checker.not_modelled
+        clock = float(self.config.device.clock_hz)
+        facts = outcome.facts
+        return LaunchResult(
+            verdict=decide_verdict(hazards, deadlock, notes),
+            kernel=kernel.name,
+            grid=shapes.grid,
+            block=shapes.block,
+            cluster=shapes.cluster,
+            hazards=hazards,
+            deadlock=deadlock,
+            not_modelled=tuple(notes),
+            cycles=cycles,
+            time_us=None if cycles is None else cycles / clock * 1e6,
+            clock_hz=clock,
+            counters=facts.get("counters", {}),
+            stalls=facts.get("stalls", {}),
+            occupancy=facts.get("occupancy"),
+            backend=self.backend,
+            config=self.config.name,
+            schedule=schedule,
+            seed=seed,
+            numerics=machine.numerics,
+            values=machine.values,
+            timing=schedule == "timed",
+            checked=checker is not None,
+            trace=recorder,
+        )
+
+
+def encode_map(tensor_map: TensorMap) -> bytes:
+    """Return the 128 bytes of a tensor map in hopsim's own format."""
+    return tensor_map.spec.encode()
