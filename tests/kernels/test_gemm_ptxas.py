@@ -28,6 +28,7 @@ CASES: list[tuple[str, str, str, tuple[int, int, int], int, dict[str, Any]]] = [
     (WS, "bf16", "f32", (128, 256, 64), 3, {"cluster": (2, 1), **TWO}),
     (WS, "fp16", "", (256, 128, 64), 4, {"cluster": (1, 2), "persistent": True, **TWO}),
     (WS, "e4m3", "fp16", (128, 256, 128), 4, {"cluster": (2, 2), "persistent": True, **TWO}),
+    (WS, "bf16", "", (256, 192, 64), 3, {"cluster": (2, 1), "persistent": True, **TWO}),
     (WS, "e4m3", "", (128, 64, 64), 3, {"release_scope": "cluster", "cluster": (2, 1)}),
 ]
 

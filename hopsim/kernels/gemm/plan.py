@@ -30,7 +30,9 @@ ATOM_M = 64
 ATOM_K_BYTES = 32
 """Bytes along K of one dense wgmma. Source: PTX ISA 8.7 "wgmma.mma_async"."""
 
-PRODUCER_REGISTERS = 40
+_PRODUCER_REGISTERS = (40, 24)
+"""What a producer thread keeps: CUTLASS's two choices, the second for the largest consumers."""
+
 _CONSUMER_WORKING_REGISTERS = 64
 """For addresses, descriptors and epilogue temporaries beside the accumulators.
 A choice, not a limit: ptxas 13.0 spills nothing with it, and more only costs occupancy."""
@@ -187,9 +189,17 @@ class GemmPlan:
         return min(_round_up(wanted, 8), _MAX_CONSUMER_REGISTERS)
 
     @property
+    def producer_registers(self) -> int:
+        """Registers a producer thread keeps with setmaxnreg."""
+        consumers = self.warpgroups * self.consumer_registers
+        file_share = REGISTER_FILE // WARPGROUP_THREADS - consumers
+        ample, least = _PRODUCER_REGISTERS
+        return ample if ample <= file_share else least
+
+    @property
     def entry_registers(self) -> int:
         """Registers a thread at launch: what the roles later share out, and one wgmma compiles."""
-        pool = PRODUCER_REGISTERS + self.warpgroups * self.consumer_registers
+        pool = self.producer_registers + self.warpgroups * self.consumer_registers
         share = -(-pool // (1 + self.warpgroups))
         return _round_up(max(share, self.tile.n // 2 + _WGMMA_WORKING_REGISTERS), 8)
 

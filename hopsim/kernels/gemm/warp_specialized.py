@@ -17,7 +17,7 @@ from hopsim.kernels.gemm.epilogue import emit_epilogue, emit_staging, emit_store
 from hopsim.kernels.gemm.frame import Frame, emit_frame, new_entry
 from hopsim.kernels.gemm.loads import emit_share_row, emit_shares, emit_stage_loads
 from hopsim.kernels.gemm.mainloop import Products, emit_products, emit_stage_products
-from hopsim.kernels.gemm.plan import PRODUCER_REGISTERS, GemmPlan
+from hopsim.kernels.gemm.plan import GemmPlan
 from hopsim.kernels.gemm.ring import (
     Cursor,
     Release,
@@ -45,7 +45,7 @@ def emit_warp_specialized(name: str, plan: GemmPlan) -> PtxEntry:
     b.emit("bra", consumer, guard=consumes)
 
     b.comment("producer warpgroup")
-    b.emit("setmaxnreg.dec.sync.aligned.u32", PRODUCER_REGISTERS)
+    b.emit("setmaxnreg.dec.sync.aligned.u32", plan.producer_registers)
     idle = b.let(".pred", "idle", "setp.ne.s32", frame.warp, 0)
     b.emit("bra", end, guard=idle)
     with b.block():
