@@ -67,7 +67,7 @@ class OperandReader:
         if "[" in text or "{" in text:
             items: list[str] = _ITEM.findall(text)
             if ",".join(items) != text:
-                return self._walk(offset, opcode)
+                return self.walk(offset, opcode)
         else:
             items = text.split(",")
         known = self._known
@@ -75,7 +75,7 @@ class OperandReader:
         for item in items:
             operand = known.get(item) or self._read_simple(item)
             if operand is None:
-                walked = self._walk(offset, opcode)
+                walked = self.walk(offset, opcode)
                 if len(walked) == len(items) and "(" not in text:
                     known.update(zip(items, walked, strict=True))
                 return walked
@@ -106,9 +106,8 @@ class OperandReader:
             elements.append(element)
         return Vector(tuple(elements))
 
-    # --- the token walk --------------------------------------------------------------------------
-
-    def _walk(self, offset: int, opcode: str) -> tuple[Operand, ...]:
+    def walk(self, offset: int, opcode: str) -> tuple[Operand, ...]:
+        """Return the operands from `offset` on token by token: what `read` does, slowly."""
         cursor = Cursor(self._source, offset)
         is_call = opcode.partition(".")[0] == "call"
         before, operands = f"'{opcode}'", list[Operand]()
@@ -123,6 +122,9 @@ class OperandReader:
             written = " ".join(self._source.code[start : cursor.previous_end].split())
             cursor.fail_missing_semicolon(f"after operand '{written}'", or_else=",")
         return tuple(operands)
+
+
+# --- the token walk ------------------------------------------------------------------------------
 
 
 def _operand(cursor: Cursor, before: str, is_call: bool) -> Operand:

@@ -1,4 +1,4 @@
-"""PTX text to syntax tree.
+r"""PTX text to syntax tree.
 
 Plain instructions, labels and `.loc` are each taken by one match of `_STATEMENT`; declarations and
 everything that is wrong go token by token (`Cursor`), which gives precise messages.  Knows no
@@ -52,7 +52,17 @@ _STATEMENT: Final = re.compile(
     |(?P<close>\}}))""",
     re.VERBOSE | re.ASCII,
 )
-_DIRECTIVE_TEXT: Final = re.compile(r'(?:"[^"\n]*+"|[^;"{}])*+(?=;)')
+_STRING_LIST: Final = re.compile(r'\s*+"[^"\n]*+"(?:\s*+,\s*+"[^"\n]*+")*+\s*+(?=;)')
+_NAME_LIST: Final = re.compile(r"[\w$%,\s]*+(?=;)", re.ASCII)
+_PROTOTYPE: Final = re.compile(r"[^;{}@]*+(?=;)")
+_DIRECTIVE_TEXTS: Final = {
+    "pragma": _STRING_LIST,
+    "alias": _NAME_LIST,
+    "branchtargets": _NAME_LIST,
+    "calltargets": _NAME_LIST,
+    "callprototype": _PROTOTYPE,
+}
+"""What may stand between these directives and their `;`."""
 _LINE_REST: Final = re.compile(r"[^\n]*")
 _TRAILING_BLANKS: Final = re.compile(r"[ \t\r]+\n")
 _LINKAGE: Final = ("extern", "visible", "weak", "common")
@@ -166,7 +176,8 @@ class _Parser:
 
     def _directive_word(self, cursor: Cursor, known: tuple[str, ...], place: str) -> str:
         if not cursor.at("dotted"):
-            hint = "a '}' too many stands before" if cursor.text == "}" else ""
+            outside = cursor.text == "}" or cursor.at("name")
+            hint = "look for a '}' too many before it" if outside else ""
             cursor.fail(f"expected a directive {place}, got {cursor.shown()}", hint)
         word = cursor.text[1:]
         if word not in known:
@@ -186,13 +197,23 @@ class _Parser:
         return directive
 
     def _text_directive(self, cursor: Cursor) -> Directive:
-        match = _DIRECTIVE_TEXT.match(self.source.code, cursor.end)
+        match = _DIRECTIVE_TEXTS[cursor.text[1:]].match(self.source.code, cursor.end)
         if match is None:
-            name = cursor.take()
-            while cursor.at("string"):
-                cursor.advance()
-            cursor.fail_missing_semicolon(f"after '{name}'")
+            self._fail_text_directive(cursor)
         return self._directive(cursor, *match.span(), match.end() + 1)
+
+    def _fail_text_directive(self, cursor: Cursor) -> NoReturn:
+        name = cursor.take()
+        wanted = "string" if name == ".pragma" else "name"
+        if name != ".callprototype":
+            while cursor.at(wanted):
+                cursor.advance()
+                if not cursor.accept(","):
+                    cursor.fail_missing_semicolon(f"after '{name}'")
+            cursor.fail(f"expected a {wanted} after '{name}', got {cursor.shown()}")
+        while not cursor.at("end") and cursor.text not in ("{", "}", "@", ";"):
+            cursor.advance()
+        cursor.fail_missing_semicolon(f"after '{name}'")
 
     def _line_directive(self, cursor: Cursor) -> Directive:
         match = _LINE_REST.match(self.source.code, cursor.end)

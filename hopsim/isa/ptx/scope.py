@@ -103,15 +103,17 @@ class _Flattening:
 
     def number_labels(self, block: Block, position: int) -> int:
         """Give every label its instruction index, block by block in text order."""
+        own = [label for label in block.statements if isinstance(label, Label)]
+        names = iter([self.names.unique_name(label.name) for label in own])
         labels: list[tuple[Label, LabelRef]] = []
         self.block_labels.append(labels)
         for statement in block.statements:
             if isinstance(statement, Instruction):
                 position += 1
             elif isinstance(statement, Label):
-                unique = self.names.unique_name(statement.name)
-                labels.append((statement, LabelRef(unique, position)))
-                self.labels[unique] = position
+                name = next(names)
+                labels.append((statement, LabelRef(name, position)))
+                self.labels[name] = position
             elif isinstance(statement, Block):
                 position = self.number_labels(statement, position)
         return position

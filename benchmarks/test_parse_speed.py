@@ -1,0 +1,38 @@
+"""How long the text layer takes on a Triton kernel of 33 KB (pytest-benchmark)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from pytest_benchmark.fixture import BenchmarkFixture
+
+from hopsim.isa.ptx.ast import Function, PtxModule
+from hopsim.isa.ptx.parser import parse
+from hopsim.isa.ptx.printer import print_module
+from hopsim.isa.ptx.scope import flatten
+
+FILE = Path(__file__).parents[1] / "tests/data/triton_bf16/mm_tma_bf16_128x128x64_s3_w4_al.ptx"
+
+
+@pytest.fixture(scope="module")
+def text() -> str:
+    return FILE.read_text()
+
+
+@pytest.fixture(scope="module")
+def module(text: str) -> PtxModule:
+    return parse(text, FILE.name)
+
+
+def test_parse(benchmark: BenchmarkFixture, text: str) -> None:
+    assert benchmark(parse, text, FILE.name).version == (8, 7)
+
+
+def test_flatten(benchmark: BenchmarkFixture, module: PtxModule) -> None:
+    (entry,) = [item for item in module.items if isinstance(item, Function)]
+    assert len(benchmark(flatten, entry, module).instructions) == 543
+
+
+def test_print(benchmark: BenchmarkFixture, module: PtxModule) -> None:
+    assert benchmark(print_module, module).startswith(".version 8.7\n")

@@ -1,0 +1,76 @@
+"""Literals and constant expressions: exact kinds, values and spellings."""
+
+from __future__ import annotations
+
+import pytest
+
+from hopsim.isa.ptx.ast import Function, Immediate, Instruction
+from hopsim.isa.ptx.parser import parse
+
+
+def constant(text: str) -> Immediate:
+    module = parse(
+        f".version 8.7\n.target sm_90a\n.address_size 64\n.entry k() {{ mov.b64 %rd1, {text}; }}"
+    )
+    (entry,) = module.items
+    assert isinstance(entry, Function)
+    assert entry.body is not None
+    (instruction,) = entry.body.statements
+    assert isinstance(instruction, Instruction)
+    operand = instruction.operands[1]
+    assert isinstance(operand, Immediate)
+    return operand
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "value"),
+    [
+        ("0", "int", 0),
+        ("17", "int", 17),
+        ("-16", "int", -16),
+        ("- 5", "int", -5),
+        ("017", "int", 15),
+        ("0x1F", "int", 31),
+        ("0X1f", "int", 31),
+        ("-0x10", "int", -16),
+        ("0x1FU", "int", 31),
+        ("0b101", "int", 5),
+        ("0B11U", "int", 3),
+        ("7U", "int", 7),
+        ("0U", "int", 0),
+        ("4611686293305294848", "int", 4611686293305294848),
+        ("9223372036854775808", "int", 1 << 63),
+        ("-9223372036854775808", "int", -(1 << 63)),
+        ("18446744073709551615", "int", (1 << 64) - 1),
+        ("0xFFFFFFFFFFFFFFFF", "int", (1 << 64) - 1),
+        ("0f3F800000", "f32", 0x3F800000),
+        ("0F7fc00000", "f32", 0x7FC00000),
+        ("0d3FF0000000000000", "f64", 0x3FF0000000000000),
+        ("1.5", "f64", 0x3FF8000000000000),
+        ("-1.5", "f64", 0xBFF8000000000000),
+        ("1.", "f64", 0x3FF0000000000000),
+        (".5", "f64", 0x3FE0000000000000),
+        ("1e3", "f64", 0x408F400000000000),
+        ("2.5e-1", "f64", 0x3FD0000000000000),
+        ("(3+4)*2", "int", 14),
+        ("3 + 4 * 2", "int", 11),
+        ("10 - 3 - 2", "int", 5),
+        ("-7/2", "int", -3),
+        ("-7 % 2", "int", -1),
+        ("1<<4|1", "int", 17),
+        ("~3", "int", -4),
+        ("!3", "int", 0),
+        ("!0", "int", 1),
+        ("1<2&&3>=4", "int", 0),
+        ("0||5", "int", 1),
+        ("1==1 ? 7 : 8", "int", 7),
+        ("6^5", "int", 3),
+        ("0xF0>>4", "int", 15),
+        ("(.u64)-1", "int", (1 << 64) - 1),
+        ("(.s64)0xFFFFFFFFFFFFFFFF", "int", -1),
+        ("2*WARP_SZ", "int", 64),
+    ],
+)
+def test_value_of(text: str, kind: str, value: int) -> None:
+    found = constant(text)
+    assert (found.kind, found.value, found.text) == (kind, value, text)
