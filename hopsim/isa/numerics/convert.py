@@ -30,6 +30,7 @@ from hopsim.isa.numerics.rounding import (
     round_float64,
     saturate,
     set_canonical_nan,
+    some,
     to_float64,
 )
 from hopsim.isa.numerics.tensor_core import decode
@@ -142,7 +143,7 @@ def _make_float_to_integer(
         inside = (values > low) & (values < high)  # False for NaN; float(2**63 - 1) is 2**63
         numbers = np.where(inside, values, 0.0).astype(wide)
         result = numbers.astype(result_dtype)
-        if not inside.all():
+        if some(~inside):
             result[values >= high] = high
             result[values <= low] = low & destination.mask
             result[np.isnan(values)] = of_nan
@@ -217,6 +218,8 @@ def _make_float(
     if not integral and not implied:
         mode = _float_rounding(rounding, what)
     ftz = "ftz" in modifiers
+    if destination.name == "f32" and source.width_bits == 16 and not integral and not modifiers:
+        return _lift(_widen_half(source), 16)
     narrow = _narrowing_kernel(destination, source, mode)
 
     def kernel(a: Array) -> Array:
@@ -233,6 +236,16 @@ def _make_float(
         return _modify(result, destination, modifiers)
 
     return _lift(kernel, source.width_bits)
+
+
+def _widen_half(source: FloatFormat) -> Kernel:
+    """f16 or bf16 to f32, exact."""
+
+    def widen(a: Array) -> Array:
+        values = decode(a, source)
+        return set_canonical_nan(values.view(np.uint32), np.isnan(values), FORMATS["f32"])
+
+    return widen
 
 
 def _from_float64(values: Float64Array, fmt: FloatFormat, mode: Rounding) -> Array:

@@ -33,6 +33,7 @@ from hopsim.isa.numerics.rounding import (
     round_float64,
     saturate,
     set_canonical_nan,
+    some,
     to_float64,
     to_odd,
     two_product,
@@ -149,7 +150,7 @@ def _fma_f32_nearest(a: Array, b: Array, c: Array) -> Array:
     result = total.astype(np.float32)
     bits = result.view(np.uint32)
     midpoint = total.view(np.uint64) & 0x1FFFFFFF == 0x10000000
-    if midpoint.any() or (bits & 0x7F800000 == 0).any():
+    if some(midpoint) or some(bits & 0x7F800000 == 0):
         result = to_odd(*two_sum(product, addend)).astype(np.float32)
         bits = result.view(np.uint32)
     return set_canonical_nan(bits, np.isnan(result), FORMATS["f32"])

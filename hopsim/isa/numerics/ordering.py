@@ -17,7 +17,7 @@ from typing import Final, Literal, TypeAlias
 import numpy as np
 
 from hopsim.isa.numerics.floating import Binary, Unary, element, finish
-from hopsim.isa.numerics.rounding import flush_subnormal, lift, to_float64
+from hopsim.isa.numerics.rounding import flush_subnormal, lift, some, to_float64
 from hopsim.isa.values import Array, Predicate, Value
 
 FloatComparison = Literal[
@@ -45,6 +45,11 @@ def _make_extreme(
     choose = np.maximum if largest else np.minimum
 
     def kernel(a: Array, b: Array) -> Array:
+        if width == 32 and not xorsign_abs:
+            result = choose(a.view(np.float32), b.view(np.float32))
+            # numpy has it right but for a NaN and for zeros of different signs.
+            if not some(np.isnan(result)) and not some((a | b) & magnitude_mask == 0):
+                return result.view(np.uint32)
         sign = (a ^ b) & fmt.sign_bit if xorsign_abs else None
         if xorsign_abs:
             a, b = a & magnitude_mask, b & magnitude_mask
@@ -52,7 +57,7 @@ def _make_extreme(
         if sign is not None:
             result = result | sign
         a_nan, b_nan = a & magnitude_mask > fmt.infinity, b & magnitude_mask > fmt.infinity
-        if a_nan.any() or b_nan.any():
+        if some(a_nan) or some(b_nan):
             a_nan, b_nan = np.broadcast_arrays(a_nan, b_nan)
             result = np.where(a_nan, b, np.where(b_nan, a, result))
             result[(a_nan | b_nan) if propagate_nan else (a_nan & b_nan)] = fmt.canonical_nan

@@ -43,22 +43,37 @@ def lift(kernel: Kernel, width: int, parts: int = 1) -> Callable[..., Any]:
     register = DTYPES[width * parts]
     word = DTYPES[width]
 
-    def call(*operands: Value) -> Any:
+    def call_plain(*operands: Value) -> Any:
+        lanes = False
+        arrays: list[Array] = []
+        for x in operands:
+            if isinstance(x, np.ndarray):
+                lanes = True
+                arrays.append(x)
+            else:
+                arrays.append(np.array([x], register))
+        with np.errstate(all="ignore"):
+            result = kernel(*arrays)
+        return result if lanes else result[0].item()
+
+    def call_parts(*operands: Value) -> Any:
         lanes = next((len(x) for x in operands if isinstance(x, np.ndarray)), 0)
-        count = max(lanes, 1) if parts > 1 else 1
         arrays = [
             np.ascontiguousarray(x).view(word)
             if isinstance(x, np.ndarray)
-            else np.full(count, x, register).view(word)
+            else np.full(max(lanes, 1), x, register).view(word)
             for x in operands
         ]
         with np.errstate(all="ignore"):
-            result = kernel(*arrays)
-        if parts > 1:
-            result = result.view(register)
+            result = kernel(*arrays).view(register)
         return result if lanes else result[0].item()
 
-    return call
+    return call_plain if parts == 1 else call_parts
+
+
+def some(mask: NDArray[np.bool_]) -> bool:
+    """Whether any is true; three times as fast as `mask.any()` for a warp."""
+    return np.count_nonzero(mask) != 0
 
 
 def to_float64(bits: Array, fmt: FloatFormat) -> Float64Array:
@@ -90,7 +105,7 @@ def two_product(a: Float64Array, b: Float64Array) -> tuple[Float64Array, Float64
 def to_odd(values: Float64Array, errors: Float64Array) -> Float64Array:
     """Truncate values + errors (|errors| below one last place) and set the last bit where it is inexact."""
     inexact = np.abs(errors) > 0  # False for NaN
-    if not inexact.any():
+    if not some(inexact):
         return values
     # np.array: a result of an operation on one-element arrays stays an array
     words = np.array(values).view(np.int64)
@@ -114,7 +129,7 @@ def round_float64(values: Float64Array, fmt: FloatFormat, rounding: Rounding = "
 
 def set_canonical_nan(bits: Array, where: NDArray[np.bool_], fmt: FloatFormat) -> Array:
     """Put the canonical NaN where asked, in place, and return `bits`."""
-    if where.any():
+    if some(where):
         bits[where] = fmt.canonical_nan
     return bits
 
@@ -167,7 +182,7 @@ def drop_low_bits(words: NDArray[np.uint32], count: int, rounding: Rounding) -> 
 def flush_subnormal(bits: Array, fmt: FloatFormat = F32) -> Array:
     """`.ftz`: subnormal numbers become zero of the same sign."""
     tiny = bits & fmt.infinity == 0
-    return np.where(tiny, bits & fmt.sign_bit, bits) if tiny.any() else bits
+    return np.where(tiny, bits & fmt.sign_bit, bits) if some(tiny) else bits
 
 
 def saturate(bits: Array, fmt: FloatFormat) -> Array:
