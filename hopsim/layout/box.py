@@ -43,7 +43,8 @@ class BoxPlan:
         shared_bytes: bytes from `smem_addr` to the end of the box in shared memory; with a swizzle
             wider than a row, the rest of each row is left alone.
         low: first in-bounds index of the box in each dimension.
-        in_bounds: in-bounds elements in each dimension; all zero when nothing is.
+        in_bounds: in-bounds elements in each dimension; all zero when nothing is.  In a plan of
+            `store_plan` the innermost one is rounded up to 16 bytes.
         first_addr: global address of the first in-bounds byte.
         stop_addr: global address after the last in-bounds byte; `first_addr` when nothing is.
         is_whole: nothing is out of bounds.
@@ -188,9 +189,12 @@ def load_plan(spec: TensorMapSpec, coords: Sequence[int], smem_addr: int) -> Box
 
 
 def store_plan(spec: TensorMapSpec, coords: Sequence[int], smem_addr: int) -> BoxPlan:
-    """Return the geometry of one store or reduction; as `load_plan`, but no coordinate below 0.
+    """Return the geometry of one store or reduction.
 
-    Raises: MachineFault: as `load_plan`, or a negative coordinate, at which an H100 traps.
+    It differs from `load_plan` twice, as an H100 does: no coordinate may be below 0, and a row that
+    the tensor's edge cuts inside 16 bytes is written up to the end of those 16 bytes.
+
+    Raises: MachineFault: as `load_plan`, or a negative coordinate.
     Source: recorded on an H100: tests/silicon/layout.
     """
     if min(coords, default=0) < 0:
@@ -199,4 +203,11 @@ def store_plan(spec: TensorMapSpec, coords: Sequence[int], smem_addr: int) -> Bo
             hint="an H100 traps with an illegal instruction here; only loads may start below 0",
             source=_SOURCE,
         )
-    return load_plan(spec, coords, smem_addr)
+    plan = load_plan(spec, coords, smem_addr)
+    item = spec.data_type.itemsize
+    cut_bytes = -plan.in_bounds[0] * item % CHUNK_BYTES
+    if cut_bytes:
+        plan.in_bounds = (plan.in_bounds[0] + cut_bytes // item, *plan.in_bounds[1:])
+        plan.stop_addr += cut_bytes
+        plan.is_whole = plan.in_bounds == spec.geometry.counts
+    return plan
