@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from pytest_benchmark.fixture import BenchmarkFixture
 
-from hopsim.isa.ptx.ast import Function, PtxModule
+from hopsim.isa.ptx.ast import FlatBody, Function, PtxModule
 from hopsim.isa.ptx.parser import parse
 from hopsim.isa.ptx.printer import print_module
 from hopsim.isa.ptx.scope import flatten
@@ -26,13 +26,16 @@ def module(text: str) -> PtxModule:
 
 
 def test_parse(benchmark: BenchmarkFixture, text: str) -> None:
-    assert benchmark(parse, text, FILE.name).version == (8, 7)
+    parsed: PtxModule = benchmark(parse, text, FILE.name)
+    assert parsed.version == (8, 7)
 
 
 def test_flatten(benchmark: BenchmarkFixture, module: PtxModule) -> None:
     (entry,) = [item for item in module.items if isinstance(item, Function)]
-    assert len(benchmark(flatten, entry, module).instructions) == 543
+    body: FlatBody = benchmark(flatten, entry, module)
+    assert len(body.instructions) == 543
 
 
 def test_print(benchmark: BenchmarkFixture, module: PtxModule) -> None:
-    assert benchmark(print_module, module).startswith(".version 8.7\n")
+    printed: str = benchmark(print_module, module)
+    assert printed.startswith(".version 8.7\n")

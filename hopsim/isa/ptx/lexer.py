@@ -124,8 +124,9 @@ class Cursor:
         """Go to the next token."""
         self.previous_end = self.end
         match = _TOKEN.match(self._code, self.end)
-        assert match is not None and match.lastgroup is not None, self.end
-        kind = match.lastgroup
+        kind = match and match.lastgroup
+        assert match, self.end
+        assert kind, self.end
         self.kind = kind
         self.start, self.end = match.span(kind)
         self.text = match[kind]

@@ -134,6 +134,7 @@ class Names:
         return sum(_is_member(name, family) for family in self.families)
 
     def declare(self, scope: Scope, name: str, meaning: Meaning, span: Span) -> None:
+        """Give a name its meaning in one scope, or raise if it has one there."""
         before = scope.spans.get(name)
         for family in scope.families if before is None else ():
             if _is_member(name, family):
@@ -145,6 +146,7 @@ class Names:
         scope.found.pop(name, None)
 
     def declare_registers(self, scope: Scope, declaration: RegisterDeclaration) -> None:
+        """Declare the registers and register families of one `.reg`."""
         span = declaration.span
         for name, count in declaration.names:
             if count is None:
@@ -165,6 +167,7 @@ class Names:
             scope.found.clear()
 
     def declare_variable(self, scope: Scope, variable: Variable) -> None:
+        """Declare a variable of the body and note it under its unique name."""
         unique = self.unique_name(variable.name)
         self.declare(scope, variable.name, SymbolRef(variable.space, unique), variable.span)
         self.variables.append(
@@ -172,6 +175,7 @@ class Names:
         )
 
     def declare_parameter(self, scope: Scope, parameter: Variable) -> None:
+        """Declare a parameter or a return value; those in `.reg` are registers."""
         unique = self.unique_name(parameter.name)
         meaning: Meaning = SymbolRef("param", unique)
         if parameter.space == "reg":
@@ -191,6 +195,7 @@ class Names:
         return meaning
 
     def search(self, name: str, scope: Scope) -> Meaning | None:
+        """Look through the scopes outwards, then the module, then the special registers."""
         level: Scope | None = scope
         while level is not None:
             if (meaning := level.names.get(name)) is not None:
@@ -242,6 +247,7 @@ class Names:
         source.fail(what, found.start() if found else start, hint)
 
     def fail_duplicate(self, name: str, span: Span, before: Span, shown: str = "") -> NoReturn:
+        """Raise for a second declaration in one scope; `shown` is how the text spells it."""
         self.fail(
             f"'{name}' is already declared in this scope, on line {before.line}",
             shown or name,
@@ -250,6 +256,7 @@ class Names:
         )
 
     def fail_unknown(self, name: str, scope: Scope) -> NoReturn:
+        """Raise for a name that means nothing, with the nearest one that does."""
         known: list[str] = []
         level: Scope | None = scope
         while level is not None:

@@ -143,9 +143,9 @@ def _operand(cursor: Cursor, before: str, is_call: bool) -> Operand:
         if cursor.at("name"):
             return Negated(make_name(cursor.take()))
         cursor.seek(place)
-    if cursor.at("number") or text in ("-", "+", "~", "!", "("):
-        return parse_constant(cursor)
-    _fail_operand(cursor, before)
+    if not cursor.at("number") and text not in ("-", "+", "~", "!", "("):
+        _fail_operand(cursor, before)
+    return parse_constant(cursor)
 
 
 def _name_operand(cursor: Cursor, before: str) -> Operand:

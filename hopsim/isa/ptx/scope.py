@@ -205,9 +205,9 @@ class _Flattening:
         letter = _COLOURS.get(name.component, name.component)
         if isinstance(meaning, Declared) and COMPONENTS.index(letter) < meaning.vector:
             return self.names.use(meaning)[COMPONENTS.index(letter)]
-        if isinstance(meaning, SymbolRef) and has_components(meaning.name):
-            return SymbolRef("special", f"{meaning.name}.{letter}")
-        self.names.fail(f"'{name.name}' has no component '.{name.component}'", name.name)
+        if not isinstance(meaning, SymbolRef) or not has_components(meaning.name):
+            self.names.fail(f"'{name.name}' has no component '.{name.component}'", name.name)
+        return SymbolRef("special", f"{meaning.name}.{letter}")
 
     def register(self, name: Name, scope: Scope) -> Register:
         resolved = self.name(name, scope)
@@ -229,12 +229,13 @@ class _Flattening:
 
     def sum(self, operand: Sum, scope: Scope) -> SymbolRef | Immediate:
         base = self.name(operand.base, scope)
-        if isinstance(base, SymbolRef):
-            return replace(base, offset=operand.offset)
         if isinstance(base, Immediate):
             return Immediate("int", base.value + operand.offset, "")
-        self.names.fail(
-            f"'{operand.base.name}' is no symbol: only a symbol can have an offset outside '[ ]'",
-            operand.base.name,
-            "compute the sum with an add instruction",
-        )
+        if not isinstance(base, SymbolRef):
+            name = operand.base.name
+            self.names.fail(
+                f"'{name}' is no symbol: only a symbol can have an offset outside '[ ]'",
+                name,
+                "compute the sum with an add instruction",
+            )
+        return replace(base, offset=operand.offset)

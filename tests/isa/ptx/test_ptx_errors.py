@@ -16,6 +16,13 @@ HEADER = ".version 8.7\n.target sm_90a\n.address_size 64\n"
 KERNEL = ".entry k(.param .u64 p)\n{\n\t.reg .b32 %r<5>;\n\t.reg .pred %p<3>;\n"
 
 
+def parse_and_flatten(text: str) -> None:
+    module = parse(text, "k.ptx")
+    for item in module.items:
+        if isinstance(item, Function) and item.body is not None:
+            flatten(item, module)
+
+
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.split(": ", 1)[1].split("\n")[0])
 def test_message(case: str) -> None:
     head, expected = case.split("\n----\n")
@@ -23,10 +30,7 @@ def test_message(case: str) -> None:
     if kind != "text":
         text = HEADER + (f"{KERNEL}{text}\n\tret;\n}}\n" if kind == "body" else text)
     with pytest.raises(PtxError) as caught:
-        module = parse(text, "k.ptx")
-        for item in module.items:
-            if isinstance(item, Function) and item.body is not None:
-                flatten(item, module)
+        parse_and_flatten(text)
     assert str(caught.value) == expected.rstrip("\n")
 
 
