@@ -107,7 +107,7 @@ def _add_f32(old: RawBits, new: RawBits, *, flush: bool) -> RawBits:
     if flush:
         a, b = _flush(a), _flush(b)
     total = _f32_sum(a, b)
-    if flush:
+    if flush:  # Guess for results: the recording has denormal operands only.
         total = _flush(total)
     return np.where(_is_nan(total, 0x7F800000), np.uint32(0x7FFFFFFF), total)
 

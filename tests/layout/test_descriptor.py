@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
@@ -58,6 +58,7 @@ def test_the_descriptor_that_cutlass_builds_for_a_128b_k_major_tile() -> None:
     assert MatrixDescriptor(0x400, 16, 1024, 0, Swizzle.B128).encode() == 0x4000_0040_0001_0040
 
 
+@settings(deadline=None)
 @given(
     *[st.integers(0, 0x3FFF).map(lambda v: v * 16)] * 3,
     st.integers(0, 7),
@@ -241,6 +242,7 @@ def naive_address(d: MatrixDescriptor, row: int, k: int, element_bytes: int, maj
     return address ^ pattern << 4
 
 
+@settings(deadline=None)
 @given(DESCRIPTORS, st.sampled_from([1, 2, 4]), st.sampled_from(["K", "MN"]), st.data())
 def test_every_descriptor_against_the_naive_element_rule(
     d: MatrixDescriptor, element_bytes: int, major: Major, data: st.DataObject
@@ -253,6 +255,7 @@ def test_every_descriptor_against_the_naive_element_rule(
     assert int(got[row, k]) == naive_address(d, row, k, element_bytes, major)
 
 
+@settings(deadline=None)
 @given(DESCRIPTORS, st.sampled_from([1, 2, 4]), st.sampled_from(["K", "MN"]))
 def test_gather_reads_the_addresses_it_names(
     d: MatrixDescriptor, element_bytes: int, major: Major

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hopsim.layout.swizzle import Swizzle, swizzle_address, swizzle_addresses
@@ -51,6 +51,7 @@ def test_widths_and_periods() -> None:
     assert [m.period_bytes for m in MODES] == [16, 256, 512, 1024]
 
 
+@settings(deadline=None)
 @given(st.integers(0, 2**20), st.integers(0, 255), st.sampled_from(MODES))
 def test_whole_periods_pass_through(address: int, periods: int, mode: Swizzle) -> None:
     shift = periods * 1024
