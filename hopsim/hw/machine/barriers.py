@@ -42,7 +42,7 @@ class Mbarrier:
         self.used = False
         self.waiters: list[Any] = []
         # (phase, what, who, line, count) of the current phase and the one before, for the story of a deadlock.
-        self.history: list[tuple[int, str, str, int, int]] = []
+        self.history: list[tuple[int, str, Any, int, int]] = []
         self.arrivals = 0
 
     @property
@@ -50,7 +50,7 @@ class Mbarrier:
         """`mbarrier 0x...` with the offset in shared memory."""
         return f"mbarrier {self.address:#x}"
 
-    def note(self, what: str, who: str, line: int, count: int) -> None:
+    def note(self, what: str, who: Any, line: int, count: int) -> None:
         """Remember an operation for the deadlock story."""
         history = self.history
         history.append((self.phase, what, who, line, count))
@@ -116,7 +116,7 @@ class NamedBarrier:
         self.arrived = 0
         self.count: int | None = None
         self.waiters: list[Any] = []
-        self.parties: list[tuple[str, int]] = []
+        self.parties: list[tuple[Any, int]] = []
         self.red: list[Any] = []
 
     def reset(self) -> None:

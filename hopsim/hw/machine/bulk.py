@@ -50,6 +50,9 @@ class BulkOps(CopyOps):
     def tensor_map(self, address: Value) -> tuple[TensorMapSpec, bytes]:
         """Return the tensor map at a generic address, and its bytes."""
         pointer = self._uniform(address, "the address of the tensor map")
+        known = self.machine.parameter_maps.get(pointer)
+        if known is not None:
+            return known
         space, plain = self.resolve("", pointer)
         assert isinstance(plain, int)
         if space not in ("param", "global"):
@@ -71,6 +74,9 @@ class BulkOps(CopyOps):
                     f"there is no tensor map at {pointer:#x}: {error.what}", "pass a TensorMap for this parameter"
                 ) from None
             machine.tensor_maps[raw] = spec
+        if region.read_only:
+            # Parameters never change, so their maps need not be read again.
+            machine.parameter_maps[pointer] = spec, raw
         return spec, raw
 
     def _coordinates(self, coordinates: Any) -> tuple[int, ...]:
@@ -147,7 +153,7 @@ class BulkOps(CopyOps):
                 self.complete_tx_of(one, total, operation)
 
         operation = Operation(
-            machine, "tma load", "tma", [land], cta=self.cta, issuer=self.describe(), line=line,
+            machine, "tma load", "tma", [land], cta=self.cta, issuer=self, line=line,
             work=TmaWork("load", total, spec.rank, raw, plan, tuple(cta for cta, _ in destinations)),
         )  # fmt: skip
         machine.issue(operation)
@@ -192,7 +198,7 @@ class BulkOps(CopyOps):
 
     def complete_tx_of(self, barrier: Mbarrier, count_bytes: int, operation: Operation) -> None:
         """Count the bytes of an operation that landed."""
-        self.complete_tx(barrier, count_bytes, operation.number)
+        self.complete_tx(barrier, count_bytes, operation.line, operation.number)
 
     def tma_store(self, shared: Value, tensor_map: Value, coordinates: Any, reduce: str) -> None:
         """cp.async.bulk.tensor and cp.reduce.async.bulk.tensor from shared to global memory."""
@@ -236,7 +242,7 @@ class BulkOps(CopyOps):
             self.copy_progress("bulk", copy, True)
 
         operation = Operation(
-            machine, kind, "tma", [read, write], cta=cta, issuer=self.describe(), line=self.line,
+            machine, kind, "tma", [read, write], cta=cta, issuer=self, line=self.line,
             work=TmaWork("reduce" if reduce else "store", spec.geometry.tx_bytes, spec.rank, raw, plan, (cta,)),
         )  # fmt: skip
         copy = self.track("bulk", operation)
@@ -251,7 +257,7 @@ class BulkOps(CopyOps):
         plan = self._plan(load_plan, spec, self._coordinates(coordinates), 0)
         self.machine.issue(
             Operation(
-                self.machine, "tma prefetch", "tma", [_nothing], cta=self.cta, issuer=self.describe(), line=self.line,
+                self.machine, "tma prefetch", "tma", [_nothing], cta=self.cta, issuer=self, line=self.line,
                 work=TmaWork("prefetch", spec.geometry.tx_bytes, spec.rank, raw, plan, (self.cta,)),
             )
         )  # fmt: skip
@@ -346,7 +352,7 @@ class BulkOps(CopyOps):
                 self.complete_tx_of(one, size, operation)
 
         operation = Operation(
-            machine, "bulk load", "tma", [land], cta=self.cta, issuer=self.describe(), line=self.line,
+            machine, "bulk load", "tma", [land], cta=self.cta, issuer=self, line=self.line,
             work=CopyWork("load", origin, size, 1, tuple(cta for cta, _ in destinations)),
         )  # fmt: skip
         machine.issue(operation)
@@ -377,7 +383,7 @@ class BulkOps(CopyOps):
             self.complete_tx_of(one, size, operation)
 
         operation = Operation(
-            machine, "bulk peer copy", "tma", [land], cta=cta, issuer=self.describe(), line=self.line,
+            machine, "bulk peer copy", "tma", [land], cta=cta, issuer=self, line=self.line,
             work=CopyWork("peer", plain, size, 1, (peer,)),
         )  # fmt: skip
         machine.issue(operation)
@@ -418,7 +424,7 @@ class BulkOps(CopyOps):
             self.copy_progress("bulk", copy, True)
 
         operation = Operation(
-            machine, "bulk reduce" if reduce else "bulk store", "tma", [read, write], cta=cta, issuer=self.describe(),
+            machine, "bulk reduce" if reduce else "bulk store", "tma", [read, write], cta=cta, issuer=self,
             line=self.line, work=CopyWork("reduce" if reduce else "store", to, size, 1, (cta,)),
         )  # fmt: skip
         copy = self.track("bulk", operation)
@@ -433,7 +439,7 @@ class BulkOps(CopyOps):
         size = self._bulk_size(count_bytes, origin)
         self.machine.issue(
             Operation(
-                self.machine, "bulk prefetch", "tma", [_nothing], cta=self.cta, issuer=self.describe(), line=self.line,
+                self.machine, "bulk prefetch", "tma", [_nothing], cta=self.cta, issuer=self, line=self.line,
                 work=CopyWork("prefetch", origin, size, 1, (self.cta,)),
             )
         )  # fmt: skip

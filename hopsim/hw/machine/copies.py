@@ -152,7 +152,7 @@ class CopyOps(WarpOps):
             self.copy_progress("cp.async", copy, True)
 
         operation = Operation(
-            self.machine, "cp.async", "cp_async", [land], cta=self.cta, issuer=self.describe(), line=line,
+            self.machine, "cp.async", "cp_async", [land], cta=self.cta, issuer=self, line=line,
             work=CopyWork("load", sources[sizes > 0], count_bytes, self.lanes, (self.cta,)),
         )  # fmt: skip
         copy = self.track("cp.async", operation)
@@ -224,7 +224,7 @@ class CopyOps(WarpOps):
             barrier = self.mbarrier_at(space, one)
             if not no_increment:
                 barrier.add_pending(threads)
-            who, line, where = self.describe(), self.line, self.where()
+            who, line, where = self.identity, self.line, self.where()
 
             def land(barrier: Any = barrier, threads: int = threads) -> None:
                 barrier.note("cp.async arrive", who, line, threads)
@@ -237,7 +237,7 @@ class CopyOps(WarpOps):
                     self._phase(barrier)
 
             operation = Operation(
-                self.machine, "cp.async arrive", "mbarrier", [land], cta=self.cta, issuer=who, line=line,
+                self.machine, "cp.async arrive", "mbarrier", [land], cta=self.cta, issuer=self, line=line,
             )  # fmt: skip
             operation.after = [copy.operation for copy in earlier if not copy.landed]
             self.machine.issue(operation)
@@ -258,6 +258,7 @@ class CopyOps(WarpOps):
         known = all(value is not None for value in values)
         columns = [lanes(value, self.lanes, word * 8).tolist() for value in values] if known else []
         size = word * len(values)
+        line = self.line
         for lane, (target, where) in enumerate(zip(targets, barriers, strict=True)):
             region = self.shared_region("shared::cluster", target)
             barrier = self.mbarrier_at("shared::cluster", where)
@@ -276,10 +277,10 @@ class CopyOps(WarpOps):
                     index = offset // word + k
                     view[index] = value if reduce is None else reduce(int(view[index]), value)
                 region.mark(offset, offset + size)
-                self.complete_tx(barrier, size, -1)
+                self.complete_tx(barrier, size, line, -1)
 
             operation = Operation(
-                self.machine, "st.async", "cp_async", [land], cta=self.cta, issuer=self.describe(), line=self.line,
+                self.machine, "st.async", "cp_async", [land], cta=self.cta, issuer=self, line=self.line,
                 work=CopyWork("peer", target, size, 1, (barrier.cta,)),
             )  # fmt: skip
             self.machine.issue(operation)

@@ -93,6 +93,7 @@ class Machine:
         self.waiting: dict[Strand, None] = {}
         self.flying: dict[int, Operation] = {}
         self.tensor_maps: dict[bytes, Any] = {}
+        self.parameter_maps: dict[int, Any] = {}
         self.clusters_started = 0
         self.clusters_done = 0
         self.notes = setup.notes

@@ -10,14 +10,28 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 if TYPE_CHECKING:
     from hopsim.hw.machine.launch import Machine
+
+
+def describe(identity: tuple[str, range, NDArray[np.int64]]) -> str:
+    """Return `cta (x,y,z) warp w lanes a-b` of a strand's identity."""
+    cta, warps, tids = identity
+    text = f"cta {cta} warp {warps[0]}" if len(warps) == 1 else f"cta {cta} warps {warps[0]}-{warps[-1]}"
+    if len(tids) < 32:
+        numbers = [tid % 32 for tid in tids.tolist()]
+        text += f" lane {numbers[0]}" if len(numbers) == 1 else f" lanes {numbers[0]}-{numbers[-1]}"
+    return text
 
 
 class Operation:
     """One asynchronous operation.
 
     Args:
+        issuer: the strand that issued it.
         kind: `tma load`, `tma store`, `tma reduce`, `bulk load`, `bulk store`, `wgmma`, `cp.async`, `remote arrive`, ...
         unit: the unit that times it.
         stages: what to do at each stage.
@@ -25,7 +39,7 @@ class Operation:
         work: facts the timing model books with (bytes, box, shape); by kind.
     """
 
-    __slots__ = ("after", "cta", "done", "group", "issuer", "kind", "line", "machine", "number", "queue", "stages", "unit", "work")
+    __slots__ = ("_issuer", "after", "cta", "done", "group", "kind", "line", "machine", "number", "queue", "stages", "unit", "work")
 
     def __init__(
         self,
@@ -35,7 +49,7 @@ class Operation:
         stages: list[Callable[[], None]],
         *,
         cta: Any,
-        issuer: str,
+        issuer: Any,
         line: int,
         queue: Any = None,
         work: Any = None,
@@ -46,7 +60,7 @@ class Operation:
         self.unit = unit
         self.stages = stages
         self.cta = cta
-        self.issuer = issuer
+        self._issuer = issuer.identity
         self.line = line
         self.queue = queue
         self.work = work
@@ -54,6 +68,11 @@ class Operation:
         self.done = False
         # Operations that must have landed first (cp.async.mbarrier.arrive follows the copies).
         self.after: list[Operation] = []
+
+    @property
+    def issuer(self) -> str:
+        """Who issued it, in words."""
+        return describe(self._issuer)
 
     @property
     def may_land(self) -> bool:

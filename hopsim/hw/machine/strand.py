@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hopsim.errors import MachineFault, ValuesNeeded
+from hopsim.hw.machine.operations import describe
 from hopsim.hw.machine.specials import Specials
 from hopsim.isa.forms.form import BLOCKED
 from hopsim.isa.program.codegen import SPLIT, WAITING, Segment
@@ -71,6 +72,7 @@ class StrandCore:
         self.access: Any = None
         self.acting: StrandCore | None = None
         self.carry: Any = 0
+        self._views: dict[bytes, tuple[Any, Any]] = {}
 
     # -- identity ----------------------------------------------------------------------------------
 
@@ -94,14 +96,14 @@ class StrandCore:
         """PTX line of the instruction at the head of the current segment."""
         return self.machine.program[self.segment].line
 
+    @property
+    def identity(self) -> tuple[str, range, NDArray[np.int64]]:
+        """Who this is now, to be put into words later: CTA, warps, thread numbers."""
+        return (self.cta.id_text, self.warps, self.tids)
+
     def describe(self) -> str:
         """Return `cta (x,y,z) warp w lanes a-b` for messages."""
-        warps = f"warp {self.warps[0]}" if len(self.warps) == 1 else f"warps {self.warps[0]}-{self.warps[-1]}"
-        text = f"cta {self.cta.id_text} {warps}"
-        if self.lanes < WARP:
-            numbers = [tid % WARP for tid in self.tids.tolist()]
-            text += f" lane {numbers[0]}" if len(numbers) == 1 else f" lanes {numbers[0]}-{numbers[-1]}"
-        return text
+        return describe(self.identity)
 
     def where(self) -> str:
         """Return the place of the current instruction for error messages."""
@@ -233,6 +235,7 @@ class StrandCore:
         self.warps = range(int(self.tids[0]) // WARP, int(self.tids[-1]) // WARP + 1)
         self.join = meet
         self.sp = Specials(self)
+        self._views = {}
 
     def split_here(self, predicate: NDArray[np.bool_] | bool) -> int:
         """Divide the strand before a collective or blocking instruction whose guard differs between lanes."""
@@ -320,6 +323,7 @@ class StrandCore:
         self.lanes = len(tids)
         self.warps = range(int(self.tids[0]) // WARP, int(self.tids[-1]) // WARP + 1)
         self.sp = Specials(self)
+        self._views = {}
         for other in others:
             other.done = True
             self.machine.absorbed(other)
@@ -327,14 +331,30 @@ class StrandCore:
     # -- parts of a strand -------------------------------------------------------------------------
 
     def choose(self, predicate: NDArray[np.bool_]) -> tuple[Any, Any]:
-        """Return a view of the lanes where `predicate` holds, and their positions (an int when there is one).
+        """Return a view of the lanes where `predicate` holds and their positions (an int when there is one).
 
-        The view executes one instruction that does not block; it is not scheduled.
+        The view executes one instruction that does not block; it is not scheduled.  Returns (None, None) when no lane is
+        chosen, and the strand itself with a full slice when all are.  Loops choose the same lanes again and again, so
+        views are kept until the strand changes.
         """
-        positions = np.flatnonzero(predicate)
-        view = type(self)(self.cta, self.tids[positions], self.registers, self.segment)
-        view.acting = self
-        return view, int(positions[0]) if len(positions) == 1 else positions
+        pattern = predicate.tobytes()
+        found = self._views.get(pattern)
+        if found is None:
+            positions = np.flatnonzero(predicate)
+            if len(positions) == 0:
+                found = (None, None)
+            elif len(positions) == self.lanes:
+                found = (self, slice(None))
+            else:
+                view = type(self)(self.cta, self.tids[positions], self.registers, self.segment)
+                view.acting = self
+                found = (view, int(positions[0]) if len(positions) == 1 else positions)
+            self._views[pattern] = found
+        view = found[0]
+        if view is not None:
+            view.segment = self.segment
+            view.registers = self.registers
+        return found
 
     # -- waiting -----------------------------------------------------------------------------------
 

@@ -54,7 +54,7 @@ class SyncOps(MemoryOps):
                 "give every participant of one barrier the same count",
             )
         barrier.arrived += self.lanes
-        barrier.parties.append((self.describe(), self.line))
+        barrier.parties.append((self.identity, self.line))
         self.machine.version += 1
         self._barrier_event("named", action, identity, 0, self.lanes)
         if red is not None:
@@ -182,7 +182,11 @@ class SyncOps(MemoryOps):
 
         Raises: MachineFault when there is none.
         """
-        cta, offset = self._shared_address(space, address)
+        own = self.cta
+        if space and address >> RANK_SHIFT == own.rank:
+            cta, offset = own, address & OFFSET_MASK
+        else:
+            cta, offset = self._shared_address(space, address)
         barrier = cta.mbarriers.get(offset)
         if barrier is None:
             raise self.fault(
@@ -256,7 +260,7 @@ class SyncOps(MemoryOps):
         return state
 
     def _arrive(self, barrier: Mbarrier, count: int, expect: int, drop: bool, sem: str, scope: str) -> None:
-        who, line = self.describe(), self.line
+        who, line = self.identity, self.line
         try:
             if expect:
                 barrier.note("expect_tx", who, line, expect)
@@ -288,10 +292,10 @@ class SyncOps(MemoryOps):
             if complete:
                 self._phase(barrier)
 
-        who, line, where = self.describe(), self.line, self.where()
+        who, line, where = self.identity, self.line, self.where()
         self.machine.issue(
             Operation(
-                self.machine, "remote arrive", "mbarrier", [land], cta=self.cta, issuer=who, line=line,
+                self.machine, "remote arrive", "mbarrier", [land], cta=self.cta, issuer=self, line=line,
                 queue=(self.cta.index, "remote", int(self.tids[0])), work=ArriveWork(self.cta, barrier.cta),
             )
         )  # fmt: skip
@@ -302,7 +306,7 @@ class SyncOps(MemoryOps):
         for one, threads in self._each(address):
             barrier = self.mbarrier_at(space, one)
             self._mbarrier_event("expect_tx", barrier, amount * threads, sem, scope)
-            barrier.note("expect_tx", self.describe(), self.line, amount * threads)
+            barrier.note("expect_tx", self.identity, self.line, amount * threads)
             try:
                 barrier.expect(amount * threads)
             except BarrierMisuse as misuse:
@@ -313,13 +317,12 @@ class SyncOps(MemoryOps):
         """mbarrier.complete_tx: simulate the completion of bytes."""
         amount = self._uniform(count_bytes, "completed bytes")
         for one, threads in self._each(address):
-            self.complete_tx(self.mbarrier_at(space, one), amount * threads, -1)
+            self.complete_tx(self.mbarrier_at(space, one), amount * threads, self.line, -1)
         self.machine.version += 1
 
-    def complete_tx(self, barrier: Mbarrier, count_bytes: int, operation: int) -> None:
-        """Count bytes that arrived; wake waiters when the phase completes."""
-        who, line = self.describe(), self.line
-        barrier.note("complete_tx", who, line, count_bytes)
+    def complete_tx(self, barrier: Mbarrier, count_bytes: int, line: int, operation: int) -> None:
+        """Count bytes that arrived by an operation issued at `line`; wake waiters when the phase completes."""
+        barrier.note("complete_tx", self.identity, line, count_bytes)
         self._mbarrier_event("complete_tx", barrier, count_bytes, op=operation)
         try:
             complete = barrier.complete(count_bytes)

@@ -8,6 +8,7 @@ Source: PTX ISA 8.7 "Asynchronous Warpgroup Level Matrix Multiply-Accumulate Ins
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -129,14 +130,9 @@ class TensorOps(SyncOps):
         a_bits = None if a_descriptor is None else self._uniform(a_descriptor, "the descriptor of A")
         b_bits = self._uniform(b_descriptor, "the descriptor of B")
         keep = bool(scale_d) if not isinstance(scale_d, np.ndarray) else bool(scale_d.all())
-        for bits, which, major, width in (
-            (a_bits, "A", shape.a_major, shape.a_bytes),
-            (b_bits, "B", shape.b_major, shape.b_bytes),
-        ):
-            if bits is not None:
-                problems = descriptor_problems(bits, width, major)
-                if problems:
-                    raise self.fault(f"the descriptor of {which} {bits:#018x}: {problems[0]}", source=SOURCE)
+        problem = _descriptor_problem(shape, a_bits, b_bits)
+        if problem:
+            raise self.fault(problem, source=SOURCE)
         group = self.warpgroup
         operation: Operation
 
@@ -145,7 +141,7 @@ class TensorOps(SyncOps):
             group.landed(operation)
 
         operation = Operation(
-            self.machine, "wgmma", "tensor", [land], cta=self.cta, issuer=self.describe(), line=self.line, queue=group,
+            self.machine, "wgmma", "tensor", [land], cta=self.cta, issuer=self, line=self.line, queue=group,
             work=TensorWork(shape.kind, shape.n, shape.k, shape.a_bytes * 8, a_bits is not None, group),
         )  # fmt: skip
         group.open.append(operation)
@@ -218,6 +214,20 @@ class TensorOps(SyncOps):
             event = SyncEvent(self.agent, self.line, what, detail)
             for listen in self.machine.probe.sync:
                 listen(event)
+
+
+@lru_cache(maxsize=4096)
+def _descriptor_problem(shape: WgmmaShape, a_bits: int | None, b_bits: int) -> str:
+    """Return what is wrong with the descriptors of an operation, or the empty string."""
+    for bits, which, major, width in (
+        (a_bits, "A", shape.a_major, shape.a_bytes),
+        (b_bits, "B", shape.b_major, shape.b_bytes),
+    ):
+        if bits is not None:
+            problems = descriptor_problems(bits, width, major)
+            if problems:
+                return f"the descriptor of {which} {bits:#018x}: {problems[0]}"
+    return ""
 
 
 def multiply(

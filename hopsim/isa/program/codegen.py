@@ -43,7 +43,8 @@ class Segment:
     """One compiled segment.
 
     `stop` says that a step ends before this segment: its head can be seen from outside the warp.  `join` is the segment
-    where lanes that part ways here meet again (EXIT: never).  `live` is the mask of registers live at its start.
+    where lanes that part ways here meet again (EXIT: never).  `live` is the mask of registers live at its start, `line`
+    the PTX line of its first instruction.
     """
 
     number: int
@@ -54,11 +55,7 @@ class Segment:
     live: int
     instructions: tuple[BoundInstruction, ...]
     successors: tuple[int, ...]
-
-    @property
-    def line(self) -> int:
-        """PTX line of the first instruction."""
-        return self.instructions[0].line
+    line: int
 
 
 def invert(predicate: Predicate) -> Predicate:
@@ -266,15 +263,15 @@ class _Source:
         """Write the variant for a guard that differs between lanes."""
         out = self.lines
         out.append(f"def m{number}(s, r, p):")
-        out.append("    p = collapse(p)")
-        out.append("    if p is False: return 0")
         if bound.form.may_block or bound.form.collective:
+            out.append("    p = collapse(p)")
+            out.append("    if p is False: return 0")
             out.append("    return s.split_here(p)")
             return
         args = self._call_args(bound, picked=True)
         assert args is not None
-        out.append("    if p is True: t, k = s, slice(None)")
-        out.append("    else: t, k = s.choose(p)")
+        out.append("    t, k = s.choose(p)")
+        out.append("    if t is None: return 0")
         call = f"o{number}({', '.join(['t', *args])})"
         stores: list[str] = []
         for position, destination in enumerate(bound.destinations):
@@ -352,6 +349,7 @@ def generate(
                 live[plan.number],
                 tuple(body[plan.start : plan.stop]),
                 plan.successors,
+                body[plan.start].line,
             )
         )
     return result
