@@ -286,6 +286,8 @@ class L2(Group):
     bandwidth_per_sm_bytes_per_clk: Rate
     """What one SM can receive."""
     atomic_latency_cycles: Cycles
+    merge_window_cycles: Cycles
+    """Requests of the SMs of one GPC for the same lines within this time are answered together; 0: never."""
 
     @model_validator(mode="after")
     def _shapes_agree(self) -> Self:

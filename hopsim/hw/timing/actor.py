@@ -1,0 +1,113 @@
+"""The SimPy events of the timed schedule: a strand's next step, an operation that lands, a call at a time.
+
+All of them call one function and carry what it needs; nothing is a process, because a callback
+costs a tenth of one.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+from simpy.core import Environment
+from simpy.events import NORMAL, Event
+
+from hopsim.hw.machine.operations import Operation
+from hopsim.hw.machine.strand import StrandCore
+from hopsim.hw.timing.costs import Stall
+from hopsim.hw.timing.issue import Ports, ports_of
+from hopsim.hw.timing.recorder import Track
+from hopsim.hw.timing.sm import Sm
+
+
+class Moment(Event):
+    """An event that always succeeds; it can be set again after it has happened."""
+
+    def __init__(self, env: Environment, action: Callable[[Any], None]) -> None:
+        super().__init__(env)
+        self._ok = True
+        self._value = None
+        self._actions: list[Callable[[Any], None]] = [action]
+
+    def set(self, time: float) -> None:
+        """Happen at `time`, rounded up to a whole cycle, or now if that is past."""
+        self.callbacks = self._actions
+        delay = math.ceil(time) - self.env.now
+        self.env.schedule(self, NORMAL, delay if delay > 0 else 0)
+
+
+class Actor(Moment):
+    """A strand with its own clock.
+
+    `time` is when it can issue next; it may be ahead of the simulation while nobody can tell the
+    difference. `pending` holds results on their way: register -> (when, why a reader would stall).
+    """
+
+    def __init__(
+        self, env: Environment, action: Callable[[Any], None], strand: StrandCore, sm: Sm
+    ) -> None:
+        super().__init__(env, action)
+        self.strand = strand
+        self.sm = sm
+        self.time = 0.0
+        self.resume = 0.0
+        self.resumed = False
+        self.waited = Stall.WAIT
+        self.active_since = 0.0
+        self.cause: tuple[Track, float] | None = None
+        self.pending: dict[int, tuple[float, Stall]] = {}
+        self.lanes = 0
+        self.warps = 0
+        self.ports: Ports = ()
+        self.refresh()
+
+    def refresh(self) -> None:
+        """Note which warps the strand has now."""
+        strand = self.strand
+        issue = self.sm.issue
+        issue.admit(self.ports, -1)
+        self.lanes = strand.lanes
+        self.warps = len(strand.warps)
+        self.ports = ports_of(strand.warps, len(issue.free))
+        issue.admit(self.ports)
+
+    @property
+    def track(self) -> Track:
+        """Where a timeline shows it."""
+        warps = self.strand.warps
+        name = f"warp {warps[0]}" if len(warps) == 1 else f"warps {warps[0]}-{warps[-1]}"
+        return (self.sm.name, f"cta {self.strand.cta.index} {name}")
+
+
+class Landing(Moment):
+    """An operation that lands, stage by stage: `later` is when the second stage follows the first."""
+
+    def __init__(
+        self,
+        env: Environment,
+        action: Callable[[Any], None],
+        operation: Operation,
+        later: float = 0.0,
+    ) -> None:
+        super().__init__(env, action)
+        self.operation = operation
+        self.later = later
+
+
+class GroupLanding(Moment):
+    """A wgmma group whose operations land together."""
+
+    def __init__(self, env: Environment, action: Callable[[Any], None], group: Any) -> None:
+        super().__init__(env, action)
+        self.group = group
+
+
+class Placed(Moment):
+    """A cluster that starts, or a CTA whose place becomes free: `sms` says where."""
+
+    def __init__(
+        self, env: Environment, action: Callable[[Any], None], sms: tuple[int, ...]
+    ) -> None:
+        super().__init__(env, action)
+        self.sms = sms

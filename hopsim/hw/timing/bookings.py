@@ -1,0 +1,193 @@
+"""When copies in flight land: each takes its engine, the way to L2 and device memory, and the ports of its destinations.
+
+A copy is booked once, when it is issued, for all its bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from hopsim.config import HardwareConfig
+from hopsim.hw.machine.cta import Cta
+from hopsim.hw.machine.operations import Operation
+from hopsim.hw.machine.work import CopyWork, TmaWork
+from hopsim.hw.timing.fabric import Fabric
+from hopsim.hw.timing.global_access import warp_sectors
+from hopsim.hw.timing.l2 import L2Cache
+from hopsim.hw.timing.l2_tags import Lines
+from hopsim.hw.timing.sm import Sm
+from hopsim.hw.timing.tma_engine import BULK_RANK
+
+BoxKey = tuple[object, tuple[int, ...]]
+
+
+class Booked(NamedTuple):
+    """When an operation lands, and its second stage if it has two."""
+
+    first: float
+    second: float
+
+
+class Footprint(NamedTuple):
+    """Line numbers and the count of sectors a copy touches in global memory."""
+
+    lines: Lines
+    sectors: int
+
+
+class Bookings:
+    """Books copies on the units of the chip.
+
+    Args:
+        config: of the chip.
+        sms: all SMs.
+        l2, fabric: what they share.
+    """
+
+    def __init__(
+        self, config: HardwareConfig, sms: Sequence[Sm], l2: L2Cache, fabric: Fabric
+    ) -> None:
+        self._config = config
+        self._sms = sms
+        self._l2 = l2
+        self._fabric = fabric
+        self._port_rate = config.l2.bandwidth_per_sm_bytes_per_clk
+        self._atomic_latency = float(config.l2.atomic_latency_cycles)
+        self._boxes: dict[BoxKey, Footprint] = {}
+        self._due: dict[int, float] = {}
+
+    def book(self, operation: Operation, time: float) -> Booked:
+        """Book an operation issued at `time`."""
+        work = operation.work
+        unit = operation.unit
+        if unit == "tma":
+            if isinstance(work, TmaWork):
+                key = (work.tensor_map, work.plan.coords)
+                footprint = self._boxes.get(key)
+                if footprint is None:
+                    footprint = self._boxes[key] = self._box(work)
+                return self._bulk(
+                    operation, time, work.direction, work.total_bytes, work.rank, work.tensor_map, footprint,
+                    work.destinations,
+                )  # fmt: skip
+            assert isinstance(work, CopyWork), operation.kind
+            if work.direction == "peer":
+                return self._peer(operation, time, work)
+            return self._bulk(
+                operation, time, work.direction, work.count_bytes, BULK_RANK, None, self._range(work),
+                work.destinations,
+            )  # fmt: skip
+        if unit == "cp_async":
+            assert isinstance(work, CopyWork), operation.kind
+            if work.direction == "peer":
+                return self._peer(operation, time, work)
+            return self._thread_copy(operation, time, work)
+        assert unit == "mbarrier", (operation.kind, unit)
+        if operation.after:
+            last = max(self._due.get(copy.number, time) for copy in operation.after)
+            landed = max(time, last) + self._config.mbarrier.arrive_latency_cycles
+        elif work is None:
+            landed = time + self._config.mbarrier.arrive_latency_cycles
+        else:
+            landed = time + self._config.mbarrier.remote_arrive_latency_cycles
+        return Booked(landed, landed)
+
+    def landed(self, operation: Operation) -> None:
+        """Forget an operation."""
+        self._due.pop(operation.number, None)
+
+    # -- footprints --------------------------------------------------------------------------------
+
+    def _box(self, work: TmaWork) -> Footprint:
+        return Footprint(self._l2.tags.number(work.plan.lines()), work.plan.sectors())
+
+    def _range(self, work: CopyWork) -> Footprint:
+        assert isinstance(work.addresses, int), work
+        start, stop = work.addresses, work.addresses + work.count_bytes
+        line, sector = self._config.l2.line_bytes, self._config.l2.sector_bytes
+        lines = np.arange(start // line, (stop - 1) // line + 1, dtype=np.int64) * line
+        return Footprint(self._l2.tags.number(lines), (stop - 1) // sector - start // sector + 1)
+
+    # -- the TMA unit ------------------------------------------------------------------------------
+
+    def _bulk(
+        self,
+        operation: Operation,
+        time: float,
+        direction: str,
+        count_bytes: int,
+        rank: int,
+        tensor_map: bytes | None,
+        footprint: Footprint,
+        destinations: Sequence[Cta],
+    ) -> Booked:
+        sm = self._sms[operation.cta.sm]
+        engine = sm.tma
+        begin = engine.start(time, tensor_map)
+        lines, sectors = footprint
+        if direction == "load":
+            end = engine.send(begin, count_bytes)
+            cycles = count_bytes / self._port_rate
+            for cta in destinations:
+                through = self._sms[cta.sm].receive(begin, cycles)
+                if through > end:
+                    end = through
+            ready = self._l2.read(time, end, lines, sectors, sm.gpc)
+            landed = ready + engine.load_latency(rank, len(destinations) > 1)
+            engine.returned(landed)
+            return Booked(landed, landed)
+        if direction == "prefetch":
+            end = engine.send(begin, 0)
+            ready = self._l2.read(time, end, lines, sectors, sm.gpc)
+            return Booked(ready, ready)
+        end = engine.send(begin, count_bytes)
+        source_read = engine.read_source(begin, end)
+        written = self._l2.write(time, source_read, lines, sectors, sm.gpc)
+        if direction == "reduce":
+            old = self._l2.read(time, source_read, lines, sectors, sm.gpc, merge=False)
+            written = max(written, old + self._atomic_latency)
+        written += engine.store_latency()
+        engine.returned(source_read)
+        return Booked(source_read, written)
+
+    def _peer(self, operation: Operation, time: float, work: CopyWork) -> Booked:
+        source = self._sms[operation.cta.sm]
+        target = work.destinations[0]
+        begin = time
+        count_bytes = work.count_bytes * work.lanes
+        if operation.unit == "tma":
+            begin = source.tma.start(time, None)
+            source.tma.send(begin, count_bytes)
+        landed = self._fabric.transfer(begin, source.number, target.sm, count_bytes)
+        if operation.unit == "tma":
+            source.tma.returned(landed)
+        return Booked(landed, landed)
+
+    # -- cp.async ----------------------------------------------------------------------------------
+
+    def _thread_copy(self, operation: Operation, time: float, work: CopyWork) -> Booked:
+        """cp.async: sectors come from L2 and go to shared memory without passing registers."""
+        sm = self._sms[operation.cta.sm]
+        addresses = work.addresses
+        if not isinstance(addresses, int) and len(addresses) == 0:
+            return self._due_at(operation, time + self._config.smem.latency_cycles)
+        sectors = warp_sectors(addresses, work.count_bytes, self._config.l2.sector_bytes)
+        line_bytes = self._config.l2.line_bytes
+        lines = self._l2.tags.number(np.unique(sectors // line_bytes) * line_bytes)
+        count_bytes = len(sectors) * self._config.l2.sector_bytes
+        end = sm.receive(time, count_bytes / self._port_rate)
+        ready = self._l2.read(time, end, lines, len(sectors), sm.gpc)
+        row_bytes = self._config.smem.banks * self._config.smem.bank_width_bytes
+        wavefronts = -(-work.count_bytes * work.lanes // row_bytes)
+        sm.pipe.book(time, wavefronts, wavefronts)
+        return self._due_at(operation, ready + self._config.smem.latency_cycles)
+
+    def _due_at(self, operation: Operation, time: float) -> Booked:
+        self._due[operation.number] = time
+        return Booked(time, time)
+
+
+__all__ = ["Booked", "Bookings"]

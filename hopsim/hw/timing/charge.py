@@ -1,0 +1,236 @@
+"""What a step cost: walks the segments a strand has just executed and moves its clock.
+
+For each segment: stalls for results that are still on their way, the head (memory, wgmma, copies,
+barriers), the plain run. Then the issue slots of all of it are taken from the strand's
+sub-partitions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from hopsim.config import HardwareConfig
+from hopsim.hw.machine.operations import Operation
+from hopsim.hw.machine.tensor_queue import Group, Warpgroup
+from hopsim.hw.machine.work import TensorWork
+from hopsim.hw.timing.actor import Actor
+from hopsim.hw.timing.costs import NEVER, CostTable, Head, SegmentCost, Stall
+from hopsim.hw.timing.counters import Totals
+from hopsim.hw.timing.tensor_core import WarpgroupQueue
+from hopsim.hw.timing.thread_access import ThreadAccess
+
+PENDING_KEPT = 64
+
+
+class Charge:
+    """Charges steps.
+
+    Args:
+        config: latencies.
+        costs: of the program.
+        accesses: books loads and stores.
+        totals: where warp cycles and instructions are counted.
+        book: called with (operation, time of issue) for copies.
+        commit: called with (group, warpgroup queue, time) for wgmma groups.
+    """
+
+    def __init__(
+        self,
+        config: HardwareConfig,
+        costs: CostTable,
+        accesses: ThreadAccess,
+        totals: Totals,
+        book: Callable[[Operation, float], None],
+        commit: Callable[[Actor, Group, WarpgroupQueue, float], None],
+    ) -> None:
+        self._costs = costs.segments
+        self._accesses = accesses
+        self._totals = totals
+        self._stalls = totals.stalls
+        self._book = book
+        self._commit = commit
+        self._depth = config.tensor.queue_depth
+        self._try_wait = float(config.mbarrier.try_wait_latency_cycles)
+        self._arrive = float(config.mbarrier.arrive_latency_cycles)
+        self._queues: dict[Warpgroup, WarpgroupQueue] = {}
+        # Issued or committed in the step that runs, with the position in the strand's trail.
+        self.issued: list[tuple[int, Operation]] = []
+        self.committed: list[tuple[int, Group]] = []
+
+    def forget(self, warpgroup: Warpgroup) -> None:
+        """Drop the queue of a warpgroup that has exited."""
+        self._queues.pop(warpgroup, None)
+
+    def step(self, actor: Actor, start: float) -> float:
+        """Charge the step that `actor` took at `start`; return when it can issue again."""
+        strand = actor.strand
+        trail = strand.trail
+        stalls = self._stalls
+        warps = actor.warps
+        pending = actor.pending
+        time = start
+        slots = 0.0
+        instructions = 0
+        waited = 0.0
+        for position, segment in enumerate(trail):
+            cost = self._costs[segment.number]
+            slots += cost.slots
+            instructions += cost.instructions
+            if pending and not pending.keys().isdisjoint(cost.reads):
+                before = time
+                time = self._stall(actor, cost.reads, time)
+                waited += time - before
+            if cost.simple:
+                time += cost.span
+                continue
+            head = cost.head
+            before = time
+            if head > Head.FIXED:
+                time = self._head(actor, cost, head, position, time)
+            elif cost.block and not actor.resumed:
+                time += cost.block
+                stalls[cost.block_stall] += cost.block * warps
+            actor.resumed = False
+            for register, when, stall in cost.late:
+                pending[register] = (time + when, stall)
+            waited += time - before
+            time += cost.span
+            if cost.taken:
+                following = (
+                    trail[position + 1].number if position + 1 < len(trail) else strand.segment
+                )
+                if following != cost.fall_through:
+                    time += cost.taken
+                    waited += cost.taken
+                    stalls[Stall.BRANCH_RESOLVE] += cost.taken * warps
+        if not trail:
+            # Nothing completed: the strand waits, or was divided before its instruction.
+            self._flush(actor, start)
+            return start
+        actor.resumed = False
+        if self.issued or self.committed:
+            self._flush(actor, time)
+        issued_by = actor.sm.issue.book(actor.ports, start, slots)
+        if issued_by > time:
+            stalls[Stall.NOT_SELECTED] += (issued_by - time) * warps
+            time = issued_by
+            waited = time - start - slots
+        self._totals.instructions += instructions * warps
+        stalls[Stall.SELECTED] += slots * warps
+        rest = time - start - slots - waited
+        if rest > 0.0:
+            stalls[Stall.WAIT] += rest * warps
+        if len(pending) > PENDING_KEPT:
+            for register in [register for register, (when, _) in pending.items() if when <= time]:
+                del pending[register]
+        return time
+
+    def _flush(self, actor: Actor, time: float) -> None:
+        """Book what no segment of the trail accounts for: copies issued by a head that then parked, or by others."""
+        for _, operation in self.issued:
+            if operation.unit != "tensor":
+                self._book(operation, time)
+            else:
+                self._tensor(actor, operation, time)
+        self.issued.clear()
+        for _, group in self.committed:
+            self._close(actor, group, time)
+        self.committed.clear()
+
+    def _stall(self, actor: Actor, reads: dict[int, float], time: float) -> float:
+        """Wait for results that a segment reads."""
+        pending = actor.pending
+        worst = time
+        reason = Stall.WAIT
+        for register in pending.keys() & reads.keys():
+            when, stall = pending.pop(register)
+            when -= reads[register]
+            if when > worst:
+                worst, reason = when, stall
+        if worst > time:
+            self._stalls[reason] += (worst - time) * actor.warps
+        return worst
+
+    # -- heads -------------------------------------------------------------------------------------
+
+    def _head(
+        self, actor: Actor, cost: SegmentCost, head: Head, position: int, time: float
+    ) -> float:
+        """Charge the head of a segment whose cost is known only now; return when the plain run can begin."""
+        stalls = self._stalls
+        warps = actor.warps
+        if head is Head.TENSOR:
+            time = self._issue_tensor(actor, position, time)
+        if cost.block and not actor.resumed:
+            time += cost.block
+            stalls[cost.block_stall] += cost.block * warps
+        if head is Head.TENSOR:
+            return time
+        if head is Head.COMMIT:
+            while self.committed and self.committed[0][0] <= position:
+                self._close(actor, self.committed.pop(0)[1], time)
+            return time
+        ready = time
+        stall = Stall.WAIT
+        if head is Head.BARRIER_WAIT:
+            # A strand that was woken pays the wake-up, not the test.
+            ready = time if actor.resumed else time + self._try_wait
+            stall = Stall.MBARRIER
+        elif head is Head.MEMORY or head is Head.MATRIX_COPY:
+            note = actor.strand.access
+            if note is not None:
+                actor.strand.access = None
+                held, ready, stall = self._accesses.serve(
+                    actor.sm, actor.strand.cta, note, cost.cached, time
+                )
+                if held > time:
+                    stalls[Stall.SHORT_SCOREBOARD] += (held - time) * warps
+                    time = held
+        elif head is Head.ARRIVE:
+            ready = time + self._arrive
+            stall = Stall.SHORT_SCOREBOARD
+        elif head is Head.COPY:
+            if cost.prefetches_map:
+                actor.sm.tma.prefetch_map(time)
+        elif head is Head.MMA:
+            assert cost.mma is not None
+            ready = actor.sm.mma.book(time, *cost.mma, warps)
+            stall = Stall.MATH_PIPE_THROTTLE
+        while self.issued and self.issued[0][0] <= position:
+            self._book(self.issued.pop(0)[1], time)
+        if cost.head_writes:
+            if cost.head_use != NEVER and ready > time + cost.head_use:
+                stalls[stall] += (ready - time - cost.head_use) * warps
+                time = ready - cost.head_use
+            else:
+                for register in cost.head_writes:
+                    actor.pending[register] = (ready, stall)
+        return time
+
+    def _issue_tensor(self, actor: Actor, position: int, time: float) -> float:
+        """Book the wgmma at `position`; a full queue holds its issue."""
+        while self.issued and self.issued[0][0] <= position:
+            time = self._tensor(actor, self.issued.pop(0)[1], time)
+        return time
+
+    def _tensor(self, actor: Actor, operation: Operation, time: float) -> float:
+        work: TensorWork = operation.work
+        queue = self._queue(work.warpgroup)
+        issue = queue.earliest_issue(time)
+        if issue > time:
+            self._stalls[Stall.MATH_PIPE_THROTTLE] += (issue - time) * actor.warps
+        start, _ = actor.sm.tensor.book(queue, issue, work)
+        if not queue.group_open:
+            queue.group_open = True
+            queue.group_start = start
+        return issue
+
+    def _close(self, actor: Actor, group: Group, time: float) -> None:
+        if group.operations:
+            self._commit(actor, group, self._queue(group.owner), time)
+
+    def _queue(self, warpgroup: Warpgroup) -> WarpgroupQueue:
+        queue = self._queues.get(warpgroup)
+        if queue is None:
+            queue = self._queues[warpgroup] = WarpgroupQueue(self._depth)
+        return queue

@@ -1,0 +1,344 @@
+"""What each segment of a program costs a warp: issue slots, the dependence chain, results that come late.
+
+A warp issues in order; an instruction waits for its operands and for its pipe. That is worked out
+once for each segment with the latency and issue interval of each unit. Results that come from
+memory or from an asynchronous unit are not known here: the schedule adds them while the program
+runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Final
+
+from hopsim.config import HardwareConfig
+from hopsim.isa.forms.decode import BoundInstruction, ConstantArg, TupleArg
+from hopsim.isa.program.codegen import Segment
+from hopsim.isa.program.flow import EXIT
+
+WIDE_UNITS: Final = ("alu", "imad")
+WIDE_BITS: Final = 64
+NANOSECONDS: Final = 1e-9
+NEVER: Final = float("inf")
+
+
+class Head(IntEnum):
+    """How the schedule treats the shared instruction of a segment."""
+
+    NONE = 0
+    FIXED = 1
+    MEMORY = 2
+    MATRIX_COPY = 3
+    TENSOR = 4
+    COMMIT = 5
+    MMA = 6
+    BARRIER_WAIT = 7
+    ARRIVE = 8
+    COPY = 9
+
+
+class Stall(IntEnum):
+    """Why a warp does not issue; names follow Nsight Compute's warp states where it has one."""
+
+    SELECTED = 0
+    NOT_SELECTED = 1
+    WAIT = 2
+    SHORT_SCOREBOARD = 3
+    LONG_SCOREBOARD = 4
+    BARRIER = 5
+    MEMBAR = 6
+    GMMA = 7
+    MATH_PIPE_THROTTLE = 8
+    SLEEPING = 9
+    BRANCH_RESOLVE = 10
+    MBARRIER = 11
+    BULK_GROUP = 12
+    COPY_GROUP = 13
+    CLUSTER_BARRIER = 14
+    REGISTERS = 15
+    CONVERGENCE = 16
+
+
+@dataclass(slots=True, eq=False)
+class SegmentCost:
+    """One segment, for one warp; times in cycles from the issue of its head.
+
+    Args:
+        head: kind of head.
+        unit: of the head.
+        block: cycles the head holds the warp when it did not wait for something (after a wait the
+        wake-up covers it).
+        block_stall: what to call them.
+        span: until the next segment can issue.
+        slots: cycles of the sub-partition's issue port and pipes.
+        instructions: issued.
+        reads: registers read before they are written here, and when.
+        head_writes: destinations of a head whose latency is known only at run time.
+        head_use: when the plain instructions first read one of them (infinite: never).
+        late: results ready after `span`: (register, when, stall).
+        private: nothing outside the warpgroup can tell when the head executes, so the schedule may
+        run ahead to it.
+        fall_through: segment that follows without a taken branch.
+        taken: cycles of a taken branch.
+        cached: a load that L1 may serve.
+        mma: (type, flop) of an mma.sync.
+        prefetches_map: a prefetch.tensormap.
+        simple: nothing but `reads`, `span` and `slots` applies.
+    """
+
+    head: Head
+    unit: str
+    block: float
+    block_stall: Stall
+    span: float
+    slots: float
+    instructions: int
+    reads: dict[int, float]
+    head_writes: tuple[int, ...]
+    head_use: float
+    late: tuple[tuple[int, float, Stall], ...]
+    private: bool
+    fall_through: int
+    taken: float
+    cached: bool
+    mma: tuple[str, float] | None
+    prefetches_map: bool
+    simple: bool
+
+
+class CostTable:
+    """Costs of all segments of a program.
+
+    Args:
+        config: latencies and intervals.
+        program: compiled segments, by number.
+    """
+
+    def __init__(self, config: HardwareConfig, program: Sequence[Segment]) -> None:
+        self._config = config
+        self._latency = config.issue.latency_cycles
+        self._interval = config.issue.interval_cycles
+        self._rate = config.issue.issue_rate
+        self._program = program
+        self.segments = [self._cost(segment) for segment in program]
+        for segment, cost in zip(program, self.segments, strict=True):
+            self._keep_needed(segment, cost)
+            cost.simple = not (cost.late or cost.block or cost.taken) and cost.head in (
+                Head.NONE,
+                Head.FIXED,
+            )
+
+    # -- one segment -------------------------------------------------------------------------------
+
+    def _cost(self, segment: Segment) -> SegmentCost:
+        instructions = segment.instructions
+        head = self._head_kind(instructions[0]) if segment.head is not None else Head.NONE
+        dynamic = head not in (Head.NONE, Head.FIXED, Head.COMMIT)
+        clock = slots = 0.0
+        count = 0
+        ready: dict[int, tuple[float, Stall]] = {}
+        pipes: dict[str, float] = {}
+        pressure: dict[str, float] = {}
+        reads: dict[int, float] = {}
+        head_writes: frozenset[int] = frozenset()
+        head_use = NEVER
+        written: set[int] = set()
+        for position, bound in enumerate(instructions):
+            unit = bound.form.unit
+            issued = self._issue_count(bound)
+            at = max(clock, pipes.get(unit, 0.0))
+            for register in bound.reads:
+                if register in ready:
+                    at = max(at, ready[register][0])
+                elif register in head_writes:
+                    head_use = min(head_use, at)
+                elif register not in written:
+                    reads.setdefault(register, at)
+            interval = self._interval[unit] * issued
+            pipes[unit] = at + interval
+            pressure[unit] = pressure.get(unit, 0.0) + interval
+            slots += issued / self._rate
+            count += issued
+            clock = at + issued / self._rate
+            written |= bound.writes
+            if position == 0 and dynamic:
+                head_writes = bound.writes
+                continue
+            stall = (
+                Stall.SHORT_SCOREBOARD
+                if unit in ("mufu", "shuffle", "special", "convert")
+                else Stall.WAIT
+            )
+            for register in bound.writes:
+                ready[register] = (at + self._result_latency(bound), stall)
+        block, stall = (
+            self._block(instructions[0]) if segment.head is not None else (0.0, Stall.WAIT)
+        )
+        last = instructions[-1]
+        is_branch = last.form.unit == "branch"
+        after = (
+            segment.successors[0] if last.instruction.guard is not None or not is_branch else EXIT
+        )
+        slots = max(slots, *pressure.values())
+        return SegmentCost(
+            head=head,
+            unit=instructions[0].form.unit,
+            block=block,
+            block_stall=stall,
+            span=clock,
+            slots=slots,
+            instructions=count,
+            reads=reads,
+            head_writes=tuple(sorted(head_writes)),
+            head_use=head_use,
+            late=tuple(
+                (register, when, stall)
+                for register, (when, stall) in sorted(ready.items())
+                if when > clock
+            ),
+            private=self._is_private(segment, head),
+            fall_through=after,
+            taken=float(self._latency["branch"]) if is_branch else 0.0,
+            cached=self._is_cached(instructions[0]),
+            mma=self._mma(instructions[0]) if head is Head.MMA else None,
+            prefetches_map="tensormap" in instructions[0].instruction.opcode
+            and instructions[0].instruction.opcode[0] == "prefetch",
+            simple=False,
+        )
+
+    def _keep_needed(self, segment: Segment, cost: SegmentCost) -> None:
+        """Drop late results that no successor can read too early."""
+        kept: list[tuple[int, float, Stall]] = []
+        for register, when, stall in cost.late:
+            rest = when - cost.span
+            for successor in segment.successors:
+                if successor == EXIT or not self._program[successor].live >> register & 1:
+                    continue
+                other = self.segments[successor]
+                first = other.reads.get(register)
+                if (first is None and other.span < rest) or (first is not None and first < rest):
+                    kept.append((register, when, stall))
+                    break
+        cost.late = tuple(kept)
+
+    def _issue_count(self, bound: BoundInstruction) -> int:
+        """Return the machine instructions of one PTX instruction: 64-bit integer arithmetic is done in halves."""
+        unit = bound.form.unit
+        if unit == "none":
+            return 0
+        if unit in WIDE_UNITS and any(
+            destination.register is not None and destination.register.width_bits == WIDE_BITS
+            for destination in bound.destinations
+        ):
+            return 2
+        return 1
+
+    def _result_latency(self, bound: BoundInstruction) -> float:
+        if bound.form.name == "elect.sync":
+            return float(self._config.barrier.elect_cycles)
+        return float(self._latency[bound.form.unit])
+
+    # -- heads -------------------------------------------------------------------------------------
+
+    def _head_kind(self, bound: BoundInstruction) -> Head:
+        unit = bound.form.unit
+        if unit in ("lsu_shared", "lsu_global", "lsu_local", "atomic"):
+            return Head.MEMORY
+        if unit == "tensor_sync" and bound.form.name == "wgmma.commit_group":
+            return Head.COMMIT
+        if unit == "mbarrier":
+            waits = bound.form.name in ("mbarrier.try_wait", "mbarrier.test_wait")
+            return Head.BARRIER_WAIT if waits else Head.ARRIVE
+        kinds = {
+            "tensor": Head.TENSOR,
+            "mma": Head.MMA,
+            "matrix_copy": Head.MATRIX_COPY,
+            "tma": Head.COPY,
+            "cp_async": Head.COPY,
+            "tma_sync": Head.COPY,
+        }
+        return kinds.get(unit, Head.FIXED)
+
+    def _block(self, bound: BoundInstruction) -> tuple[float, Stall]:
+        """Return how long a head holds its warp besides its issue slot."""
+        config = self._config
+        unit, name = bound.form.unit, bound.form.name
+        slots = dict(bound.slots)
+        if unit == "tensor":
+            from_registers = any(isinstance(arg, TupleArg) for arg in bound.args[1:])
+            cycles = (
+                config.tensor.issue_rs_cycles if from_registers else config.tensor.issue_ss_cycles
+            )
+            return cycles, Stall.MATH_PIPE_THROTTLE
+        if unit == "tensor_sync":
+            waits = {
+                "wgmma.fence": config.tensor.fence_cycles,
+                "wgmma.commit_group": config.tensor.commit_cycles,
+                "wgmma.wait_group": config.tensor.wait_cycles,
+            }
+            return waits[name], Stall.GMMA
+        if unit == "barrier" and "arrive" not in name:
+            return float(config.barrier.bar_sync_latency_cycles), Stall.BARRIER
+        if unit == "fence":
+            return float(self._fence(name, slots)), Stall.MEMBAR
+        if name == "setmaxnreg":
+            return float(config.barrier.setmaxnreg_cycles), Stall.REGISTERS
+        if unit == "cp_async":
+            if name == "cp.async.commit_group":
+                return config.cp_async.commit_cycles, Stall.WAIT
+            if name.startswith("cp.async.wait"):
+                return config.cp_async.wait_cycles, Stall.COPY_GROUP
+            return config.cp_async.issue_interval_cycles, Stall.WAIT
+        if name == "nanosleep" and isinstance(bound.args[0], ConstantArg):
+            return bound.args[0].value * NANOSECONDS * config.device.clock_hz, Stall.SLEEPING
+        return 0.0, Stall.WAIT
+
+    def _fence(self, name: str, slots: dict[str, str]) -> int:
+        fence = self._config.fence
+        if name.startswith("fence.mbarrier_init"):
+            return fence.mbarrier_init_cycles
+        if name.startswith("fence.proxy"):
+            if "tensormap" in name:
+                return fence.proxy_tensormap_cycles
+            return fence.proxy_async_cycles
+        scope = slots.get("scope") or slots.get("level") or "gpu"
+        return {"cta": fence.cta_cycles, "cluster": fence.cluster_cycles}.get(
+            scope, fence.gpu_cycles
+        )
+
+    def _is_private(self, segment: Segment, head: Head) -> bool:
+        """Whether a head can execute before its time comes without anybody seeing it.
+
+        Waits are private: one that is over stays over, and one that is not over parks the strand
+        until it is.
+        """
+        if head in (Head.NONE, Head.TENSOR, Head.COMMIT, Head.MATRIX_COPY, Head.MMA):
+            return True
+        first = segment.instructions[0]
+        if head is Head.BARRIER_WAIT:
+            return first.form.may_block
+        if head is Head.COPY:
+            # A copy books its unit for the time at which it is issued.
+            return "mbarrier" not in first.form.name
+        return first.form.unit in (
+            "fence",
+            "tensor_sync",
+            "shuffle",
+            "lsu_const",
+            "lsu_local",
+            "alu",
+        )
+
+    def _is_cached(self, bound: BoundInstruction) -> bool:
+        return bound.form.base[0] == "ld" and dict(bound.slots).get("sem", "") in ("", "weak")
+
+    def _mma(self, bound: BoundInstruction) -> tuple[str, float]:
+        slots = dict(bound.slots)
+        words = slots["shape"].replace("m", "").replace("n", " ").replace("k", " ").split()
+        m, n, k = (int(word) for word in words)
+        return slots["at"], 2.0 * m * n * k
+
+
+__all__ = ["CostTable", "Head", "SegmentCost", "Stall"]

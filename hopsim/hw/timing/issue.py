@@ -1,0 +1,61 @@
+"""Issue slots of the sub-partitions of one SM.
+
+A sub-partition issues one warp instruction a cycle, from whichever of its warps is ready. Runs of
+instructions are booked
+whole: a run that meets a backlog waits for its fair share of it, as if the scheduler took turns
+between resident warps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+# (sub-partition, warps of the strand in it)
+Ports = tuple[tuple[int, int], ...]
+
+
+def ports_of(warps: Sequence[int], subpartitions: int) -> Ports:
+    """Return the sub-partitions that the warps of a strand issue from: warp w belongs to w mod subpartitions."""
+    counts: dict[int, int] = {}
+    for warp in warps:
+        counts[warp % subpartitions] = counts.get(warp % subpartitions, 0) + 1
+    return tuple(sorted(counts.items()))
+
+
+class IssuePorts:
+    """Next-free times of the issue ports of one SM, and how many warps share each.
+
+    Args:
+        subpartitions: schedulers of the SM.
+    """
+
+    __slots__ = ("busy_slots", "free", "resident")
+
+    def __init__(self, subpartitions: int) -> None:
+        self.free = [0.0] * subpartitions
+        self.resident = [0] * subpartitions
+        self.busy_slots = 0.0
+
+    def admit(self, ports: Ports, sign: int = 1) -> None:
+        """Add (or with -1 take away) the warps of a strand."""
+        for port, warps in ports:
+            self.resident[port] += sign * warps
+
+    def book(self, ports: Ports, start: float, slots: float) -> float:
+        """Take `slots` issue cycles for each warp from `start` on; return when the last of them has issued."""
+        free, resident = self.free, self.resident
+        finish = start
+        for port, warps in ports:
+            work = slots * warps
+            backlog = free[port] - start
+            if backlog > 0.0:
+                # Round robin: while this run issues once, each other warp issues at most once.
+                share = slots * (resident[port] - warps)
+                free[port] += work
+                end = start + work + (backlog if backlog < share else share)
+            else:
+                end = free[port] = start + work
+            self.busy_slots += work
+            if end > finish:
+                finish = end
+        return finish

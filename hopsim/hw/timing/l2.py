@@ -1,0 +1,200 @@
+"""L2 in time: latency near and far, bandwidth of each partition, device memory behind it.
+
+Boxes are looked up whole. Every byte asked for is merged with a request in flight, hit, or fetched
+from device memory, and counted once.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hopsim.config.groups import L2
+from hopsim.hw.timing.dram import DramChannels
+from hopsim.hw.timing.l2_tags import L2Tags, Lines
+
+MergeKey = tuple[int, int, int]
+
+
+class L2Counters:
+    """Sectors by what happened to them (32 bytes each).
+
+    `read` and `written` count lookups in any partition, as Nsight Compute's lts counters do: a
+    request that has to go on to the home partition counts in both. `requested` counts what SMs
+    asked for.
+    """
+
+    __slots__ = ("dram_read", "dram_written", "hit", "merged", "read", "requested", "written")
+
+    def __init__(self) -> None:
+        self.requested = 0
+        self.merged = 0
+        self.read = 0
+        self.hit = 0
+        self.written = 0
+        self.dram_read = 0
+        self.dram_written = 0
+
+
+class Merge(NamedTuple):
+    """A box in flight to SMs of one GPC: until when others may join, and when its data is there."""
+
+    until: float
+    ready: float
+
+
+class L2Cache:
+    """The L2 of the chip.
+
+    Args:
+        config: sizes, latencies, bandwidth.
+        dram: what is behind it.
+        gpc_count: groups of SMs; requests of one group for the same box can merge, and each belongs
+        to a partition.
+    """
+
+    def __init__(self, config: L2, dram: DramChannels, gpc_count: int) -> None:
+        self._dram = dram
+        self.tags = L2Tags(
+            config.capacity_bytes, config.partitions, config.line_bytes, config.sector_bytes
+        )
+        self.sector_bytes = config.sector_bytes
+        self._near = float(config.latency_near_cycles)
+        self._far = float(config.latency_far_cycles)
+        self._merge_window = float(config.merge_window_cycles)
+        self._sectors_per_clk = (
+            config.bandwidth_bytes_per_clk / config.partitions / config.sector_bytes
+        )
+        self.free = [0.0] * config.partitions
+        self.busy_cycles = 0.0
+        self.counters = L2Counters()
+        self._arrival: NDArray[np.float64] = np.zeros(0, np.float64)
+        self._last_arrival = 0.0
+        self._merges: list[dict[MergeKey, Merge]] = [{} for _ in range(gpc_count)]
+        self._side_of = [gpc * config.partitions // gpc_count for gpc in range(gpc_count)]
+
+    def side_of(self, gpc: int) -> int:
+        """Return the partition that the SMs of a GPC ask first."""
+        return self._side_of[gpc]
+
+    def read(
+        self, now: float, start: float, lines: Lines, sectors: int, gpc: int, merge: bool = True
+    ) -> float:
+        """Read a box or the lines of a warp; return when the last byte reaches the SM.
+
+        Args:
+            now: when the bandwidth is booked.
+            start: when the last request leaves the SM (not before `now`).
+            lines: line numbers (`tags.number`).
+            sectors: how many sectors of them are wanted.
+            gpc: of the SM that asks.
+            merge: whether the request can join one of the same lines that is in flight.
+        """
+        counters = self.counters
+        counters.requested += sectors
+        count = len(lines)
+        if count == 0:
+            return start + self._near
+        merges = self._merges[gpc]
+        key: MergeKey | None = None
+        if merge and self._merge_window:
+            key = (int(lines[0]), count, int(lines[-1]))
+            other = merges.get(key)
+            if other is not None and now < other.until:
+                counters.merged += sectors
+                return max(other.ready, start + self._near)
+        side = self._side_of[gpc]
+        found, written_back = self.tags.read(lines, side)
+        queue = self._serve(now, side, sectors)
+        counters.read += sectors
+        fetched = found.fetched
+        if fetched is None:
+            counters.hit += sectors
+            ready = start + self._near + queue
+        else:
+            missed = sectors * found.missed // count
+            far = sectors * found.far // count
+            counters.hit += sectors - missed - far
+            looked_up = far + sectors * found.remote_missed // count
+            if looked_up:
+                # The home partition is asked as well.
+                counters.read += looked_up
+                counters.hit += far
+                queue = max(queue, self._serve_others(now, side, looked_up))
+            latency = self._far if found.far or found.remote_missed else self._near
+            ready = start + latency + queue
+            if found.missed:
+                counters.dram_read += missed
+                delay = self._dram.read(now, missed * self.sector_bytes)
+                ready = max(ready, start + self._dram.latency_cycles + delay)
+        if written_back:
+            self._write_back(now, written_back)
+        ready = self._note_arrival(lines, fetched, ready, start)
+        if key is not None:
+            merges[key] = Merge(now + self._merge_window, ready)
+        return ready
+
+    def write(self, now: float, start: float, lines: Lines, sectors: int, gpc: int) -> float:
+        """Write the sectors of a box; return when L2 has them."""
+        counters = self.counters
+        side = self._side_of[gpc]
+        if len(lines) == 0:
+            return start
+        written_back = self.tags.write(lines, sectors)
+        remote = sectors * self.tags.remote_lines(lines, side) // len(lines)
+        counters.written += sectors + remote
+        counters.hit += sectors + remote
+        queue = self._serve(now, side, sectors)
+        if remote:
+            queue = max(queue, self._serve_others(now, side, remote))
+        if written_back:
+            self._write_back(now, written_back)
+        return start + queue
+
+    def warm(self, lines: Lines) -> None:
+        """Put lines into L2 before the launch, as if both halves had used them."""
+        for side in range(self.tags.partition_count):
+            self.tags.read(lines, side)
+
+    def _note_arrival(
+        self, lines: Lines, fetched: Lines | None, ready: float, start: float
+    ) -> float:
+        """Remember when fetched lines come in; whoever finds them before waits for them."""
+        if fetched is None:
+            if self._last_arrival > start and len(self._arrival) >= self.tags.size:
+                return max(ready, float(self._arrival[lines].max()))
+            return ready
+        if len(self._arrival) < self.tags.size:
+            grown = np.zeros(self.tags.size, np.float64)
+            grown[: len(self._arrival)] = self._arrival
+            self._arrival = grown
+        if len(fetched) < len(lines) and self._last_arrival > start:
+            ready = max(ready, float(self._arrival[lines].max()))
+        self._arrival[fetched] = ready
+        if ready > self._last_arrival:
+            self._last_arrival = ready
+        return ready
+
+    def _serve(self, now: float, side: int, sectors: int) -> float:
+        """Take bandwidth of a partition; return the cycles until it is through."""
+        cycles = sectors / self._sectors_per_clk
+        self.busy_cycles += cycles
+        free = self.free
+        begin = free[side] if free[side] > now else now
+        free[side] = begin + cycles
+        return free[side] - now
+
+    def _serve_others(self, now: float, side: int, sectors: int) -> float:
+        """Take bandwidth of the other partitions, spread evenly."""
+        others = self.tags.partition_count - 1
+        return max(
+            self._serve(now, number, -(-sectors // others))
+            for number in range(others + 1)
+            if number != side
+        )
+
+    def _write_back(self, now: float, sectors: int) -> None:
+        self.counters.dram_written += sectors
+        self._dram.write(now, sectors * self.sector_bytes)

@@ -1,0 +1,75 @@
+"""How many CTAs of a kernel an SM holds, and what limits it.
+
+Source: CUDA occupancy calculator, compute capability 9.0: registers in units of 256 a warp, warps
+in steps of 4 (one for each sub-partition), shared memory in units of 128 bytes with 1 KiB reserved
+for each CTA.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from hopsim.config.groups import Device
+from hopsim.errors import LaunchError
+from hopsim.results import Occupancy
+
+WARP: Final = 32
+REGISTER_STEP: Final = 8
+
+
+def _up(value: int, step: int) -> int:
+    return -(-value // step) * step
+
+
+def occupancy(
+    device: Device, threads: int, registers_per_thread: int, shared_bytes: int
+) -> Occupancy:
+    """Return the occupancy of a kernel; `sms_used` is 0 (a launch fills it in).
+
+    Args:
+        device: limits of the SM.
+        threads: of one CTA.
+        registers_per_thread: as the kernel is compiled.
+        shared_bytes: static plus dynamic, without the reserved part.
+    Raises:
+        LaunchError: not even one CTA fits.
+    """
+    warps = -(-threads // WARP)
+    allocated_warps = _up(warps, device.subpartitions)
+    registers = min(
+        _up(max(1, registers_per_thread), REGISTER_STEP),
+        _up(device.registers_per_thread_max, REGISTER_STEP),
+    )
+    registers_per_warp = _up(registers * WARP, device.register_allocation_unit)
+    warps_by_registers = (
+        device.registers_per_sm // device.subpartitions // registers_per_warp * device.subpartitions
+    )
+    shared = _up(
+        shared_bytes + device.reserved_shared_per_cta_bytes, device.shared_allocation_unit_bytes
+    )
+    limits = {
+        "warps": device.max_warps_per_sm // warps,
+        "registers": warps_by_registers // allocated_warps,
+        "shared memory": device.shared_per_sm_bytes // shared,
+        "CTAs": device.max_ctas_per_sm,
+    }
+    ctas = min(limits.values())
+    limiter = next(name for name, limit in limits.items() if limit == ctas)
+    if ctas == 0:
+        got = {
+            "warps": f"{warps} warps a CTA, the SM has {device.max_warps_per_sm}",
+            "registers": f"{registers} registers x {threads} threads, the SM has {device.registers_per_sm}",
+            "shared memory": f"{shared} bytes of shared memory, the SM has {device.shared_per_sm_bytes}",
+        }[limiter]
+        raise LaunchError(
+            f"a CTA does not fit on an SM: {got}", hint="use a smaller block, tile or fewer stages"
+        )
+    return Occupancy(
+        ctas_per_sm=ctas,
+        warps_per_sm=ctas * warps,
+        warps_max=device.max_warps_per_sm,
+        limiter=limiter,
+        registers_per_thread=registers,
+        shared_bytes_per_cta=shared,
+        sms_used=0,
+    )

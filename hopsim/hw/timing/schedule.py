@@ -1,0 +1,493 @@
+"""The `timed` schedule: a discrete-event simulation of the chip that decides when strands step and operations land.
+
+The clock is a SimPy environment; one unit is one cycle of the SM clock. A strand takes a step, then
+its cost is worked out from what it executed (`costs`, the units of its SM), and its next step is
+set for when it can issue again. What only the strand itself can notice (wgmma, fences, waits that
+park) executes ahead of the clock, with the time it belongs to; whatever others see happens at its
+time.
+
+Values are never looked at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any, Final
+
+import numpy as np
+from simpy.core import EmptySchedule, Environment
+
+from hopsim.config import HardwareConfig
+from hopsim.errors import LaunchError
+from hopsim.events import BarrierEvent
+from hopsim.hw.machine.cta import Cluster, Cta
+from hopsim.hw.machine.launch import Machine
+from hopsim.hw.machine.memory import GLOBAL_BASE
+from hopsim.hw.machine.operations import Operation
+from hopsim.hw.machine.schedule import Outcome, Schedule
+from hopsim.hw.machine.tensor_queue import Group
+from hopsim.hw.machine.waiting import Wait
+from hopsim.hw.timing.actor import Actor, GroupLanding, Landing, Moment, Placed
+from hopsim.hw.timing.bookings import Bookings
+from hopsim.hw.timing.charge import Charge
+from hopsim.hw.timing.costs import CostTable, Head, Stall
+from hopsim.hw.timing.counters import Totals, counters
+from hopsim.hw.timing.cta_scheduler import Placement
+from hopsim.hw.timing.dram import DramChannels
+from hopsim.hw.timing.fabric import Fabric
+from hopsim.hw.timing.l2 import L2Cache
+from hopsim.hw.timing.occupancy import occupancy
+from hopsim.hw.timing.recorder import Recorder, Track
+from hopsim.hw.timing.sm import Sm
+from hopsim.hw.timing.tensor_core import WarpgroupQueue
+from hopsim.hw.timing.thread_access import ThreadAccess
+
+# A strand that executes ahead of the clock gives others a turn after so many steps.
+RUN_AHEAD_STEPS: Final = 64
+PROGRESS_EVENTS: Final = 4096
+WARM_LINES: Final = 4096
+
+Progress = Callable[[float], None]
+
+
+class TimedSchedule(Schedule):
+    """Discrete-event timing of the whole chip.
+
+    Args:
+        config: numbers of the chip.
+        warm: (address, bytes) of global memory that is in L2 before the launch; nothing by default.
+        max_cycles: give up there (`cap`).
+        recorder: hears intervals for a timeline.
+        progress: called now and then with the share of clusters that are done.
+    """
+
+    name = "timed"
+    fuse = True
+    timed = True
+
+    def __init__(
+        self,
+        config: HardwareConfig,
+        *,
+        warm: Sequence[tuple[int, int]] = (),
+        max_cycles: int | None = None,
+        recorder: Recorder | None = None,
+        progress: Progress | None = None,
+    ) -> None:
+        self.config = config
+        self.max_cycles = max_cycles
+        self.recorder = recorder
+        self.progress = progress
+        self.env = Environment()
+        self.totals = Totals()
+        self.dram = DramChannels(config.dram)
+        self.l2 = L2Cache(config.l2, self.dram, len(config.device.gpc_sm_counts))
+        self.l2.tags.cover(GLOBAL_BASE, GLOBAL_BASE)
+        self.fabric = Fabric(config.dsmem, config.device.sm_count)
+        self.sms: list[Sm] = []
+        self.now = 0.0
+        self._warm = warm
+        self._machine: Machine | None = None
+        self._actors: dict[Any, Actor] = {}
+        self._current: Actor | None = None
+        self._runnable: list[Actor] = []
+        self._newborn: list[Actor] = []
+        self._ended: list[Cta] = []
+        self._arrive_extra = 0.0
+        self._arrive_latency = float(config.mbarrier.arrive_latency_cycles)
+        self._next_launch = 0.0
+        self._starting = 0
+        self._end = 0.0
+        self._peeked_at = -1
+        self._causes: dict[str, tuple[Track, float]] = {}
+        self._sm_of_cta: dict[int, int] = {}
+        self._phases: dict[tuple[int, int], float] = {}
+        barrier = config.barrier
+        self._wake_latency: dict[str, tuple[float, Stall]] = {
+            "mbarrier": (float(config.mbarrier.wakeup_latency_cycles), Stall.MBARRIER),
+            "named barrier": (float(barrier.bar_sync_latency_cycles), Stall.BARRIER),
+            "cluster barrier": (
+                float(barrier.cluster_barrier_latency_cycles),
+                Stall.CLUSTER_BARRIER,
+            ),
+            "wgmma group": (config.tensor.wait_cycles, Stall.GMMA),
+            "bulk group": (config.cp_async.wait_cycles, Stall.BULK_GROUP),
+            "cp.async group": (config.cp_async.wait_cycles, Stall.COPY_GROUP),
+            "registers": (float(barrier.setmaxnreg_cycles), Stall.REGISTERS),
+            "collective": (0.0, Stall.CONVERGENCE),
+            "sleep": (0.0, Stall.SLEEPING),
+        }
+
+    # -- the run -----------------------------------------------------------------------------------
+
+    def run(self, machine: Machine) -> Outcome:
+        """Simulate the launch.
+
+        Raises:
+            LaunchError: a CTA, or a cluster, does not fit on the chip.
+        """
+        config, env = self.config, self.env
+        self._machine = machine
+        self._occupancy = occupancy(
+            config.device, machine.threads, machine.registers_per_thread, machine.shared_bytes
+        )
+        self._placement = Placement(config.device, self._occupancy.ctas_per_sm)
+        if machine.cluster_size > self._placement.largest_cluster():
+            raise LaunchError(
+                f"a cluster of {machine.cluster_size} CTAs fits in no GPC "
+                f"({self._placement.largest_cluster()} places in the largest)",
+                hint="use smaller clusters, or less shared memory and registers a CTA",
+            )
+        resident_shared = self._occupancy.shared_bytes_per_cta * self._occupancy.ctas_per_sm
+        self.sms = [
+            Sm(config, number, gpc, resident_shared)
+            for number, gpc in enumerate(self._placement.gpc_of)
+        ]
+        self._costs = CostTable(config, machine.program)
+        self._bookings = Bookings(config, self.sms, self.l2, self.fabric)
+        accesses = ThreadAccess(config, self.sms, self.l2, self.fabric)
+        self._charge = Charge(config, self._costs, accesses, self.totals, self._book, self._commit)
+        self._fill_l2()
+        if self.recorder is not None:
+            machine.probe.barrier.append(self._barrier_event)
+        launch = config.launch
+        # The overhead is that of an empty kernel with one CTA an SM; their launch is simulated.
+        simulated = launch.cta_launch_interval_cycles * len(self.sms)
+        simulated += launch.cta_launch_cycles + launch.cta_retire_cycles
+        before = max(0.0, launch.kernel_overhead_cycles - simulated)
+        Moment(env, self._launch_more).set(before)
+        ended = self._loop(machine)
+        self._end = max(self._end, float(env.now)) if ended != "finished" else self._end
+        cycles = int(np.ceil(self._end))
+        for sm in self.sms:
+            if sm.ctas:
+                sm.active_cycles += self._end - sm.active_since
+        outcome = Outcome(ended, cycles)
+        outcome.facts = {
+            "counters": counters(cycles, self.sms, self.l2, self.dram, self.fabric, self.totals),
+            "stalls": self.totals.shares(),
+            "occupancy": replace(self._occupancy, sms_used=sum(sm.used for sm in self.sms)),
+        }
+        if ended != "finished":
+            outcome.stuck = list(machine.waiting)
+        return outcome
+
+    def _loop(self, machine: Machine) -> str:
+        env = self.env
+        step = env.step
+        limit = float("inf") if self.max_cycles is None else self.max_cycles
+        totals = self.totals
+        progress = self.progress
+        goal = machine.cluster_count
+        while machine.clusters_done < goal:
+            try:
+                step()
+            except EmptySchedule:
+                if not self._peek(machine):
+                    return "deadlock"
+                continue
+            totals.events += 1
+            if totals.events % PROGRESS_EVENTS == 0 and progress is not None:
+                progress(machine.clusters_done / goal)
+            if env.now > limit:
+                return "cap"
+        return "finished"
+
+    def _peek(self, machine: Machine) -> bool:
+        """When nothing can happen, tell parked `try_wait`s "not yet", once."""
+        parked = [strand for strand in machine.waiting if strand.waiting.kind == "mbarrier"]
+        if not parked or machine.version <= self._peeked_at:
+            return False
+        # Their time limit ends the wait.
+        self.now = self.env.now + float(self.config.mbarrier.suspend_limit_cycles)
+        for strand in parked:
+            strand.peek = True
+            barrier = strand.waiting.subject
+            if strand in barrier.waiters:
+                barrier.waiters.remove(strand)
+            machine.wake(strand)
+        self._peeked_at = machine.version
+        self._drain()
+        return True
+
+    def _fill_l2(self) -> None:
+        """Put warm memory into L2."""
+        line = self.config.l2.line_bytes
+        for address, count_bytes in self._warm:
+            lines = np.arange(
+                address // line, (address + count_bytes - 1) // line + 1, dtype=np.int64
+            )
+            for first in range(0, len(lines), WARM_LINES):
+                self.l2.warm(self.l2.tags.number(lines[first : first + WARM_LINES] * line))
+
+    # -- clusters ----------------------------------------------------------------------------------
+
+    def _launch_more(self, _: Moment) -> None:
+        """Place clusters while there is room."""
+        machine, launch = self._machine, self.config.launch
+        assert machine is not None
+        size = machine.cluster_size
+        while machine.clusters_started + self._starting < machine.cluster_count:
+            sms = self._placement.place(size)
+            if sms is None:
+                return
+            time = max(float(self.env.now), self._next_launch)
+            self._next_launch = time + launch.cta_launch_interval_cycles * size
+            start = time + launch.cta_launch_cycles
+            if size > 1:
+                start += launch.cluster_launch_cycles
+            self._starting += 1
+            Placed(self.env, self._start_cluster, sms).set(start)
+
+    def _start_cluster(self, event: Placed) -> None:
+        machine = self._machine
+        assert machine is not None
+        self._starting -= 1
+        self.now = float(self.env.now)
+        self._current = None
+        for sm in event.sms:
+            self.sms[sm].enter(self.now)
+        cluster = machine.start_next_cluster(event.sms)
+        if self.recorder is not None:
+            for cta in cluster.ctas:
+                self._sm_of_cta[cta.index] = cta.sm
+        self._drain()
+
+    def _free_place(self, event: Placed) -> None:
+        for sm in event.sms:
+            self._placement.release(sm)
+        self._launch_more(event)
+
+    def _end_ctas(self, time: float) -> None:
+        """CTAs whose last thread left in this step: their places become free a little later."""
+        for cta in self._ended:
+            self.sms[cta.sm].leave(time)
+            free = time + self.config.launch.cta_retire_cycles
+            self._end = max(self._end, free)
+            Placed(self.env, self._free_place, (cta.sm,)).set(free)
+            for warpgroup in cta.warpgroups:
+                self._charge.forget(warpgroup)
+        self._ended.clear()
+
+    # -- told by the machine -----------------------------------------------------------------------
+
+    def spawned(self, strand: Any) -> None:
+        """A strand is new, or goes on after a join: it issues when the step that caused it has."""
+        actor = self._actors.get(strand)
+        if actor is None:
+            actor = Actor(self.env, self._wake, strand, self.sms[strand.cta.sm])
+            self._actors[strand] = actor
+            actor.time = actor.active_since = self.now
+        actor.resume = self.now
+        actor.waited = Stall.CONVERGENCE
+        self._newborn.append(actor)
+
+    def woken(self, strand: Any, wait: Wait) -> None:
+        """What a strand waited for happened."""
+        actor = self._actors[strand]
+        latency, stall = self._wake_latency[wait.kind]
+        actor.resume = self.now + self._arrive_extra + latency
+        actor.waited = stall
+        actor.resumed = wait.kind != "collective"
+        if self.recorder is not None and wait.kind == "mbarrier":
+            name = _barrier_name(strand.cta.index, wait.subject.address)
+            actor.cause = ((actor.sm.name, name), self.now)
+        self._runnable.append(actor)
+
+    def retired(self, strand: Any) -> None:
+        """A strand is gone."""
+        actor = self._actors.pop(strand)
+        actor.sm.issue.admit(actor.ports, -1)
+
+    def issued(self, operation: Operation) -> None:
+        """An operation is in flight; it is booked when the step's times are known."""
+        actor = self._current
+        position = 0 if actor is None else len(actor.strand.trail)
+        self._charge.issued.append((position, operation))
+
+    def committed(self, group: Group) -> None:
+        """A wgmma group is complete."""
+        actor = self._current
+        assert actor is not None, "a wgmma group was committed outside a step"
+        self._charge.committed.append((len(actor.strand.trail), group))
+
+    def cta_done(self, cta: Cta) -> None:
+        """All threads of a CTA have exited."""
+        self._ended.append(cta)
+
+    def cluster_done(self, cluster: Cluster) -> None:
+        """All CTAs of a cluster are done; their places are freed one by one."""
+
+    def clock(self, strand: Any) -> int:
+        """Return the cycle a strand is at."""
+        return int(self.now)
+
+    # -- strands -----------------------------------------------------------------------------------
+
+    def _wake(self, actor: Actor) -> None:
+        self._run(actor, actor.time)
+        if self._runnable:
+            self._drain()
+
+    def _drain(self) -> None:
+        """Set strands going that can: at once where nobody can tell, else at their time."""
+        if self._newborn:
+            self._runnable += self._newborn
+            self._newborn.clear()
+        costs = self._costs.segments
+        while self._runnable:
+            batch = self._runnable
+            self._runnable = []
+            for actor in batch:
+                waited = actor.resume - actor.time
+                if waited > 0:
+                    self.totals.stalls[actor.waited] += waited * actor.warps
+                    if self.recorder is not None:
+                        self._record_wait(actor)
+                    actor.time = actor.resume
+                if costs[actor.strand.segment].private:
+                    self._run(actor, actor.time)
+                else:
+                    actor.set(actor.time)
+
+    def _run(self, actor: Actor, time: float) -> None:
+        """Step a strand from `time` on until it must wait for the clock or for others."""
+        strand = actor.strand
+        if strand.lanes != actor.lanes:
+            actor.refresh()
+        costs = self._costs.segments
+        charge = self._charge
+        cost = costs[strand.segment]
+        for _ in range(RUN_AHEAD_STEPS):
+            self.now = time
+            self._current = actor
+            if cost.head is Head.ARRIVE:
+                # Whom the arrival wakes notices it after its latency.
+                self._arrive_extra = self._arrive_latency
+                more = strand.step()
+                self._arrive_extra = 0.0
+            else:
+                more = strand.step()
+            time = charge.step(actor, time)
+            self._current = None
+            actor.time = time
+            if self._newborn:
+                for child in self._newborn:
+                    child.resume = max(child.resume, time)
+                self._runnable += self._newborn
+                self._newborn.clear()
+            if self._ended:
+                self._end_ctas(time)
+            if not more:
+                if self.recorder is not None:
+                    self._record_run(actor)
+                return
+            if strand.lanes != actor.lanes:
+                actor.refresh()
+            cost = costs[strand.segment]
+            if not cost.private and (self._runnable or time >= self.env.peek()):
+                break
+        actor.set(time)
+
+    # -- operations --------------------------------------------------------------------------------
+
+    def _book(self, operation: Operation, time: float) -> None:
+        """Book a copy and set its landing."""
+        first, second = self._bookings.book(operation, time)
+        Landing(self.env, self._land, operation, second).set(first)
+        if self.recorder is not None:
+            track = (
+                self.sms[operation.cta.sm].name,
+                "tma" if operation.unit == "tma" else "copies",
+            )
+            self.recorder.span(
+                track, operation.kind, time, second, line=operation.line, op=operation.number
+            )
+
+    def _commit(self, actor: Actor, group: Group, queue: WarpgroupQueue, time: float) -> None:
+        """Set the landing of a wgmma group."""
+        done = actor.sm.tensor.complete(queue)
+        GroupLanding(self.env, self._land_group, group).set(max(done, time))
+        queue.group_open = False
+        if self.recorder is not None:
+            work = group.operations[0].work
+            name = f"{len(group.operations)} x m64n{work.n}k{work.k}.{work.kind}"
+            track = (actor.sm.name, "tensor core")
+            self.recorder.span(
+                track, name, queue.group_start, queue.last_end, cta=actor.strand.cta.index
+            )
+
+    def _land(self, event: Landing) -> None:
+        """Do the next stage of an operation."""
+        operation = event.operation
+        self._begin_landing()
+        assert self._machine is not None
+        if self.recorder is not None:
+            self._causes["landing"] = ((self.sms[operation.cta.sm].name, "tma"), self.now)
+        if self._machine.land(operation):
+            self._bookings.landed(operation)
+        else:
+            event.set(event.later)
+        self._end_landing()
+
+    def _land_group(self, event: GroupLanding) -> None:
+        """Land all operations of a wgmma group, in order."""
+        self._begin_landing()
+        assert self._machine is not None
+        for operation in event.group.operations:
+            self._machine.land(operation)
+        self._end_landing()
+
+    def _begin_landing(self) -> None:
+        self.now = float(self.env.now)
+        self._current = None
+
+    def _end_landing(self) -> None:
+        """Go on with whom the landing woke; what it issued is booked now."""
+        issued = self._charge.issued
+        if issued:
+            fresh = [operation for _, operation in issued]
+            issued.clear()
+            for operation in fresh:
+                self._book(operation, self.now)
+        self._causes.pop("landing", None)
+        if self._runnable or self._newborn:
+            self._drain()
+
+    # -- the timeline ------------------------------------------------------------------------------
+
+    def _record_run(self, actor: Actor) -> None:
+        """A strand stops: what it did since it last went on was one stretch of work."""
+        assert self.recorder is not None
+        if actor.time > actor.active_since:
+            self.recorder.span(actor.track, "run", actor.active_since, actor.time)
+
+    def _record_wait(self, actor: Actor) -> None:
+        """A strand waited from its own time until it can go on."""
+        assert self.recorder is not None
+        name = actor.waited.name.lower()
+        self.recorder.span(actor.track, name, actor.time, actor.resume, line=actor.strand.line)
+        actor.active_since = actor.resume
+        if actor.waited is Stall.MBARRIER and actor.cause is not None:
+            source, time = actor.cause
+            self.recorder.flow("mbarrier", source, time, actor.track, actor.resume)
+        actor.cause = None
+
+    def _barrier_event(self, event: BarrierEvent) -> None:
+        """A phase of an mbarrier ends: show it, and what ended it."""
+        if event.kind != "mbarrier" or event.what != "phase" or self.recorder is None:
+            return
+        cta, address = event.barrier
+        sm = self._sm_of_cta[cta]
+        track = (self.sms[sm].name, _barrier_name(cta, address))
+        begin = self._phases.get(event.barrier, 0.0)
+        self.recorder.span(track, f"phase {event.phase}", begin, self.now)
+        self._phases[event.barrier] = self.now
+        cause = self._causes.get("landing")
+        if cause is not None:
+            self.recorder.flow("bytes", cause[0], cause[1], track, self.now)
+
+
+def _barrier_name(cta: int, address: int) -> str:
+    return f"cta {cta} mbarrier {address:#x}"

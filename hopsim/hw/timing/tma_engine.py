@@ -1,0 +1,111 @@
+"""The TMA engine of one SM: takes one bulk operation after another and asks L2 for their bytes at its own rate.
+
+An operation ends when its last byte has come back. The engine stalls when as many bytes are on
+their way as it can keep track of, and when a tensor map is used for the first time and its 128
+bytes must be fetched.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Hashable
+from typing import Final
+
+from hopsim.config.groups import Tma
+
+BULK_RANK: Final = 0
+
+
+class TmaEngine:
+    """The TMA engine of one SM.
+
+    Args:
+        config: rates, latencies, window.
+    """
+
+    __slots__ = (
+        "_config", "_flights", "_issued_bytes", "_known_maps", "_prefetched", "_window_bytes", "busy_cycles",
+        "bytes_moved", "free", "operations",
+    )  # fmt: skip
+
+    def __init__(self, config: Tma) -> None:
+        self._config = config
+        self._window_bytes = config.max_inflight_requests * config.request_bytes
+        self._known_maps: set[Hashable] = set()
+        # (bytes issued up to and with this operation, when its last byte returned)
+        self._flights: deque[tuple[int, float]] = deque()
+        self._prefetched: deque[float] = deque()
+        self._issued_bytes = 0
+        self.free = 0.0
+        self.busy_cycles = 0.0
+        self.bytes_moved = 0
+        self.operations = 0
+
+    def prefetch_map(self, time: float) -> None:
+        """Fetch a tensor map ahead of its first use; which one does not matter, they are all as large."""
+        self._prefetched.append(time + self._config.descriptor_fetch_latency_cycles)
+
+    def start(self, time: float, tensor_map: Hashable | None) -> float:
+        """Return when the engine begins with an operation that it is given at `time`."""
+        begin = self.free if self.free > time else time
+        if tensor_map is not None and tensor_map not in self._known_maps:
+            self._known_maps.add(tensor_map)
+            if self._prefetched:
+                begin = max(begin, self._prefetched.popleft())
+            else:
+                begin += self._config.descriptor_fetch_latency_cycles
+        return begin
+
+    def send(self, begin: float, count_bytes: int) -> float:
+        """Occupy the engine with an operation; return when its last request has left."""
+        config = self._config
+        cycles = count_bytes / config.bandwidth_bytes_per_clk
+        interval = config.issue_interval_cycles
+        taken = cycles if cycles > interval else interval
+        end = begin + cycles
+        gate = self._gate(count_bytes)
+        if gate > end:
+            taken += gate - end
+            end = gate
+        self.free = begin + taken
+        self.busy_cycles += taken
+        self.bytes_moved += count_bytes
+        self.operations += 1
+        self._issued_bytes += count_bytes
+        return end
+
+    def returned(self, time: float) -> None:
+        """Say when the last byte of the operation sent last comes back."""
+        self._flights.append((self._issued_bytes, time))
+
+    def _gate(self, count_bytes: int) -> float:
+        """Return the earliest time at which all requests of the next operation can be on their way."""
+        freed = self._issued_bytes + count_bytes - self._window_bytes
+        flights = self._flights
+        gate = 0.0
+        while flights and flights[0][0] <= freed:
+            gate = max(gate, flights.popleft()[1])
+        if flights and freed > 0:
+            # A part of the oldest one must be back: its bytes come at the engine's rate until its end.
+            issued, end = flights[0]
+            rest = (issued - freed) / self._config.bandwidth_bytes_per_clk
+            gate = max(gate, end - rest)
+        return gate
+
+    def load_latency(self, rank: int, multicast: bool) -> float:
+        """Return what the engine adds to the latency of the memory system; rank 0 is a plain bulk copy."""
+        config = self._config
+        latency = float(config.latency_cycles)
+        if rank != BULK_RANK:
+            latency += config.rank_extra_cycles[rank - 1]
+        if multicast:
+            latency += config.multicast_extra_cycles
+        return latency
+
+    def read_source(self, begin: float, end: float) -> float:
+        """Return when a store that began at `begin` and sends until `end` has read its source."""
+        return max(begin + self._config.store_read_latency_cycles, end)
+
+    def store_latency(self) -> float:
+        """Return the cycles from the last byte read until the write is complete, L2 not loaded."""
+        return float(self._config.store_latency_cycles)
