@@ -16,15 +16,16 @@ def wrapping(expression: str, width_bits: int) -> str:
     return f"(w & {mask} if (w := {expression}).__class__ is int else w)"
 
 
-def signed_order(expression: str, width_bits: int) -> str:
-    """Return `expression` with its sign bit flipped, which maps the signed order onto the unsigned one."""
-    return f"({expression} ^ {1 << (width_bits - 1)})"
-
-
 def as_signed(name: str, width_bits: int) -> str:
     """Return the Python int that the raw bits in variable `name` mean in two's complement."""
     sign = 1 << (width_bits - 1)
     return f"(({name} ^ {sign}) - {sign})"
+
+
+def signed_number(expression: str, width_bits: int) -> str:
+    """Return the number that raw bits mean in two's complement: a Python int, or an array of the signed dtype."""
+    number = as_signed("w", width_bits)
+    return f"({number} if (w := {expression}).__class__ is int else w.view('i{width_bits // 8}'))"
 
 
 def wide_product(width_bits: int, signed: bool) -> str:

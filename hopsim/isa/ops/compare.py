@@ -12,7 +12,7 @@ from typing import Any, Final
 import numpy as np
 
 from hopsim.isa.forms.form import form
-from hopsim.isa.forms.templates import choose, signed_order
+from hopsim.isa.forms.templates import choose, signed_number
 from hopsim.isa.numerics import integer, ordering
 from hopsim.isa.numerics.formats import FORMATS
 from hopsim.isa.types import DTYPES, TYPES, ScalarType
@@ -39,6 +39,7 @@ SIGN: Final = {
 JOIN_SIGN: Final = {"and": "&", "or": "|", "xor": "^"}
 
 Compare = Callable[[Value, Value], Predicate]
+JoinedCompare = Callable[[Value, Value, Predicate], Predicate]
 
 
 # --- what is compared -----------------------------------------------------------------------------
@@ -46,7 +47,7 @@ Compare = Callable[[Value, Value], Predicate]
 
 def _integer_template(cmp: str, t: ScalarType) -> str:
     if t.is_signed and cmp not in EQUAL:
-        return f"({signed_order('{0}', t.width_bits)} {SIGN[cmp]} {signed_order('{1}', t.width_bits)})"
+        return f"({signed_number('{0}', t.width_bits)} {SIGN[cmp]} {signed_number('{1}', t.width_bits)})"
     return f"({{0}} {SIGN[cmp]} {{1}})"
 
 
@@ -115,7 +116,7 @@ def setp_float(cmp: str, ftz: str, t: ScalarType) -> Compare:
     "setp.{cmp}.{join}{.ftz}.{t} d:pred, a, b, c:pred",
     cmp=ORDER_FLOAT, join=JOIN, ftz=("ftz",), t=(*FLOATS, *HALVES), check=_comparison_problem, unit="alu", source=SETP,
 )  # fmt: skip
-def setp_float_join(cmp: str, join: str, ftz: str, t: ScalarType) -> Callable[..., Predicate]:
+def setp_float_join(cmp: str, join: str, ftz: str, t: ScalarType) -> JoinedCompare:
     """A comparison of floats, joined with a predicate."""
     compare = _compare(cmp, t, bool(ftz))
     return lambda a, b, c: _join(join, compare(a, b), c)
@@ -123,7 +124,7 @@ def setp_float_join(cmp: str, join: str, ftz: str, t: ScalarType) -> Callable[..
 
 @form(
     "setp.{cmp}{.ftz}.{t} d:pred|dq:pred, a, b",
-    cmp=(*ORDER_UNSIGNED, *ORDER_FLOAT[6:]), ftz=("ftz",), t=(*INTEGERS, *FLOATS, *HALVES),
+    cmp=(*ORDER_UNSIGNED, *ORDER_FLOAT[6:]), ftz=("ftz",), t=(*INTEGERS, *FLOATS),
     check=_comparison_problem, unit="alu", source=SETP,
 )  # fmt: skip
 def setp_pair(cmp: str, ftz: str, t: ScalarType) -> Callable[..., tuple[Predicate, Predicate]]:
@@ -139,7 +140,7 @@ def setp_pair(cmp: str, ftz: str, t: ScalarType) -> Callable[..., tuple[Predicat
 
 @form(
     "setp.{cmp}.{join}{.ftz}.{t} d:pred|dq:pred, a, b, c:pred",
-    cmp=(*ORDER_UNSIGNED, *ORDER_FLOAT[6:]), join=JOIN, ftz=("ftz",), t=(*INTEGERS, *FLOATS, *HALVES),
+    cmp=(*ORDER_UNSIGNED, *ORDER_FLOAT[6:]), join=JOIN, ftz=("ftz",), t=(*INTEGERS, *FLOATS),
     check=_comparison_problem, unit="alu", source=SETP,
 )  # fmt: skip
 def setp_pair_join(cmp: str, join: str, ftz: str, t: ScalarType) -> Callable[..., tuple[Predicate, Predicate]]:
@@ -204,6 +205,8 @@ def _set_problem(slots: dict[str, str]) -> str:
         return f"a .{result} result is not legal, expected one of {' '.join(RESULTS)}"
     if result == "bf16" and t != "bf16":
         return f"a .bf16 result needs .bf16 operands, got .{t}"
+    if t in HALVES and result in ("f32", "f16") and result != t:
+        return f"set of .{t} operands does not give a .{result}"
     if result in ("u16", "s16") and t not in HALVES:
         return f"a .{result} result needs .f16 or .bf16 operands, got .{t}"
     return _comparison_problem(slots)
@@ -219,7 +222,7 @@ def _true_bits(t: ScalarType) -> int:
     cmp=(*ORDER_UNSIGNED, *ORDER_FLOAT[6:]), ftz=("ftz",), dt=ANY, t=ANY,
     check=_set_problem, unit="alu", source=SET,
 )  # fmt: skip
-def set_value(cmp: str, ftz: str, dt: ScalarType, t: ScalarType) -> Callable[..., Value]:
+def set_value(cmp: str, ftz: str, dt: ScalarType, t: ScalarType) -> Callable[[Value, Value], Value]:
     """All ones (1.0 for a float) where a comparison holds, else 0."""
     compare, ones = _compare(cmp, t, bool(ftz)), _true_bits(dt)
     return lambda a, b: select(compare(a, b), ones, 0, dt.width_bits)
@@ -230,7 +233,9 @@ def set_value(cmp: str, ftz: str, dt: ScalarType, t: ScalarType) -> Callable[...
     cmp=(*ORDER_UNSIGNED, *ORDER_FLOAT[6:]), join=JOIN, ftz=("ftz",), dt=ANY, t=ANY,
     check=_set_problem, unit="alu", source=SET,
 )  # fmt: skip
-def set_value_join(cmp: str, join: str, ftz: str, dt: ScalarType, t: ScalarType) -> Callable[..., Value]:
+def set_value_join(
+    cmp: str, join: str, ftz: str, dt: ScalarType, t: ScalarType
+) -> Callable[[Value, Value, Predicate], Value]:
     """All ones (1.0 for a float) where a comparison, joined with a predicate, holds, else 0."""
     compare, ones = _compare(cmp, t, bool(ftz)), _true_bits(dt)
     return lambda a, b, c: select(_join(join, compare(a, b), c), ones, 0, dt.width_bits)
@@ -256,7 +261,7 @@ def _slct_problem(slots: dict[str, str]) -> str:
     ftz=("ftz",), t=(*INTEGERS, *FLOATS), ct=("s32", "f32"), check=_slct_problem, unit="alu",
     source='PTX ISA 8.7, "slct"',
 )  # fmt: skip
-def slct(ftz: str, t: ScalarType, ct: ScalarType) -> Callable[..., Value]:
+def slct(ftz: str, t: ScalarType, ct: ScalarType) -> Callable[[Value, Value, Value], Value]:
     """The first operand where c is 0 or more (-0 too), else the second (also for NaN)."""
     at_least = _compare("ge", ct, bool(ftz))
     return lambda a, b, c: select(at_least(c, 0), a, b, t.width_bits)

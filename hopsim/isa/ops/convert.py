@@ -181,7 +181,7 @@ def _clamp(name: str) -> tuple[Callable[[Value], Any], int]:
 
 
 @form("cvt.pack.sat.{to}.s32 d:b32, a:s32, b:s32", to=("u16", "s16"), unit="convert", source='PTX ISA 8.7, "cvt.pack"')
-def cvt_pack(to: ScalarType) -> Callable[..., Value]:
+def cvt_pack(to: ScalarType) -> Callable[[Value, Value], Value]:
     """Two integers, clamped, side by side: a on top."""
     cut, bits = _clamp(to.name)
     return lambda a, b: cut(a) << bits | cut(b)

@@ -121,7 +121,7 @@ def mad_wide32(t: ScalarType) -> str:
 
 @form("sad.{t} d, a, b, c", t=ALL, unit="alu", source=_source("sad"))
 def sad(t: ScalarType) -> Callable[..., Value]:
-    """C plus the absolute difference of a and b, wrapping."""
+    """c plus the absolute difference of a and b, wrapping."""
     return integer.make_sad(t.width_bits, t.is_signed)
 
 
@@ -139,7 +139,7 @@ def rem(t: ScalarType) -> Callable[..., Value]:
 
 @form("dp4a.{at}.{bt} d:b32, a:b32, b:b32, c:b32", at=MIDDLE, bt=MIDDLE, unit="imad", source=_source("dp4a"))
 def dp4a(at: ScalarType, bt: ScalarType) -> Callable[..., Value]:
-    """C plus the dot product of four bytes."""
+    """c plus the dot product of four bytes."""
     return integer.make_dp4a(at.is_signed, bt.is_signed)
 
 
@@ -148,7 +148,7 @@ def dp4a(at: ScalarType, bt: ScalarType) -> Callable[..., Value]:
     half=HALF, at=MIDDLE, bt=MIDDLE, unit="imad", source=_source("dp2a"),
 )  # fmt: skip
 def dp2a(half: Any, at: ScalarType, bt: ScalarType) -> Callable[..., Value]:
-    """C plus two 16-bit parts of a times two bytes of b."""
+    """c plus two 16-bit parts of a times two bytes of b."""
     return integer.make_dp2a(at.is_signed, bt.is_signed, half)
 
 
@@ -245,7 +245,7 @@ def bfe(t: ScalarType) -> Callable[..., Value]:
 
 @form("bfi.{t} d, a, b, c:b32, e:b32", t=("b32", "b64"), unit="alu", source=_source("bfi"))
 def bfi(t: ScalarType) -> Callable[..., Value]:
-    """B with e bits of a at position c."""
+    """b with e bits of a at position c."""
     return bitfield.make_bfi(t.width_bits)
 
 
@@ -257,7 +257,7 @@ def szext(mode: Any, t: ScalarType) -> Callable[..., Value]:
 
 @form("bmsk.{mode}.b32 d, a, b", mode=("clamp", "wrap"), unit="alu", source=_source("bmsk"))
 def bmsk(mode: Any) -> Callable[..., Value]:
-    """B ones starting at bit a."""
+    """b ones starting at bit a."""
     return bitfield.make_bmsk(mode)
 
 

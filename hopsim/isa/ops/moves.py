@@ -52,26 +52,39 @@ def _pack(part_bits: int, width_bits: int) -> Callable[[tuple[Value, ...]], Valu
     return pack
 
 
+def _pack_two(part_bits: int, width_bits: int) -> Callable[[tuple[Value, ...]], Value]:
+    dtype = DTYPES[width_bits]
+
+    def pack(parts: tuple[Value, ...]) -> Value:
+        low, high = parts
+        if isinstance(high, np.ndarray):
+            return high.astype(dtype) << part_bits | low
+        top = high << part_bits
+        return low.astype(dtype) | top if isinstance(low, np.ndarray) else low | top
+
+    return pack
+
+
 def _unpack(part_bits: int, width_bits: int) -> Callable[[Value], tuple[Value, ...]]:
     dtype, mask = DTYPES[part_bits], (1 << part_bits) - 1
-    shifts = range(0, width_bits, part_bits)
+    shifts = range(part_bits, width_bits, part_bits)
 
     def unpack(a: Value) -> tuple[Value, ...]:
         if isinstance(a, np.ndarray):
-            return tuple((a >> shift).astype(dtype) for shift in shifts)
-        return tuple(a >> shift & mask for shift in shifts)
+            return (a.astype(dtype), *[(a >> shift).astype(dtype) for shift in shifts])
+        return (a & mask, *[a >> shift & mask for shift in shifts])
 
     return unpack
 
 
 def _declare_vectors(part: str, part_bits: int, words: tuple[str, ...]) -> None:
     @form(f"mov.{{t}} d, {{a}}:{part}", t=words, unit="move", source=MOV)
-    def pack(t: ScalarType) -> Callable[[tuple[Value, ...]], Value]:  # pyright: ignore[reportUnusedFunction]
+    def pack(t: ScalarType) -> Callable[[tuple[Value, ...]], Value]:
         """Join the elements of a vector, the first one lowest."""
-        return _pack(part_bits, t.width_bits)
+        return (_pack_two if t.width_bits == 2 * part_bits else _pack)(part_bits, t.width_bits)
 
     @form(f"mov.{{t}} {{d}}:{part}, a", t=words, unit="move", source=MOV)
-    def unpack(t: ScalarType) -> Callable[[Value], tuple[Value, ...]]:  # pyright: ignore[reportUnusedFunction]
+    def unpack(t: ScalarType) -> Callable[[Value], tuple[Value, ...]]:
         """Cut a word into the elements of a vector, the lowest one first."""
         return _unpack(part_bits, t.width_bits)
 
@@ -88,18 +101,16 @@ def _plain_space(space: str) -> str:
     return "param" if space == "param::entry" else space
 
 
-@local_form("cvta.{space}.{t} d, a", space=SPACES, t=("u32", "u64"), unit="alu", source='PTX ISA 8.7, "cvta"')
-def cvta(space: str, t: ScalarType) -> Callable[[Context, Value], Value]:
+@local_form("cvta.{space}.u64 d:b64, a:b64", space=SPACES, unit="alu", source='PTX ISA 8.7, "cvta"')
+def cvta(space: str) -> Callable[[Context, Value], Value]:
     """The generic address of an address in a state space."""
-    del t
     plain = _plain_space(space)
     return lambda ctx, a: ctx.to_generic(plain, a)
 
 
-@local_form("cvta.to.{space}.{t} d, a", space=SPACES, t=("u32", "u64"), unit="alu", source='PTX ISA 8.7, "cvta"')
-def cvta_to(space: str, t: ScalarType) -> Callable[[Context, Value], Value]:
+@local_form("cvta.to.{space}.u64 d:b64, a:b64", space=SPACES, unit="alu", source='PTX ISA 8.7, "cvta"')
+def cvta_to(space: str) -> Callable[[Context, Value], Value]:
     """The address in a state space of a generic address."""
-    del t
     plain = _plain_space(space)
     return lambda ctx, a: ctx.from_generic(plain, a)
 
