@@ -124,11 +124,14 @@ class TensorOps(SyncOps):
             a_descriptor, b_descriptor: 64-bit matrix descriptors.
             scale_d: False makes D = A B.
         """
-        leader = self.warpgroup_leader("wgmma.mma_async")
-        if leader is not True:
-            return leader
-        a_bits = None if a_descriptor is None else self._uniform(a_descriptor, "the descriptor of A")
-        b_bits = self._uniform(b_descriptor, "the descriptor of B")
+        if self.lanes != THREADS:
+            leader = self.warpgroup_leader("wgmma.mma_async")
+            if leader is not True:
+                return leader
+        a_bits = a_descriptor
+        if not isinstance(a_bits, int) and a_bits is not None:
+            a_bits = self._uniform(a_bits, "the descriptor of A")
+        b_bits = b_descriptor if isinstance(b_descriptor, int) else self._uniform(b_descriptor, "the descriptor of B")
         keep = bool(scale_d) if not isinstance(scale_d, np.ndarray) else bool(scale_d.all())
         problem = _descriptor_problem(shape, a_bits, b_bits)
         if problem:

@@ -19,7 +19,12 @@ def _problem(slots: dict[str, str]) -> str:
     return shape_problem(slots["shape"], slots["dt"], slots["at"], slots["bt"])
 
 
-def _scale(ctx: Context, name: str, value: int) -> bool:
+Prepared = tuple[WgmmaShape, bool, bool]
+
+
+def _scale(ctx: Context, name: str, value: int | None) -> bool:
+    if value is None:
+        return False
     signed = value - (1 << 32) if value >> 31 else value
     if signed not in (1, -1):
         raise ctx.fault(f"wgmma: {name} is {signed}, expected 1 or -1")
@@ -37,11 +42,11 @@ def _shape(shape: str, dt: str, at: str, bt: str, trans_a: bool, trans_b: bool, 
     return WgmmaShape(n, k, dt, at, bt, "MN" if trans_a else "K", "MN" if trans_b else "K", saturate)
 
 
-def _check_registers(ctx: Context, what: WgmmaShape, d: tuple[int, ...], a: tuple[int, ...] | None) -> None:
-    if len(d) != what.d_registers:
-        raise ctx.fault(f"wgmma: the accumulator has {len(d)} registers, expected {what.d_registers} for n = {what.n}")
-    if a is not None and len(a) != 4:
-        raise ctx.fault(f"wgmma: A has {len(a)} registers, expected 4")
+def _check_registers(ctx: Context, what: WgmmaShape, count: int, parts: int | None) -> None:
+    if count != what.d_registers:
+        raise ctx.fault(f"wgmma: the accumulator has {count} registers, expected {what.d_registers} for n = {what.n}")
+    if parts is not None and parts != 4:
+        raise ctx.fault(f"wgmma: A has {parts} registers, expected 4")
 
 
 @shared_form(
@@ -52,19 +57,24 @@ def _check_registers(ctx: Context, what: WgmmaShape, d: tuple[int, ...], a: tupl
 )  # fmt: skip
 def wgmma_half(shape: str, dt: Any, at: Any, bt: Any) -> Any:
     """16-bit operands, both from shared memory; each may be MN-major."""
-    forms = {
-        (ta, tb): _shape(shape, dt.name, at.name, bt.name, ta, tb) for ta in (False, True) for tb in (False, True)
-    }
+    # Immediates are the same on every execution, so they are checked once.
+    prepared: dict[Any, Prepared] = {}
+
+    def prepare(ctx: Context, count: int, ia: int | None, ib: int | None, ta: int | None, tb: int | None) -> Prepared:
+        majors = (_transposed(ctx, "imm-trans-a", ta or 0), _transposed(ctx, "imm-trans-b", tb or 0))
+        what = _shape(shape, dt.name, at.name, bt.name, *majors)
+        _check_registers(ctx, what, count, None)
+        return what, _scale(ctx, "imm-scale-a", ia), _scale(ctx, "imm-scale-b", ib)
 
     def run(
         ctx: Context, d: tuple[int, ...], a: Value, b: Value, s: Any,
-        ia: int | None = 1, ib: int | None = 1, ta: int | None = 0, tb: int | None = 0,
+        ia: int | None, ib: int | None, ta: int | None, tb: int | None,
     ) -> Any:  # fmt: skip
-        majors = (_transposed(ctx, "imm-trans-a", ta or 0), _transposed(ctx, "imm-trans-b", tb or 0))
-        what = forms[majors]
-        _check_registers(ctx, what, d, None)
-        negate = (_scale(ctx, "imm-scale-a", 1 if ia is None else ia), _scale(ctx, "imm-scale-b", 1 if ib is None else ib))
-        return ctx.wgmma(what, d, None, a, b, s, *negate)
+        key = (len(d), ia, ib, ta, tb)
+        known = prepared.get(key)
+        if known is None:
+            known = prepared[key] = prepare(ctx, *key)
+        return ctx.wgmma(known[0], d, None, a, b, s, known[1], known[2])
 
     return run
 
@@ -76,16 +86,22 @@ def wgmma_half(shape: str, dt: Any, at: Any, bt: Any) -> Any:
 )  # fmt: skip
 def wgmma_half_registers(shape: str, dt: Any, at: Any, bt: Any) -> Any:
     """16-bit operands, A from registers."""
-    forms = {tb: _shape(shape, dt.name, at.name, bt.name, False, tb) for tb in (False, True)}
+    prepared: dict[Any, Prepared] = {}
+
+    def prepare(ctx: Context, count: int, parts: int, ia: int | None, ib: int | None, tb: int | None) -> Prepared:
+        what = _shape(shape, dt.name, at.name, bt.name, False, _transposed(ctx, "imm-trans-b", tb or 0))
+        _check_registers(ctx, what, count, parts)
+        return what, _scale(ctx, "imm-scale-a", ia), _scale(ctx, "imm-scale-b", ib)
 
     def run(
         ctx: Context, d: tuple[int, ...], a: tuple[int, ...], b: Value, s: Any,
-        ia: int | None = 1, ib: int | None = 1, tb: int | None = 0,
+        ia: int | None, ib: int | None, tb: int | None,
     ) -> Any:  # fmt: skip
-        what = forms[_transposed(ctx, "imm-trans-b", tb or 0)]
-        _check_registers(ctx, what, d, a)
-        negate = (_scale(ctx, "imm-scale-a", 1 if ia is None else ia), _scale(ctx, "imm-scale-b", 1 if ib is None else ib))
-        return ctx.wgmma(what, d, a, None, b, s, *negate)
+        key = (len(d), len(a), ia, ib, tb)
+        known = prepared.get(key)
+        if known is None:
+            known = prepared[key] = prepare(ctx, *key)
+        return ctx.wgmma(known[0], d, a, None, b, s, known[1], known[2])
 
     return run
 
@@ -98,13 +114,17 @@ def wgmma_half_registers(shape: str, dt: Any, at: Any, bt: Any) -> Any:
 def wgmma_narrow(shape: str, dt: Any, at: Any, bt: Any) -> Any:
     """tf32 and fp8 operands from shared memory, K-major only."""
     what = _shape(shape, dt.name, at.name, bt.name, False, False)
+    prepared: dict[Any, tuple[bool, bool]] = {}
 
     def run(
-        ctx: Context, d: tuple[int, ...], a: Value, b: Value, s: Any, ia: int | None = 1, ib: int | None = 1
+        ctx: Context, d: tuple[int, ...], a: Value, b: Value, s: Any, ia: int | None, ib: int | None
     ) -> Any:
-        _check_registers(ctx, what, d, None)
-        negate = (_scale(ctx, "imm-scale-a", 1 if ia is None else ia), _scale(ctx, "imm-scale-b", 1 if ib is None else ib))
-        return ctx.wgmma(what, d, None, a, b, s, *negate)
+        key = (len(d), None, ia, ib)
+        known = prepared.get(key)
+        if known is None:
+            _check_registers(ctx, what, *key[:2])
+            known = prepared[key] = _scale(ctx, "imm-scale-a", ia), _scale(ctx, "imm-scale-b", ib)
+        return ctx.wgmma(what, d, None, a, b, s, *known)
 
     return run
 
@@ -117,13 +137,17 @@ def wgmma_narrow(shape: str, dt: Any, at: Any, bt: Any) -> Any:
 def wgmma_narrow_registers(shape: str, dt: Any, at: Any, bt: Any) -> Any:
     """tf32 and fp8 operands, A from registers."""
     what = _shape(shape, dt.name, at.name, bt.name, False, False)
+    prepared: dict[Any, tuple[bool, bool]] = {}
 
     def run(
-        ctx: Context, d: tuple[int, ...], a: tuple[int, ...], b: Value, s: Any, ia: int | None = 1, ib: int | None = 1
+        ctx: Context, d: tuple[int, ...], a: tuple[int, ...], b: Value, s: Any, ia: int | None, ib: int | None
     ) -> Any:
-        _check_registers(ctx, what, d, a)
-        negate = (_scale(ctx, "imm-scale-a", 1 if ia is None else ia), _scale(ctx, "imm-scale-b", 1 if ib is None else ib))
-        return ctx.wgmma(what, d, a, None, b, s, *negate)
+        key = (len(d), len(a), ia, ib)
+        known = prepared.get(key)
+        if known is None:
+            _check_registers(ctx, what, *key[:2])
+            known = prepared[key] = _scale(ctx, "imm-scale-a", ia), _scale(ctx, "imm-scale-b", ib)
+        return ctx.wgmma(what, d, a, None, b, s, *known)
 
     return run
 
@@ -139,7 +163,7 @@ def wgmma_integer(shape: str, at: Any, bt: Any, satfinite: str) -> Any:
     what = _shape(shape, "s32", at.name, bt.name, False, False, bool(satfinite))
 
     def run(ctx: Context, d: tuple[int, ...], a: Value, b: Value, s: Any) -> Any:
-        _check_registers(ctx, what, d, None)
+        _check_registers(ctx, what, len(d), None)
         return ctx.wgmma(what, d, None, a, b, s, False, False)
 
     return run
@@ -156,7 +180,7 @@ def wgmma_integer_registers(shape: str, at: Any, bt: Any, satfinite: str) -> Any
     what = _shape(shape, "s32", at.name, bt.name, False, False, bool(satfinite))
 
     def run(ctx: Context, d: tuple[int, ...], a: tuple[int, ...], b: Value, s: Any) -> Any:
-        _check_registers(ctx, what, d, a)
+        _check_registers(ctx, what, len(d), len(a))
         return ctx.wgmma(what, d, a, None, b, s, False, False)
 
     return run
