@@ -1,0 +1,89 @@
+"""The story of a deadlock: a paragraph for each barrier, with what is missing and who waits for it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich.text import Text
+
+from hopsim.report.quantities import cta_name, grouped, plural, ranges
+from hopsim.results import Deadlock, Wait
+
+MOST_BARRIERS = 12
+MOST_FLIGHTS = 8
+
+
+def deadlock_story(deadlock: Deadlock) -> Text:
+    """Return who waits on what; CTAs that wait in the same way are told once."""
+    who = plural(len(deadlock.waiting), "warp")
+    when = f" after cycle {grouped(deadlock.cycle)}" if deadlock.cycle is not None else ""
+    verb = "waits" if len(deadlock.waiting) == 1 else "wait"
+    text = Text()
+    text.append(f"DEADLOCK: {who} {verb} and nothing can happen{when}\n", style="bold red")
+    groups = _by_barrier(deadlock.waiting)
+    for waits in list(groups.values())[:MOST_BARRIERS]:
+        text.append(_paragraph(waits))
+    if len(groups) > MOST_BARRIERS:
+        text.append(f"  ... and {plural(len(groups) - MOST_BARRIERS, 'barrier')} more\n")
+    for flight in deadlock.in_flight[:MOST_FLIGHTS]:
+        text.append(f"  in flight   {flight}\n")
+    if len(deadlock.in_flight) > MOST_FLIGHTS:
+        text.append(f"  ... and {len(deadlock.in_flight) - MOST_FLIGHTS} more in flight\n")
+    if not deadlock.in_flight:
+        text.append("  in flight   nothing: no copy, product or remote arrival is on its way\n")
+    text.rstrip()
+    return text
+
+
+def _state(wait: Wait) -> tuple[object, ...]:
+    return (
+        wait.kind, wait.address, wait.phase, wait.pending_arrivals, wait.expected_arrivals, wait.tx_bytes,
+    )  # fmt: skip
+
+
+def _by_barrier(waiting: Sequence[Wait]) -> dict[tuple[object, ...], list[Wait]]:
+    groups: dict[tuple[object, ...], list[Wait]] = {}
+    for wait in waiting:
+        groups.setdefault(_state(wait), []).append(wait)
+    return groups
+
+
+def _paragraph(waits: list[Wait]) -> str:
+    one = waits[0]
+    ctas = list(dict.fromkeys(wait.cta for wait in waits))
+    others = f" and {plural(len(ctas) - 1, 'more CTA')}" if len(ctas) > 1 else ""
+    lines = [f"  {_barrier(one)} of {cta_name(one.cta)}{others}: {_missing(one)}"]
+    sites = dict.fromkeys((wait.line, wait.parity, wait.text) for wait in waits)
+    for line, parity, text in sites:
+        warps = [
+            wait.warp
+            for wait in waits
+            if wait.cta == one.cta and (wait.line, wait.parity, wait.text) == (line, parity, text)
+        ]
+        if not warps:
+            continue
+        name = f"warp{'s' if len(warps) > 1 else ''} {ranges(warps)}"
+        wanted = f" for parity {parity}" if parity is not None else ""
+        lines.append(f"    {name} at line {line}{wanted}    {text}")
+    if one.source is not None:
+        lines.append(f"    source {one.source}")
+    return "\n".join(lines) + "\n"
+
+
+def _barrier(wait: Wait) -> str:
+    if wait.address is None:
+        return wait.kind
+    return f"{wait.kind} {wait.address:#x}" if wait.kind == "mbarrier" else f"{wait.kind} {wait.address}"
+
+
+def _missing(wait: Wait) -> str:
+    facts: list[str] = []
+    if wait.phase is not None:
+        facts.append(f"phase {wait.phase} is open")
+    if wait.pending_arrivals is not None:
+        of = f" of {wait.expected_arrivals}" if wait.expected_arrivals is not None else ""
+        facts.append(f"{wait.pending_arrivals}{of} arrivals missing")
+    if wait.tx_bytes is not None:
+        facts.append(f"{grouped(wait.tx_bytes)} bytes missing" if wait.tx_bytes >= 0 else
+                     f"{grouped(-wait.tx_bytes)} bytes more than expected")  # fmt: skip
+    return ", ".join(facts) or "never released"

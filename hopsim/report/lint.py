@@ -1,0 +1,49 @@
+"""What `hopsim lint` found in a PTX text."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from rich.text import Text
+
+from hopsim.report.quantities import plural
+
+
+@dataclass(frozen=True, slots=True)
+class KernelLint:
+    """One entry: its instructions, and what of it is wrong or not modelled.
+
+    Args:
+        unsupported: (line, text, why).
+        error: a type or form error, rendered; empty when there is none.
+    """
+
+    name: str
+    instructions: int
+    unsupported: tuple[tuple[int, str, str], ...] = ()
+    error: str = ""
+
+
+def lint_report(path: str, kernels: Sequence[KernelLint]) -> Text:
+    """Return the findings with their places, then one line for each entry."""
+    text = Text()
+    for kernel in kernels:
+        if kernel.error:
+            text.append(f"{kernel.error}\n", style="red")
+        for line, source, why in kernel.unsupported:
+            text.append(f"{path}:{line}: ", style="bold")
+            text.append(f"{source}\n")
+            text.append(f"    not modelled: {why}\n", style="yellow")
+    for kernel in kernels:
+        if kernel.error:
+            state = "error"
+        elif kernel.unsupported:
+            state = f"{plural(len(kernel.unsupported), 'instruction')} not modelled"
+        else:
+            state = f"ok, all {plural(kernel.instructions, 'instruction')} modelled"
+        text.append(f"{path}: {kernel.name}: {state}\n")
+    if not kernels:
+        text.append(f"{path}: ok, but it has no entry\n")
+    text.rstrip()
+    return text

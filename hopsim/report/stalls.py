@@ -1,0 +1,58 @@
+"""Where the warps' time went: a bar for each state, in Nsight Compute's words."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from rich.table import Table
+from rich.text import Text
+
+from hopsim.report.quantities import share
+
+BAR_CELLS = 40
+LEAST_SHARE = 0.0005
+_EIGHTHS = " ▏▎▍▌▋▊▉"
+
+# What each state means to somebody who reads PTX; the words are Nsight Compute's where it has the state.
+MEANINGS: Mapping[str, str] = {
+    "selected": "issued an instruction",
+    "not_selected": "ready, another warp was issued",
+    "wait": "fixed latency of the instruction before",
+    "short_scoreboard": "result of shared memory",
+    "long_scoreboard": "result of global or local memory",
+    "barrier": "bar.sync: other warps are missing",
+    "membar": "fence",
+    "gmma": "wgmma: group or accumulators not ready",
+    "math_pipe_throttle": "the pipe is taken by another warp",
+    "sleeping": "nanosleep",
+    "branch_resolve": "branch target",
+    "mbarrier": "mbarrier: phase not complete",
+    "bulk_group": "cp.async.bulk.wait_group",
+    "copy_group": "cp.async.wait_group",
+    "cluster_barrier": "barrier.cluster: other CTAs are missing",
+    "registers": "setmaxnreg: registers not free",
+    "convergence": "other lanes of the warp",
+}
+
+
+def stall_chart(stalls: Mapping[str, float]) -> Table:
+    """Return a bar chart of shares of warp time, the largest first.
+
+    Args:
+        stalls: share by reason, as `LaunchResult.stalls` has them.
+    """
+    table = Table.grid(padding=(0, 2, 0, 0))
+    table.add_column(width=20, no_wrap=True)
+    table.add_column(justify="right", width=7, no_wrap=True)
+    table.add_column(width=BAR_CELLS, no_wrap=True)
+    table.add_column(no_wrap=True, style="dim")
+    kept = [(name, part) for name, part in stalls.items() if part >= LEAST_SHARE]
+    for name, part in sorted(kept, key=lambda item: (-item[1], item[0])):
+        table.add_row(name, share(part), Text(bar(part), style="cyan"), MEANINGS.get(name, ""))
+    return table
+
+
+def bar(part: float) -> str:
+    """Return a bar of block characters for a part of one."""
+    eighths = round(part * BAR_CELLS * 8)
+    return ("█" * (eighths // 8) + _EIGHTHS[eighths % 8]).rstrip()
