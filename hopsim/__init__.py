@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     )
     from hopsim.isa.program.kernel import Kernel, Module, load, loads
     from hopsim.results import LaunchResult
-    from hopsim.runtime.arrays import ParamBytes, TensorMap
+    from hopsim.launch.arrays import ParamBytes, TensorMap
     from hopsim.runtime.gpu import Gpu
 
 __version__ = "0.1.0"
@@ -40,7 +40,7 @@ _HOMES = {
     ),
     "hopsim.isa.program.kernel": ("Kernel", "Module", "load", "loads"),
     "hopsim.results": ("LaunchResult",),
-    "hopsim.runtime.arrays": ("ParamBytes", "TensorMap"),
+    "hopsim.launch.arrays": ("ParamBytes", "TensorMap"),
     "hopsim.runtime.gpu": ("Gpu",),
 }  # fmt: skip
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}

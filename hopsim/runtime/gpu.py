@@ -23,9 +23,9 @@ from hopsim.hw.machine.untimed import Adversarial, InOrder, Seeded
 from hopsim.isa.program.kernel import Kernel
 from hopsim.isa.program.symbols import initial_bytes, size_of
 from hopsim.results import LaunchResult, NotModelledNote, decide_verdict
-from hopsim.runtime.arguments import pack
-from hopsim.runtime.arrays import TensorMap
-from hopsim.runtime.geometry import Geometry, geometry, registers_per_thread
+from hopsim.launch.arguments import pack
+from hopsim.launch.arrays import TensorMap
+from hopsim.launch.geometry import Geometry, geometry, registers_per_thread
 from hopsim.runtime.stories import deadlock_of
 
 SCHEDULES = ("timed", "in-order", "seeded", "adversarial")

@@ -22,7 +22,7 @@ from hopsim.kernels.gemm.kernel import GemmKernel, MapSpec, build
 from hopsim.kernels.gemm.plan import Tile
 from hopsim.kernels.gemm.problem import GemmProblem
 from hopsim.results import LaunchResult
-from hopsim.runtime.arrays import DeviceArray, TensorMap
+from hopsim.launch.arrays import DeviceArray, TensorMap
 
 NUMPY_TYPES: dict[str, np.dtype[Any]] = {
     "bf16": np.dtype(ml_dtypes.bfloat16),

@@ -10,7 +10,7 @@ import numpy as np
 from hopsim.errors import LaunchError
 from hopsim.isa.program.kernel import Kernel
 from hopsim.isa.program.symbols import Parameter
-from hopsim.runtime.arrays import ParamBytes, TensorMap
+from hopsim.launch.arrays import ParamBytes, TensorMap
 
 MAP_BYTES = 128
 
