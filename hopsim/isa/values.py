@@ -50,6 +50,13 @@ def widen(value: Value, from_bits: int, to_bits: int, signed: bool) -> Value:
     return value
 
 
+def resize(value: Value, width_bits: int) -> Value:
+    """Give a special register's value the width it is read with (predicates pass through)."""
+    if width_bits == 1 or isinstance(value, bool):
+        return value
+    return narrow(value, width_bits)
+
+
 def select(predicate: Predicate, when_true: Value, when_false: Value, width_bits: int) -> Value:
     """Per lane, `when_true` where the predicate holds, else `when_false`."""
     if isinstance(predicate, np.ndarray):

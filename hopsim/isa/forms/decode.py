@@ -5,6 +5,7 @@ Imports the text layer's tree and the declared forms; knows no machine.
 
 from __future__ import annotations
 
+import struct
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -131,6 +132,7 @@ class _Binder:
         self.target: LabelRef | None = None
         self.reads: set[int] = set()
         self.writes: set[int] = set()
+        self.counts = form.counts(slots) if form.counts is not None else {}
 
     def bind(self) -> BoundInstruction:
         given = list(self.instruction.operands)
@@ -195,6 +197,7 @@ class _Binder:
             self.args.append(self._value(spec, operand))
 
     def _vector(self, spec: OperandSpec, operand: FlatVector) -> None:
+        self._check_count(spec, len(operand.items))
         by_index = spec.role in ("update", "borrow")
         items = tuple(self._value(spec, item) for item in operand.items)
         if by_index and not all(isinstance(item, RegisterArg) for item in items):
@@ -202,6 +205,11 @@ class _Binder:
         if spec.role == "update":
             self.writes |= {item.register.index for item in items if isinstance(item, RegisterArg)}
         self.args.append(TupleArg(items, by_index))
+
+    def _check_count(self, spec: OperandSpec, got: int) -> None:
+        wanted = self.counts.get(spec.name)
+        if wanted is not None and got != wanted:
+            raise _Mismatch(f"operand {spec.name} must have {wanted} item{'s' * (wanted != 1)}, got {got}")
 
     def _address(self, spec: OperandSpec, operand: FlatOperand) -> None:
         if not isinstance(operand, FlatAddress):
@@ -270,9 +278,14 @@ class _Binder:
                 return value & kind.mask
             return value & kind.mask
         wanted = {"f32": 32, "f64": 64}[literal.kind]
-        if wanted != kind.width_bits:
-            raise _Mismatch(f"a {wanted}-bit float literal where .{kind.name} is expected")
-        return value
+        if wanted == kind.width_bits:
+            return value
+        if kind.name == "f32":
+            # PTX reads decimal floats in double precision and converts to the type of the instruction.
+            return int.from_bytes(struct.pack("<f", struct.unpack("<d", value.to_bytes(8, "little"))[0]), "little")
+        if kind.name == "f64":
+            return int.from_bytes(struct.pack("<d", struct.unpack("<f", value.to_bytes(4, "little"))[0]), "little")
+        raise _Mismatch(f"a {wanted}-bit float literal where .{kind.name} is expected")
 
     def _destination(self, spec: OperandSpec, operand: FlatOperand) -> None:
         if spec.shape in ("pair", "maybe_pair"):
@@ -290,10 +303,12 @@ class _Binder:
             if not isinstance(operand, FlatVector):
                 raise _Mismatch(f"operand {spec.name} must be a vector in braces")
             self.single = False
+            self._check_count(spec, len(operand.items))
             for item in operand.items:
                 self._write(spec, item)
         elif spec.shape == "maybe_vector":
             self.single = False
+            self._check_count(spec, 1)
             self._write(spec, operand)
         else:
             self._write(spec, operand)

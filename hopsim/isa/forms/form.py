@@ -39,7 +39,9 @@ from typing import Any, Final, Literal
 from hopsim.isa.types import TYPES, ScalarType
 
 Purity = Literal["pure", "local", "shared"]
-Factory = Callable[..., Callable[..., Any]]
+Operation = Callable[..., Any]
+Factory = Callable[..., "Operation | str"]
+Counts = Callable[[dict[str, str]], dict[str, int]]
 
 UNITS: Final = (
     "alu", "imad", "fp32", "fp16", "fp64", "mufu", "convert", "predicate", "move", "branch", "special", "shuffle",
@@ -105,6 +107,7 @@ class Form:
     data_operands: tuple[str, ...] = ()
     collective: bool = False
     check: Callable[[dict[str, str]], str] | None = None
+    counts: Counts | None = None
     type_slots: frozenset[str] = frozenset()
     doc: str = field(default="", repr=False)
 
@@ -113,7 +116,7 @@ class Form:
         """The base opcode, for example `mbarrier.arrive`."""
         return ".".join(self.base)
 
-    def bind(self, slots: dict[str, str]) -> Callable[..., Any]:
+    def bind(self, slots: dict[str, str]) -> Operation | str:
         """Call the factory: type slots arrive as `ScalarType` (or None), the others as words (or `""`)."""
         given: dict[str, str | ScalarType | None] = {
             name: TYPES.get(word) if name in self.type_slots else word for name, word in slots.items()
@@ -271,6 +274,7 @@ def _declare(purity: Purity, syntax: str, options: dict[str, Any]) -> Callable[[
     flags = {key: options.pop(key) for key in ("quiet", "may_block", "data", "collective") if key in options}
     data_operands = tuple(options.pop("data_operands", ()))
     check = options.pop("check", None)
+    counts = options.pop("counts", None)
     assert unit in UNITS, f"{syntax!r}: unit {unit!r} is not one of {UNITS}"
     base, required, slots, operands = parse_syntax(syntax, options)
 
@@ -278,7 +282,7 @@ def _declare(purity: Purity, syntax: str, options: dict[str, Any]) -> Callable[[
         kinds = {slot.name for slot in slots if all(word in TYPES for word in slot.alternatives)}
         FORMS.add(
             Form(syntax, base, required, slots, operands, factory, purity, unit, source, effects,
-                 data_operands=data_operands, check=check, type_slots=frozenset(kinds), doc=(factory.__doc__ or "").strip(), **flags)
+                 data_operands=data_operands, check=check, counts=counts, type_slots=frozenset(kinds), doc=(factory.__doc__ or "").strip(), **flags)
         )  # fmt: skip
         return factory
 
@@ -292,7 +296,8 @@ def form(syntax: str, **options: Any) -> Callable[[Factory], Factory]:
         syntax: see the module docstring.
         options: alternatives of each slot (tuples of words), and `unit`, `source`, `effects`, `check`.
 
-    `check(slots)` returns what is wrong with a combination of slots, or the empty string.
+    `check(slots)` returns what is wrong with a combination of slots, or the empty string; `counts(slots)` gives the
+    number of items of each vector operand, by name.
     """
     return _declare("pure", syntax, options)
 

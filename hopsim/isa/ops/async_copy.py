@@ -31,7 +31,7 @@ def _rank_problem(ctx: Context, dim: str, coordinates: Any) -> None:
 
 
 @shared_form(
-    "cp.async.bulk.tensor{.dim}{.dst}.global{.mode}{.tx}{.hint} [b], [a, {c}], [m], policy:b64?", dim=DIM, dst=CLUSTER,
+    "cp.async.bulk.tensor.{dim}.{dst}.global{.mode}.{tx}{.hint} [b], [a, {c}], [m], policy:b64?", dim=DIM, dst=CLUSTER,
     mode=("tile",), tx=TX, hint=HINT, unit="tma", effects=("reads map box async", "writes [b] async", "completes_tx [m]"),
     source=TENSOR,
 )  # fmt: skip
@@ -46,7 +46,7 @@ def tensor_load(dim: str, dst: str, mode: str, tx: str, hint: str) -> Any:
 
 
 @shared_form(
-    "cp.async.bulk.tensor{.dim}{.dst}.global{.mode}{.tx}.multicast::cluster{.hint} [b], [a, {c}], [m], k:b16, "
+    "cp.async.bulk.tensor.{dim}.{dst}.global{.mode}.{tx}.multicast::cluster{.hint} [b], [a, {c}], [m], k:b16, "
     "policy:b64?",
     dim=DIM, dst=("shared::cluster",), mode=("tile",), tx=TX, hint=HINT, unit="tma",
     effects=("reads map box async", "writes [b] of each CTA async", "completes_tx [m] of each CTA"), source=TENSOR,
@@ -64,7 +64,7 @@ def tensor_load_multicast(dim: str, dst: str, mode: str, tx: str, hint: str) -> 
 
 
 @shared_form(
-    "cp.async.bulk.tensor{.dim}.global.shared::cta{.mode}.bulk_group{.hint} [a, {c}], [b], policy:b64?", dim=DIM,
+    "cp.async.bulk.tensor.{dim}.global.shared::cta{.mode}.bulk_group{.hint} [a, {c}], [b], policy:b64?", dim=DIM,
     mode=("tile",), hint=HINT, unit="tma", effects=("reads [b] async", "writes map box async", "bulk group"),
     source=TENSOR,
 )  # fmt: skip
@@ -79,7 +79,7 @@ def tensor_store(dim: str, mode: str, hint: str) -> Any:
 
 
 @shared_form(
-    "cp.reduce.async.bulk.tensor{.dim}.global.shared::cta{.op}{.mode}.bulk_group{.hint} [a, {c}], [b], policy:b64?",
+    "cp.reduce.async.bulk.tensor.{dim}.global.shared::cta.{op}{.mode}.bulk_group{.hint} [a, {c}], [b], policy:b64?",
     dim=DIM, op=REDUCE, mode=("tile",), hint=HINT, unit="tma",
     effects=("reads [b] async", "reads and writes map box async", "bulk group"),
     source='PTX ISA 8.7, "cp.reduce.async.bulk.tensor"',
@@ -94,7 +94,7 @@ def tensor_reduce(dim: str, op: str, mode: str, hint: str) -> Any:
     return run
 
 
-@shared_form("cp.async.bulk.prefetch.tensor{.dim}.L2.global{.mode}{.hint} [a, {c}], policy:b64?", dim=DIM,
+@shared_form("cp.async.bulk.prefetch.tensor.{dim}.L2.global{.mode}{.hint} [a, {c}], policy:b64?", dim=DIM,
              mode=("tile",), hint=HINT, unit="tma", source='PTX ISA 8.7, "cp.async.bulk.prefetch.tensor"')  # fmt: skip
 def tensor_prefetch(dim: str, mode: str, hint: str) -> Any:
     """Brings a box into L2."""
@@ -120,7 +120,7 @@ def prefetch_tensormap(space: str) -> Any:
 # --- plain bulk copies ----------------------------------------------------------------------------
 
 
-@shared_form("cp.async.bulk{.dst}.global{.tx}{.hint} [b], [a], n:u32, [m], policy:b64?", dst=CLUSTER, tx=TX, hint=HINT,
+@shared_form("cp.async.bulk.{dst}.global.{tx}{.hint} [b], [a], n:u32, [m], policy:b64?", dst=CLUSTER, tx=TX, hint=HINT,
              unit="tma", effects=("reads [a] async", "writes [b] async", "completes_tx [m]"), source=BULK)  # fmt: skip
 def bulk_load(dst: str, tx: str, hint: str) -> Any:
     """Copies n bytes from global into shared memory."""
@@ -131,7 +131,7 @@ def bulk_load(dst: str, tx: str, hint: str) -> Any:
     return run
 
 
-@shared_form("cp.async.bulk{.dst}.global{.tx}.multicast::cluster{.hint} [b], [a], n:u32, [m], k:b16, policy:b64?",
+@shared_form("cp.async.bulk.{dst}.global.{tx}.multicast::cluster{.hint} [b], [a], n:u32, [m], k:b16, policy:b64?",
              dst=("shared::cluster",), tx=TX, hint=HINT, unit="tma",
              effects=("reads [a] async", "writes [b] of each CTA async", "completes_tx [m]"), source=BULK)  # fmt: skip
 def bulk_load_multicast(dst: str, tx: str, hint: str) -> Any:
@@ -143,7 +143,7 @@ def bulk_load_multicast(dst: str, tx: str, hint: str) -> Any:
     return run
 
 
-@shared_form("cp.async.bulk.shared::cluster.shared::cta{.tx} [b], [a], n:u32, [m]", tx=TX, unit="tma",
+@shared_form("cp.async.bulk.shared::cluster.shared::cta.{tx} [b], [a], n:u32, [m]", tx=TX, unit="tma",
              effects=("reads [a] async", "writes [b] async", "completes_tx [m]"), source=BULK)  # fmt: skip
 def bulk_peer(tx: str) -> Any:
     """Copies n bytes from this CTA's shared memory into a peer's."""
@@ -165,7 +165,7 @@ def bulk_store(hint: str) -> Any:
     return run
 
 
-@shared_form("cp.reduce.async.bulk.global.shared::cta.bulk_group{.hint}{.op}{.ftz}{.t} [a], [b], n:u32, policy:b64?",
+@shared_form("cp.reduce.async.bulk.global.shared::cta.bulk_group{.hint}.{op}{.ftz}.{t} [a], [b], n:u32, policy:b64?",
              hint=HINT, op=REDUCE, ftz=("noftz",),
              t=("u32", "s32", "u64", "s64", "f16", "bf16", "b32", "b64", "f32", "f64"), unit="tma",
              effects=("reads [b] async", "reads and writes [a] async", "bulk group"),
@@ -215,7 +215,7 @@ def bulk_wait(read: str) -> Any:
 # --- cp.async -------------------------------------------------------------------------------------
 
 
-@shared_form("cp.async{.cache}{.dst}.global{.l2}{.hint} [b], [a], n:u32, s:u32?, policy:b64?", cache=("ca", "cg"),
+@shared_form("cp.async.{cache}.{dst}.global{.l2}{.hint} [b], [a], n:u32, s:u32?, policy:b64?", cache=("ca", "cg"),
              dst=("shared", "shared::cta"), l2=("L2::64B", "L2::128B", "L2::256B"), hint=HINT, unit="cp_async",
              effects=("reads [a]", "writes [b]", "cp.async group"), source=LEGACY)  # fmt: skip
 def cp_async(cache: str, dst: str, l2: str, hint: str) -> Any:
@@ -231,7 +231,7 @@ def cp_async(cache: str, dst: str, l2: str, hint: str) -> Any:
     return run
 
 
-@shared_form("cp.async{.cache}{.dst}.global{.l2}{.hint} [b], [a], n:u32, p:pred", cache=("ca", "cg"),
+@shared_form("cp.async.{cache}.{dst}.global{.l2}{.hint} [b], [a], n:u32, p:pred", cache=("ca", "cg"),
              dst=("shared", "shared::cta"), l2=("L2::64B", "L2::128B", "L2::256B"), hint=HINT, unit="cp_async",
              effects=("reads [a]", "writes [b]", "cp.async group"), source=LEGACY)  # fmt: skip
 def cp_async_ignore(cache: str, dst: str, l2: str, hint: str) -> Any:
@@ -290,7 +290,7 @@ REPLACE = 'PTX ISA 8.7, "tensormap.replace"'
 WORDS = ("box_dim", "element_stride", "elemtype", "fill_mode", "global_dim", "interleave_layout", "rank", "swizzle_mode")
 
 
-@shared_form("tensormap.replace.tile{.field}{.space}.b1024.b32 [a], n:b32, v:b32?", field=WORDS,
+@shared_form("tensormap.replace.tile.{field}{.space}.b1024.b32 [a], n:b32, v:b32?", field=WORDS,
              space=("global", "shared::cta"), unit="tma_sync", effects=("writes [a]",), source=REPLACE)  # fmt: skip
 def tensormap_replace(field: str, space: str) -> Any:
     """Changes one field of a tensor map in memory; indexed fields have the index first."""
@@ -304,7 +304,7 @@ def tensormap_replace(field: str, space: str) -> Any:
     return run
 
 
-@shared_form("tensormap.replace.tile{.field}{.space}.b1024.b64 [a], n:b64, v:b64?",
+@shared_form("tensormap.replace.tile.{field}{.space}.b1024.b64 [a], n:b64, v:b64?",
              field=("global_address", "global_stride"), space=("global", "shared::cta"), unit="tma_sync",
              effects=("writes [a]",), source=REPLACE)  # fmt: skip
 def tensormap_replace_wide(field: str, space: str) -> Any:
@@ -320,7 +320,7 @@ def tensormap_replace_wide(field: str, space: str) -> Any:
 
 
 @shared_form(
-    "tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release{.scope}.sync.aligned [b], [a], n:b32",
+    "tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release.{scope}.sync.aligned [b], [a], n:b32",
     scope=("cta", "cluster", "gpu", "sys"), unit="tma_sync", effects=("reads [a]", "writes [b]", "proxy fence"),
     source='PTX ISA 8.7, "tensormap.cp_fenceproxy"',
 )  # fmt: skip

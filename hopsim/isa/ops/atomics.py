@@ -52,6 +52,11 @@ def _problem(slots: dict[str, str]) -> str:
     return ""
 
 
+def _counts(slots: dict[str, str]) -> dict[str, int]:
+    length = LENGTH[slots["v"]]
+    return {"d": length, "b": length}
+
+
 def _signed(value: int, width_bits: int) -> int:
     return value - (1 << width_bits) if value >> (width_bits - 1) else value
 
@@ -80,8 +85,8 @@ def operation_of(op: str, t: ScalarType) -> Callable[[int, int], int]:
 
 
 @shared_form(
-    "atom{.space}{.sem}{.scope}{.op}{.ftz}{.hint}{.v}{.t} {d}:t?, [a], {b}:t?, policy:b64?", space=SPACE, sem=SEM,
-    scope=SCOPE, op=OPS, ftz=FTZ, hint=HINT, v=VECTOR, t=KINDS, check=_problem, data=True, data_operands=("b",),
+    "atom{.space}{.sem}{.scope}.{op}{.ftz}{.hint}{.v}.{t} {d}:t?, [a], {b}:t?, policy:b64?", space=SPACE, sem=SEM,
+    scope=SCOPE, op=OPS, ftz=FTZ, hint=HINT, v=VECTOR, t=KINDS, check=_problem, counts=_counts, data=True, data_operands=("b",),
     unit="atomic", effects=("reads and writes [a]",), source=ATOM,
 )  # fmt: skip
 def atom(space: str, sem: str, scope: str, op: str, ftz: str, hint: str, v: str, t: ScalarType) -> Any:
@@ -98,7 +103,7 @@ def atom(space: str, sem: str, scope: str, op: str, ftz: str, hint: str, v: str,
 
 
 @shared_form(
-    "atom{.space}{.sem}{.scope}.cas{.hint}{.t} d:t, [a], b:t, c:t, policy:b64?", space=SPACE, sem=SEM, scope=SCOPE,
+    "atom{.space}{.sem}{.scope}.cas{.hint}.{t} d:t, [a], b:t, c:t, policy:b64?", space=SPACE, sem=SEM, scope=SCOPE,
     hint=HINT, t=("b16", "b32", "b64"), data=True, data_operands=("b", "c"), unit="atomic",
     effects=("reads and writes [a]",), source=ATOM,
 )  # fmt: skip
@@ -116,9 +121,9 @@ def atom_cas(space: str, sem: str, scope: str, hint: str, t: ScalarType) -> Any:
 
 
 @shared_form(
-    "red{.space}{.sem}{.scope}{.op}{.ftz}{.hint}{.v}{.t} [a], {b}:t?, policy:b64?", space=SPACE,
+    "red{.space}{.sem}{.scope}.{op}{.ftz}{.hint}{.v}.{t} [a], {b}:t?, policy:b64?", space=SPACE,
     sem=("relaxed", "release"), scope=SCOPE, op=tuple(o for o in OPS if o != "exch"), ftz=FTZ, hint=HINT, v=VECTOR,
-    t=KINDS, check=_problem, data_operands=("b",), unit="atomic", effects=("reads and writes [a]",), source=RED,
+    t=KINDS, check=_problem, counts=_counts, data_operands=("b",), unit="atomic", effects=("reads and writes [a]",), source=RED,
 )  # fmt: skip
 def red(space: str, sem: str, scope: str, op: str, ftz: str, hint: str, v: str, t: ScalarType) -> Any:
     """Returns nothing, and never acquires."""
@@ -133,7 +138,7 @@ def red(space: str, sem: str, scope: str, op: str, ftz: str, hint: str, v: str, 
 
 
 @shared_form(
-    "red.async{.sem}{.scope}{.space}.mbarrier::complete_tx::bytes{.op}{.t} [a], b:t, [m]", sem=("relaxed",),
+    "red.async{.sem}{.scope}{.space}.mbarrier::complete_tx::bytes.{op}.{t} [a], b:t, [m]", sem=("relaxed",),
     scope=("cluster",), space=("shared::cluster",), op=("add", "min", "max", "inc", "dec", "and", "or", "xor"),
     t=("u32", "s32", "u64", "b32"), check=_problem, data_operands=("b",), unit="cp_async",
     effects=("reads and writes [a]", "completes_tx [m]"), source='PTX ISA 8.7, "red.async"',
@@ -149,9 +154,9 @@ def red_async(sem: str, scope: str, space: str, op: str, t: ScalarType) -> Any:
 
 
 @shared_form(
-    "st.async{.sem}{.scope}{.space}.mbarrier::complete_tx::bytes{.v}{.t} [a], {b}:t?, [m]", sem=("weak", "relaxed"),
+    "st.async{.sem}{.scope}{.space}.mbarrier::complete_tx::bytes{.v}.{t} [a], {b}:t?, [m]", sem=("weak", "relaxed"),
     scope=("cluster",), space=("shared::cluster",), v=("v2", "v4"),
-    t=("b32", "b64", "u32", "u64", "s32", "s64", "f32", "f64"), data_operands=("b",), unit="cp_async",
+    t=("b32", "b64", "u32", "u64", "s32", "s64", "f32", "f64"), counts=_counts, data_operands=("b",), unit="cp_async",
     effects=("writes [a]", "completes_tx [m]"), source='PTX ISA 8.7, "st.async"',
 )  # fmt: skip
 def st_async(sem: str, scope: str, space: str, v: str, t: ScalarType) -> Any:

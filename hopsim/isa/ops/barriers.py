@@ -62,7 +62,7 @@ def bar_red_popc(cta: str) -> Any:
     return _reduction("popc", True)
 
 
-@shared_form("bar{.cta}.red{.op}.pred d:pred, a:u32, n:u32?, p:pred", cta=("cta",), op=("and", "or"), may_block=True,
+@shared_form("bar{.cta}.red.{op}.pred d:pred, a:u32, n:u32?, p:pred", cta=("cta",), op=("and", "or"), may_block=True,
              unit="barrier", effects=("barrier arrive, wait",), source=BAR)  # fmt: skip
 def bar_red(cta: str, op: str) -> Any:
     """Combine predicates over the barrier."""
@@ -115,21 +115,20 @@ def _fence(what: str, *detail: str) -> Any:
     return run
 
 
-@shared_form("fence{.sem}{.scope}", sem=("sc", "acq_rel", "acquire", "release"), scope=("cta", "cluster", "gpu", "sys"),
-             quiet=True, unit="fence", effects=("fence",), source=FENCE,
-             check=lambda slots: "" if slots["scope"] else "fence needs a scope")  # fmt: skip
+@shared_form("fence{.sem}.{scope}", sem=("sc", "acq_rel", "acquire", "release"), scope=("cta", "cluster", "gpu", "sys"),
+             quiet=True, unit="fence", effects=("fence",), source=FENCE)  # fmt: skip
 def fence(sem: str, scope: str) -> Any:
     """Thread fence; acq_rel unless it says otherwise."""
     return _fence("fence", sem or "acq_rel", scope)
 
 
-@shared_form("membar{.level}", level=("cta", "gl", "sys"), quiet=True, unit="fence", effects=("fence",), source=FENCE)
+@shared_form("membar.{level}", level=("cta", "gl", "sys"), quiet=True, unit="fence", effects=("fence",), source=FENCE)
 def membar(level: str) -> Any:
     """Old spelling of fence.sc."""
     return _fence("fence", "sc", {"cta": "cta", "gl": "gpu", "sys": "sys"}[level])
 
 
-@shared_form("fence.proxy{.kind}{.space}", kind=("alias", "async"),
+@shared_form("fence.proxy.{kind}{.space}", kind=("alias", "async"),
              space=("global", "shared::cta", "shared::cluster", "shared"), quiet=True, unit="fence",
              effects=("proxy fence",), source=FENCE)  # fmt: skip
 def fence_proxy(kind: str, space: str) -> Any:
@@ -137,7 +136,7 @@ def fence_proxy(kind: str, space: str) -> Any:
     return _fence("fence.proxy", kind, space)
 
 
-@shared_form("fence.proxy.async::generic{.sem}{.restrict}{.scope}", sem=("acquire", "release"),
+@shared_form("fence.proxy.async::generic.{sem}.{restrict}.{scope}", sem=("acquire", "release"),
              restrict=("sync_restrict::shared::cta", "sync_restrict::shared::cluster"), scope=("cluster",), quiet=True,
              unit="fence", effects=("proxy fence",), source=FENCE)  # fmt: skip
 def fence_proxy_one_way(sem: str, restrict: str, scope: str) -> Any:
@@ -145,14 +144,14 @@ def fence_proxy_one_way(sem: str, restrict: str, scope: str) -> Any:
     return _fence("fence.proxy.one_way", sem, restrict, scope)
 
 
-@shared_form("fence.proxy.tensormap::generic.release{.scope}", scope=("cta", "cluster", "gpu", "sys"), quiet=True,
+@shared_form("fence.proxy.tensormap::generic.release.{scope}", scope=("cta", "cluster", "gpu", "sys"), quiet=True,
              unit="fence", effects=("proxy fence",), source=FENCE)  # fmt: skip
 def fence_tensormap_release(scope: str) -> Any:
     """Publishes changes of a tensor map."""
     return _fence("fence.proxy.tensormap", "release", scope)
 
 
-@shared_form("fence.proxy.tensormap::generic.acquire{.scope} [a], n:b32", scope=("cta", "cluster", "gpu", "sys"),
+@shared_form("fence.proxy.tensormap::generic.acquire.{scope} [a], n:b32", scope=("cta", "cluster", "gpu", "sys"),
              quiet=True, unit="fence", effects=("proxy fence",), source=FENCE)  # fmt: skip
 def fence_tensormap_acquire(scope: str) -> Any:
     """Makes changes of the tensor map at an address visible to later TMA operations of this thread."""
@@ -174,7 +173,7 @@ def fence_mbarrier_init() -> Any:
 # --- registers, grids -----------------------------------------------------------------------------
 
 
-@shared_form("setmaxnreg{.action}.sync.aligned.u32 n:u32", action=("inc", "dec"), may_block=True, unit="special",
+@shared_form("setmaxnreg.{action}.sync.aligned.u32 n:u32", action=("inc", "dec"), may_block=True, unit="special",
              effects=("registers",), source='PTX ISA 8.7, "setmaxnreg"')  # fmt: skip
 def setmaxnreg(action: str) -> Any:
     """Moves registers between warps of the CTA."""
@@ -185,7 +184,7 @@ def setmaxnreg(action: str) -> Any:
     return run
 
 
-@shared_form("griddepcontrol{.action}", action=("wait", "launch_dependents"), quiet=True, unit="control",
+@shared_form("griddepcontrol.{action}", action=("wait", "launch_dependents"), quiet=True, unit="control",
              effects=("grid dependency",), source='PTX ISA 8.7, "griddepcontrol"')  # fmt: skip
 def griddepcontrol(action: str) -> Any:
     """Launches run one after another here, so a wait is over at once."""

@@ -156,7 +156,7 @@ def mbarrier_pending_count() -> Any:
     return "({0} & 1048575)"
 
 
-@shared_form("mapa{.space}{.t} d:t, a:t, r:u32", space=("shared::cluster",), t=("u32", "u64"), quiet=True, unit="alu",
+@shared_form("mapa{.space}.{t} d:t, a:t, r:u32", space=("shared::cluster",), t=("u32", "u64"), quiet=True, unit="alu",
              source='PTX ISA 8.7, "mapa"')  # fmt: skip
 def mapa(space: str, t: Any) -> Any:
     """The address of the same place in the shared memory of CTA r of the cluster."""
@@ -167,7 +167,7 @@ def mapa(space: str, t: Any) -> Any:
     return run
 
 
-@shared_form("getctarank{.space}{.t} d:u32, a:t", space=("shared::cluster",), t=("u32", "u64"), quiet=True, unit="alu",
+@shared_form("getctarank{.space}.{t} d:u32, a:t", space=("shared::cluster",), t=("u32", "u64"), quiet=True, unit="alu",
              source='PTX ISA 8.7, "getctarank"')  # fmt: skip
 def getctarank(space: str, t: Any) -> Any:
     """The rank of the CTA that owns a shared address."""

@@ -30,6 +30,11 @@ def _width_problem(slots: dict[str, str]) -> str:
     return f"a vector of {total} bits; the widest access of sm_90 is 128 bits" if total > 128 else ""
 
 
+def _counts(slots: dict[str, str]) -> dict[str, int]:
+    length = LENGTH[slots["v"]]
+    return {"d": length, "b": length}
+
+
 def _load(space: str, sem: str, scope: str, v: str, t: ScalarType) -> Any:
     count = LENGTH[v]
     word = t.bytes
@@ -43,7 +48,7 @@ def _load(space: str, sem: str, scope: str, v: str, t: ScalarType) -> Any:
 
 
 @local_form(
-    "ld.param{.sub}{.v}{.t} {d}:t~?, [a]", sub=("entry", "func"), v=VECTOR, t=MEMORY_TYPES, check=_width_problem,
+    "ld.param{.sub}{.v}.{t} {d}:t~?, [a]", sub=("entry", "func"), v=VECTOR, t=MEMORY_TYPES, check=_width_problem, counts=_counts,
     unit="lsu_const", source='PTX ISA 8.7, "ld"',
 )  # fmt: skip
 def load_param(sub: str, v: str, t: ScalarType) -> Any:
@@ -52,8 +57,8 @@ def load_param(sub: str, v: str, t: ScalarType) -> Any:
 
 
 @shared_form(
-    "ld{.space}{.sem}{.scope}{.nc}{.cache}{.level}{.l2}{.hint}{.v}{.t} {d}:t~?, [a], policy:b64?",
-    space=(*SHARED, "local"), v=VECTOR, t=MEMORY_TYPES, check=_width_problem, data=True, unit="lsu_shared",
+    "ld{.space}{.sem}{.scope}{.nc}{.cache}{.level}{.l2}{.hint}{.v}.{t} {d}:t~?, [a], policy:b64?",
+    space=(*SHARED, "local"), v=VECTOR, t=MEMORY_TYPES, check=_width_problem, counts=_counts, data=True, unit="lsu_shared",
     effects=("reads [a]",), source='PTX ISA 8.7, "ld"', **ORDERED,
 )  # fmt: skip
 def load_shared(space: str, sem: str, scope: str, v: str, t: ScalarType, **_: Any) -> Any:
@@ -62,8 +67,8 @@ def load_shared(space: str, sem: str, scope: str, v: str, t: ScalarType, **_: An
 
 
 @shared_form(
-    "ld{.space}{.sem}{.scope}{.nc}{.cache}{.level}{.l2}{.hint}{.v}{.t} {d}:t~?, [a], policy:b64?",
-    space=("global", "const"), v=VECTOR, t=MEMORY_TYPES, check=_width_problem, data=True, unit="lsu_global",
+    "ld.{space}{.sem}{.scope}{.nc}{.cache}{.level}{.l2}{.hint}{.v}.{t} {d}:t~?, [a], policy:b64?",
+    space=("global", "const"), v=VECTOR, t=MEMORY_TYPES, check=_width_problem, counts=_counts, data=True, unit="lsu_global",
     effects=("reads [a]",), source='PTX ISA 8.7, "ld", "ld.global.nc"', **ORDERED,
 )  # fmt: skip
 def load_global(space: str, sem: str, scope: str, v: str, t: ScalarType, **_: Any) -> Any:
@@ -86,8 +91,8 @@ STORE_ORDERED = {"sem": STORE_ORDER, "scope": SCOPE, "cache": CACHE, "level": LE
 
 
 @shared_form(
-    "st{.space}{.sem}{.scope}{.cache}{.level}{.l2}{.hint}{.v}{.t} [a], {b}:t~?, policy:b64?",
-    space=(*SHARED, "local"), v=VECTOR, t=MEMORY_TYPES, check=_width_problem, data_operands=("b",), unit="lsu_shared",
+    "st{.space}{.sem}{.scope}{.cache}{.level}{.l2}{.hint}{.v}.{t} [a], {b}:t~?, policy:b64?",
+    space=(*SHARED, "local"), v=VECTOR, t=MEMORY_TYPES, check=_width_problem, counts=_counts, data_operands=("b",), unit="lsu_shared",
     effects=("writes [a]",), source='PTX ISA 8.7, "st"', **STORE_ORDERED,
 )  # fmt: skip
 def store_shared(space: str, sem: str, scope: str, v: str, t: ScalarType, **_: Any) -> Any:
@@ -96,8 +101,8 @@ def store_shared(space: str, sem: str, scope: str, v: str, t: ScalarType, **_: A
 
 
 @shared_form(
-    "st{.space}{.sem}{.scope}{.cache}{.level}{.l2}{.hint}{.v}{.t} [a], {b}:t~?, policy:b64?",
-    space=("global",), v=VECTOR, t=MEMORY_TYPES, check=_width_problem, data_operands=("b",), unit="lsu_global",
+    "st.{space}{.sem}{.scope}{.cache}{.level}{.l2}{.hint}{.v}.{t} [a], {b}:t~?, policy:b64?",
+    space=("global",), v=VECTOR, t=MEMORY_TYPES, check=_width_problem, counts=_counts, data_operands=("b",), unit="lsu_global",
     effects=("writes [a]",), source='PTX ISA 8.7, "st"', **STORE_ORDERED,
 )  # fmt: skip
 def store_global(space: str, sem: str, scope: str, v: str, t: ScalarType, **_: Any) -> Any:

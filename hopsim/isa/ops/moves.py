@@ -13,7 +13,7 @@ import numpy as np
 
 from hopsim.isa.context import Context
 from hopsim.isa.forms.form import form, local_form
-from hopsim.isa.types import DTYPES, ScalarType
+from hopsim.isa.types import DTYPES, TYPES, ScalarType
 from hopsim.isa.values import Value
 
 TYPES: Final = ("b16", "b32", "b64", "u16", "u32", "u64", "s16", "s32", "s64", "f32", "f64")
@@ -78,12 +78,16 @@ def _unpack(part_bits: int, width_bits: int) -> Callable[[Value], tuple[Value, .
 
 
 def _declare_vectors(part: str, part_bits: int, words: tuple[str, ...]) -> None:
-    @form(f"mov.{{t}} d, {{a}}:{part}", t=words, unit="move", source=MOV)
+    def counts(slots: dict[str, str]) -> dict[str, int]:
+        length = TYPES[slots["t"]].width_bits // part_bits
+        return {"a": length, "d": length}
+
+    @form(f"mov.{{t}} d, {{a}}:{part}", t=words, unit="move", counts=counts, source=MOV)
     def pack(t: ScalarType) -> Callable[[tuple[Value, ...]], Value]:
         """Join the elements of a vector, the first one lowest."""
         return (_pack_two if t.width_bits == 2 * part_bits else _pack)(part_bits, t.width_bits)
 
-    @form(f"mov.{{t}} {{d}}:{part}, a", t=words, unit="move", source=MOV)
+    @form(f"mov.{{t}} {{d}}:{part}, a", t=words, unit="move", counts=counts, source=MOV)
     def unpack(t: ScalarType) -> Callable[[Value], tuple[Value, ...]]:
         """Cut a word into the elements of a vector, the lowest one first."""
         return _unpack(part_bits, t.width_bits)

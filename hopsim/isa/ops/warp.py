@@ -14,7 +14,7 @@ from hopsim.isa.values import Value
 CLOCK_NAMES = sorted(CLOCKS)
 
 
-@shared_form("shfl.sync{.mode}.b32 d:b32|p:pred?, a:b32, b:b32, c:b32, m:b32", mode=("up", "down", "bfly", "idx"),
+@shared_form("shfl.sync.{mode}.b32 d:b32|p:pred?, a:b32, b:b32, c:b32, m:b32", mode=("up", "down", "bfly", "idx"),
              quiet=True, may_block=True, data_operands=("a",), unit="shuffle",
              source='PTX ISA 8.7, "shfl.sync"')  # fmt: skip
 def shfl(mode: str) -> Any:
@@ -26,7 +26,7 @@ def shfl(mode: str) -> Any:
     return run
 
 
-@shared_form("vote.sync{.mode}.pred d:pred, a:pred, m:b32", mode=("all", "any", "uni"), quiet=True, may_block=True,
+@shared_form("vote.sync.{mode}.pred d:pred, a:pred, m:b32", mode=("all", "any", "uni"), quiet=True, may_block=True,
              unit="shuffle", source='PTX ISA 8.7, "vote.sync"')  # fmt: skip
 def vote(mode: str) -> Any:
     """Whether all, any, or all-or-none of the predicates hold."""
@@ -48,7 +48,7 @@ def ballot() -> Any:
     return run
 
 
-@shared_form("match.any.sync{.t} d:b32, a:t, m:b32", t=("b32", "b64"), quiet=True, may_block=True,
+@shared_form("match.any.sync.{t} d:b32, a:t, m:b32", t=("b32", "b64"), quiet=True, may_block=True,
              data_operands=("a",), unit="shuffle", source='PTX ISA 8.7, "match.sync"')  # fmt: skip
 def match_any(t: ScalarType) -> Any:
     """The mask of lanes that hold the same value."""
@@ -60,7 +60,7 @@ def match_any(t: ScalarType) -> Any:
     return run
 
 
-@shared_form("match.all.sync{.t} d:b32|p:pred?, a:t, m:b32", t=("b32", "b64"), quiet=True, may_block=True,
+@shared_form("match.all.sync.{t} d:b32|p:pred?, a:t, m:b32", t=("b32", "b64"), quiet=True, may_block=True,
              data_operands=("a",), unit="shuffle", source='PTX ISA 8.7, "match.sync"')  # fmt: skip
 def match_all(t: ScalarType) -> Any:
     """The member mask when all lanes hold the same value, else 0."""
@@ -98,7 +98,7 @@ FOLDS: dict[tuple[str, str], Callable[[list[int]], int]] = {
 }
 
 
-@shared_form("redux.sync{.op}{.t} d:t, a:t, m:b32", op=("add", "min", "max", "and", "or", "xor"),
+@shared_form("redux.sync.{op}.{t} d:t, a:t, m:b32", op=("add", "min", "max", "and", "or", "xor"),
              t=("u32", "s32", "b32"), quiet=True, may_block=True, data_operands=("a",), unit="shuffle",
              check=lambda slots: "" if (slots["op"], slots["t"]) in FOLDS
              else f"redux.sync.{slots['op']} does not take .{slots['t']}",
@@ -134,7 +134,7 @@ def activemask() -> Any:
     return run
 
 
-@shared_form("mov{.t} d:t, a:clock", t=("u32", "u64", "b32", "b64", "s32", "s64"), unit="special",
+@shared_form("mov.{t} d:t, a:clock", t=("u32", "u64", "b32", "b64", "s32", "s64"), unit="special",
              source='PTX ISA 8.7, "%clock64", "%globaltimer"')  # fmt: skip
 def read_clock(t: ScalarType) -> Any:
     """Reads a clock: cycles of the SM, or nanoseconds of the device."""

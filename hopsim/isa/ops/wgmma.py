@@ -50,7 +50,7 @@ def _check_registers(ctx: Context, what: WgmmaShape, count: int, parts: int | No
 
 
 @shared_form(
-    "wgmma.mma_async.sync.aligned{.shape}{.dt}{.at}{.bt} +{d}:b32, a:b64, b:b64, s:pred, ia:s32?, ib:s32?, ta:s32?, "
+    "wgmma.mma_async.sync.aligned.{shape}.{dt}.{at}.{bt} +{d}:b32, a:b64, b:b64, s:pred, ia:s32?, ib:s32?, ta:s32?, "
     "tb:s32?",
     shape=SHAPES, dt=("f32", "f16"), at=HALF, bt=HALF, check=_problem, data=True, collective=True, may_block=True, quiet=True,
     unit="tensor", effects=("reads [a], [b] async", "updates d"), source=SOURCE,
@@ -80,7 +80,7 @@ def wgmma_half(shape: str, dt: Any, at: Any, bt: Any) -> Any:
 
 
 @shared_form(
-    "wgmma.mma_async.sync.aligned{.shape}{.dt}{.at}{.bt} +{d}:b32, &{a}:b32, b:b64, s:pred, ia:s32?, ib:s32?, tb:s32?",
+    "wgmma.mma_async.sync.aligned.{shape}.{dt}.{at}.{bt} +{d}:b32, &{a}:b32, b:b64, s:pred, ia:s32?, ib:s32?, tb:s32?",
     shape=SHAPES, dt=("f32", "f16"), at=HALF, bt=HALF, check=_problem, data=True, collective=True, may_block=True, quiet=True,
     unit="tensor", effects=("reads a", "reads [b] async", "updates d"), source=SOURCE,
 )  # fmt: skip
@@ -107,7 +107,7 @@ def wgmma_half_registers(shape: str, dt: Any, at: Any, bt: Any) -> Any:
 
 
 @shared_form(
-    "wgmma.mma_async.sync.aligned{.shape}{.dt}{.at}{.bt} +{d}:b32, a:b64, b:b64, s:pred, ia:s32?, ib:s32?",
+    "wgmma.mma_async.sync.aligned.{shape}.{dt}.{at}.{bt} +{d}:b32, a:b64, b:b64, s:pred, ia:s32?, ib:s32?",
     shape=SHAPES, dt=("f32", "f16"), at=NARROW, bt=NARROW, check=_problem, data=True, collective=True, may_block=True, quiet=True,
     unit="tensor", effects=("reads [a], [b] async", "updates d"), source=SOURCE,
 )  # fmt: skip
@@ -130,7 +130,7 @@ def wgmma_narrow(shape: str, dt: Any, at: Any, bt: Any) -> Any:
 
 
 @shared_form(
-    "wgmma.mma_async.sync.aligned{.shape}{.dt}{.at}{.bt} +{d}:b32, &{a}:b32, b:b64, s:pred, ia:s32?, ib:s32?",
+    "wgmma.mma_async.sync.aligned.{shape}.{dt}.{at}.{bt} +{d}:b32, &{a}:b32, b:b64, s:pred, ia:s32?, ib:s32?",
     shape=SHAPES, dt=("f32", "f16"), at=NARROW, bt=NARROW, check=_problem, data=True, collective=True, may_block=True, quiet=True,
     unit="tensor", effects=("reads a", "reads [b] async", "updates d"), source=SOURCE,
 )  # fmt: skip
@@ -153,7 +153,7 @@ def wgmma_narrow_registers(shape: str, dt: Any, at: Any, bt: Any) -> Any:
 
 
 @shared_form(
-    "wgmma.mma_async.sync.aligned{.shape}.s32{.at}{.bt}{.satfinite} +{d}:b32, a:b64, b:b64, s:pred",
+    "wgmma.mma_async.sync.aligned.{shape}.s32.{at}.{bt}{.satfinite} +{d}:b32, a:b64, b:b64, s:pred",
     shape=SHAPES, at=INTEGER, bt=INTEGER, satfinite=("satfinite",), data=True, collective=True, may_block=True, quiet=True,
     check=lambda slots: shape_problem(slots["shape"], "s32", slots["at"], slots["bt"]),
     unit="tensor", effects=("reads [a], [b] async", "updates d"), source=SOURCE,
@@ -170,7 +170,7 @@ def wgmma_integer(shape: str, at: Any, bt: Any, satfinite: str) -> Any:
 
 
 @shared_form(
-    "wgmma.mma_async.sync.aligned{.shape}.s32{.at}{.bt}{.satfinite} +{d}:b32, &{a}:b32, b:b64, s:pred",
+    "wgmma.mma_async.sync.aligned.{shape}.s32.{at}.{bt}{.satfinite} +{d}:b32, &{a}:b32, b:b64, s:pred",
     shape=SHAPES, at=INTEGER, bt=INTEGER, satfinite=("satfinite",), data=True, collective=True, may_block=True, quiet=True,
     check=lambda slots: shape_problem(slots["shape"], "s32", slots["at"], slots["bt"]),
     unit="tensor", effects=("reads a", "reads [b] async", "updates d"), source=SOURCE,

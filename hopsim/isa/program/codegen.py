@@ -33,7 +33,7 @@ from hopsim.isa.forms.decode import (
 from hopsim.isa.forms.form import BLOCKED
 from hopsim.isa.program.flow import EXIT, SegmentPlan
 from hopsim.isa.types import DTYPES
-from hopsim.isa.values import Array, Predicate, Value, collapse, narrow, select, widen
+from hopsim.isa.values import Array, Predicate, Value, collapse, narrow, resize, select, widen
 
 DONE, WAITING, SPLIT = 0, 1, 2
 
@@ -89,7 +89,7 @@ class _Source:
         self.lines: list[str] = []
         self.space: dict[str, Any] = {
             "narrow": narrow, "widen": widen, "select": select, "invert": invert, "pick": pick, "place": place,
-            "collapse": collapse, "BLOCKED": BLOCKED,
+            "collapse": collapse, "BLOCKED": BLOCKED, "resize": resize,
         }  # fmt: skip
 
     # -- operands ----------------------------------------------------------------------------------
@@ -108,7 +108,7 @@ class _Source:
             text = f's.sp["{symbol.name}"]'
             if picked:
                 text = f"pick({text}, k)"
-            return text
+            return text if arg.width_bits == 32 else f"resize({text}, {arg.width_bits})"
         if symbol.kind == "shared":
             offset = self.layout[symbol.name] + symbol.offset
             return f"(s.shared_base + {offset})"

@@ -172,7 +172,7 @@ def test_the_lists_are_whole() -> None:
 # What compilers emit and hopsim does not model.  An entry that has become a form fails the test.
 MISSING = {
     1: [],
-    2: ["ldmatrix.sync.aligned.x4.m8n8.shared.b16", "stmatrix.sync.aligned.x4.m8n8.shared.b16"],
+    2: [],
     3: [],
     4: [
         "call",
