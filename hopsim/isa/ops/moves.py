@@ -13,7 +13,8 @@ import numpy as np
 
 from hopsim.isa.context import Context
 from hopsim.isa.forms.form import form, local_form
-from hopsim.isa.types import DTYPES, TYPES, ScalarType
+from hopsim.isa import types
+from hopsim.isa.types import DTYPES, ScalarType
 from hopsim.isa.values import Value
 
 TYPES: Final = ("b16", "b32", "b64", "u16", "u32", "u64", "s16", "s32", "s64", "f32", "f64")
@@ -79,7 +80,7 @@ def _unpack(part_bits: int, width_bits: int) -> Callable[[Value], tuple[Value, .
 
 def _declare_vectors(part: str, part_bits: int, words: tuple[str, ...]) -> None:
     def counts(slots: dict[str, str]) -> dict[str, int]:
-        length = TYPES[slots["t"]].width_bits // part_bits
+        length = types.TYPES[slots["t"]].width_bits // part_bits
         return {"a": length, "d": length}
 
     @form(f"mov.{{t}} d, {{a}}:{part}", t=words, unit="move", counts=counts, source=MOV)
