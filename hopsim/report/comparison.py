@@ -46,7 +46,9 @@ class Comparison:
 
     def __rich__(self) -> Text:
         if self.is_equal:
-            text = Text(f"{self.name} has the bits of {self.against}: all {grouped(self.elements)} elements equal")
+            text = Text(
+                f"{self.name} has the bits of {self.against}: all {grouped(self.elements)} elements equal"
+            )
             text.stylize("green")
             return text
         first = self.first

@@ -73,7 +73,11 @@ def _paragraph(waits: list[Wait]) -> str:
 def _barrier(wait: Wait) -> str:
     if wait.address is None:
         return wait.kind
-    return f"{wait.kind} {wait.address:#x}" if wait.kind == "mbarrier" else f"{wait.kind} {wait.address}"
+    return (
+        f"{wait.kind} {wait.address:#x}"
+        if wait.kind == "mbarrier"
+        else f"{wait.kind} {wait.address}"
+    )
 
 
 def _missing(wait: Wait) -> str:

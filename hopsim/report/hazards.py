@@ -29,9 +29,16 @@ def hazard_findings(hazards: Sequence[Hazard], path: str = "") -> Text:
 
 
 def _finding(text: Text, hazard: Hazard, path: str) -> None:
-    places = [f":{access.line}" for access in (hazard.first, hazard.second) if access is not None and access.line]
+    places = [
+        f":{access.line}"
+        for access in (hazard.first, hazard.second)
+        if access is not None and access.line
+    ]
     times = f"  ({grouped(hazard.count)} occurrences)" if hazard.count > 1 else ""
-    text.append(f"{hazard.rule} {hazard.title}", style="bold red" if hazard.level == "hazard" else "bold yellow")
+    text.append(
+        f"{hazard.rule} {hazard.title}",
+        style="bold red" if hazard.level == "hazard" else "bold yellow",
+    )
     text.append(f"  {path}{' -> '.join(places)}{times}\n" if places else f"{times}\n")
     _line(text, "note" if hazard.level == "note" else "what", hazard.message)
     for access in (hazard.first, hazard.second):

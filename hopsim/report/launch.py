@@ -24,7 +24,9 @@ _STYLES = {"clean": "green", "hazard": "red", "deadlock": "red", "not-modelled":
 
 def beyond_choice(result: LaunchResult) -> tuple[NotModelledNote, ...]:
     """Return what was not modelled or not checked although the caller did not ask to leave it out."""
-    return tuple(note for note in result.not_modelled if note.line or not note.why.startswith(CHOICES))
+    return tuple(
+        note for note in result.not_modelled if note.line or not note.why.startswith(CHOICES)
+    )
 
 
 def not_checked(result: LaunchResult) -> tuple[str, ...]:
@@ -67,7 +69,9 @@ def verdict_rows(result: LaunchResult) -> list[Row]:
     """Return the verdict, and what was not checked."""
     hazards = sum(hazard.level == "hazard" for hazard in result.hazards)
     notes = len(result.hazards) - hazards
-    found = joined([plural(hazards, "hazard") if hazards else "", plural(notes, "note") if notes else ""])
+    found = joined(
+        [plural(hazards, "hazard") if hazards else "", plural(notes, "note") if notes else ""]
+    )
     if result.checked and not found:
         found = "no hazards"
     text = Text(result.verdict, style=_STYLES[result.verdict])

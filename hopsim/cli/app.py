@@ -1,0 +1,57 @@
+"""The `hopsim` command: one file for each sub-command; heavy imports happen inside them.
+
+Exit codes: 0 clean, 1 hazard or mismatch, 2 usage or configuration, 3 deadlock, 4 PTX that is not modelled,
+5 device error.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from hopsim.cli import config, gemm, isa, lint, run
+from hopsim.cli.command import Command
+
+app = typer.Typer(
+    name="hopsim",
+    help=(
+        "Run Hopper PTX (sm_90a) on a simulated H100: the bits it gives, the races it has, the cycles it takes.\n\n"
+        "Exit codes: 0 clean, 1 hazard or mismatch, 2 usage or configuration, 3 deadlock, 4 PTX that is not modelled,"
+        " 5 device error."
+    ),
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+app.command("gemm", cls=Command)(gemm.gemm)
+app.command("run", cls=Command)(run.run)
+app.command("lint", cls=Command)(lint.lint)
+app.command("isa", cls=Command)(isa.isa)
+app.add_typer(config.app, name="config")
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        from importlib.metadata import version
+
+        typer.echo(f"hopsim {version('hopsim')}")
+        raise typer.Exit
+
+
+@app.callback()
+def common(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", callback=_version, is_eager=True, help="Print the version and exit."
+        ),
+    ] = False,
+) -> None:
+    """Options before the sub-command."""
+
+
+def main() -> None:
+    """Run the command line; the entry point of the `hopsim` script."""
+    app()

@@ -1,0 +1,80 @@
+"""`hopsim config show|validate`: hardware numbers with their units and sources."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from hopsim.cli.command import Command
+from hopsim.cli.options import JsonOption, SetOption, overrides
+
+if TYPE_CHECKING:
+    from hopsim.config import HardwareConfig
+
+app = typer.Typer(
+    help="Show or check hardware configurations.", no_args_is_help=True, rich_markup_mode=None
+)
+
+NameArgument = Annotated[
+    str, typer.Argument(metavar="[NAME|PATH]", help="A configuration's name, or a TOML file.")
+]
+
+
+@app.command("show", cls=Command)
+def show(
+    name: NameArgument = "h100-sxm",
+    settings: SetOption = None,
+    toml: Annotated[
+        bool, typer.Option("--toml", help="Print a TOML file that loads to the same numbers.")
+    ] = False,
+    json_file: JsonOption = None,
+) -> None:
+    """Print each number: key, value as written, what the simulator reads, and its source."""
+    from rich.text import Text
+
+    from hopsim.cli.output import Output
+    from hopsim.config import dump, load
+    from hopsim.config import show as table
+
+    output = Output(json_file)
+    hardware = load(name, overrides(settings))
+    output.show(Text((dump(hardware) if toml else table(hardware)).rstrip("\n")))
+    output.finish({"command": "config show", "config": hardware.name, "facts": _facts(hardware)}, 0)
+
+
+@app.command("validate", cls=Command)
+def validate(
+    name: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[NAME|PATH]", help="A name or a TOML file; by default all there are."
+        ),
+    ] = None,
+    settings: SetOption = None,
+    json_file: JsonOption = None,
+) -> None:
+    """Check a configuration: keys, units, ranges, and that each number has a source."""
+    from rich.text import Text
+
+    from hopsim.cli.output import Output
+    from hopsim.config import guesses, load, names
+
+    output = Output(json_file)
+    checked: list[dict[str, Any]] = []
+    for one in [name] if name is not None else names():
+        hardware = load(one, overrides(settings))
+        count, guessed = len(hardware.facts), len(guesses(hardware))
+        checked.append({"config": one, "values": count, "guesses": guessed})
+        output.show(Text(f"{one}: ok, {count} values, {guessed} of them guesses"))
+    output.finish({"command": "config validate", "configs": checked}, 0)
+
+
+def _facts(hardware: HardwareConfig) -> list[dict[str, Any]]:
+    return [
+        {
+            "key": fact.key, "text": fact.text, "value": fact.value, "unit": fact.unit,
+            "source": fact.source, "guess": fact.guess, "origin": fact.origin,
+        }
+        for fact in hardware.facts
+    ]  # fmt: skip

@@ -1,0 +1,164 @@
+"""The arrays of a launch file: from .npy, seeded random, constant, or not initialised."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import ml_dtypes
+import numpy as np
+from numpy.typing import NDArray
+
+from hopsim.cli.toml_table import TomlTable
+from hopsim.errors import ConfigError
+
+_OWN: Final = ("bfloat16", "float8_e4m3fn", "float8_e5m2")
+DTYPES: Final = (
+    "float16", "float32", "float64", *_OWN,
+    "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64",
+)  # fmt: skip
+DISTRIBUTIONS: Final = ("normal", "uniform", "integers")
+MOST_BYTES: Final = 1 << 37
+"""A mistyped shape is refused before memory is asked for; more than any Hopper GPU holds is one."""
+
+Fill = Callable[[np.random.Generator], NDArray[Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class ArraySpec:
+    """One array of a launch.
+
+    Args:
+        fill: makes the contents; None leaves the array uninitialised.
+        save: where to write it after the run.  compare: the .npy with the bits it must then have.
+    """
+
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    fill: Fill | None
+    save: Path | None
+    compare: Path | None
+
+    def values(self, seed: int, position: int) -> NDArray[Any] | None:
+        """Return the contents; the same for the same seed and position in the file."""
+        if self.fill is None:
+            return None
+        with np.errstate(all="ignore"):
+            return self.fill(np.random.default_rng([seed, position]))
+
+
+def read_array(table: TomlTable, folder: Path) -> ArraySpec:
+    """Return the array that a table describes.
+
+    Args:
+        folder: what paths are relative to.
+    Raises: ConfigError.
+    """
+    sources = [name for name in ("npy", "random", "fill", "uninitialised") if table.has(name)]
+    if len(sources) != 1:
+        got = f"got {' and '.join(sources)}" if sources else "got none"
+        raise table.error(
+            f"expected one of npy, random, fill, uninitialised; {got}", hint='random = "normal"'
+        )
+    dtype = dtype_named(table.choice("dtype", DTYPES)) if table.has("dtype") else None
+    shape = table.numbers("shape")
+    fill: Fill | None = None
+    if sources[0] == "npy":
+        host = read_npy(folder / table.required("npy", str, '"x.npy"'), dtype, table.where)
+        if shape is not None and shape != host.shape:
+            raise table.error(
+                f"shape: expected {list(shape)}, got {list(host.shape)} from the file"
+            )
+        shape, dtype = host.shape, host.dtype
+        fill = _constant(host)
+    else:
+        if dtype is None:
+            raise table.error("dtype is missing", hint='dtype = "float32"')
+        if shape is None or any(extent < 1 for extent in shape):
+            raise table.error(
+                "shape: expected positive extents, outermost first", hint="shape = [128, 64]"
+            )
+        if np.prod(shape, dtype=float) * dtype.itemsize > MOST_BYTES:
+            raise table.error(f"shape {list(shape)} of {dtype} is more than a GPU holds")
+        if sources[0] == "random":
+            fill = _random(table, shape, dtype)
+        elif sources[0] == "fill":
+            fill = _constant(_full(table, shape, dtype))
+        elif not table.required("uninitialised", bool, "true"):
+            raise table.error("uninitialised = false says nothing", hint="fill = 0")
+    save, compare = table.optional("save", str, ""), table.optional("compare", str, "")
+    table.done()
+    return ArraySpec(
+        shape, dtype, fill, folder / save if save else None, folder / compare if compare else None
+    )
+
+
+def dtype_named(name: str) -> np.dtype[Any]:
+    """Return a numpy type, ml_dtypes included."""
+    return np.dtype(getattr(ml_dtypes, name) if name in _OWN else name)
+
+
+def read_npy(path: Path, dtype: np.dtype[Any] | None, where: str) -> NDArray[Any]:
+    """Return an array from a .npy file, its bits read as `dtype` if the file does not know the type's name.
+
+    Raises: ConfigError.
+    """
+    try:
+        host: NDArray[Any] = np.load(path, allow_pickle=False)
+    except OSError as error:
+        raise ConfigError(f"cannot read {path}: {error.strerror or error}", where=where) from None
+    except (ValueError, EOFError) as error:
+        raise ConfigError(f"{path} is no .npy file: {error}", where=where) from None
+    if dtype is None or host.dtype == dtype:
+        if host.dtype.kind not in "iufb" and host.dtype.name not in _OWN:
+            raise ConfigError(
+                f"{path} holds {host.dtype}: say what it is", where=where, hint='dtype = "bfloat16"'
+            )
+        return host
+    # numpy writes bfloat16 and fp8 as raw bytes; unsigned integers of the same width are bits too.
+    if host.dtype.kind in "Vu" and host.dtype.itemsize == dtype.itemsize:
+        return host.view(dtype)
+    raise ConfigError(
+        f"{path} holds {host.dtype}, expected {dtype}",
+        where=where,
+        hint="leave dtype out, or convert",
+    )
+
+
+def _constant(host: NDArray[Any]) -> Fill:
+    return lambda rng: host
+
+
+def _full(table: TomlTable, shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
+    value = table.entries["fill"]
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise table.error(f"fill: expected a number, got {value!r}")
+    if dtype.kind in "iu":
+        limits = np.iinfo(dtype)
+        if not isinstance(value, int) or not limits.min <= value <= limits.max:
+            raise table.error(
+                f"fill: {value!r} does not fit {dtype} ({limits.min} to {limits.max})"
+            )
+    return np.full(shape, value).astype(dtype)
+
+
+def _random(table: TomlTable, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Fill:
+    name = table.choice("random", DISTRIBUTIONS)
+    if name == "normal":
+        mean, deviation = table.optional("mean", float, 0.0), table.optional("std", float, 1.0)
+        if deviation < 0:
+            raise table.error(f"std: expected 0 or more, got {deviation}")
+        return lambda rng: rng.normal(mean, deviation, shape).astype(dtype)
+    low = table.optional("low", float, 0.0 if name == "uniform" else -8.0)
+    high = table.optional("high", float, 1.0 if name == "uniform" else 8.0)
+    if low > high:
+        raise table.error(f"low = {low:g} is above high = {high:g}")
+    if name == "uniform":
+        return lambda rng: rng.uniform(low, high, shape).astype(dtype)
+    if low != int(low) or high != int(high):
+        raise table.error(f"integers: expected whole low and high, got {low:g} and {high:g}")
+    if dtype.kind == "u" and low < 0:
+        raise table.error(f"integers from {low:g} do not fit {dtype}", hint="low = 0")
+    return lambda rng: rng.integers(int(low), int(high), shape, endpoint=True).astype(dtype)

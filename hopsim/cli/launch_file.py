@@ -1,0 +1,209 @@
+"""The TOML that tells `hopsim run` how to launch a kernel; `docs/cli.md` describes it.
+
+It says grid, block, cluster and shared memory, has a table `[arrays.NAME]` for each array, and a table `[[args]]` of
+kind array, tensor_map, scalar, null or struct for each parameter of the entry, in order.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, cast
+
+import ml_dtypes
+import numpy as np
+from numpy.typing import NDArray
+
+from hopsim.cli.launch_arrays import ArraySpec, read_array
+from hopsim.cli.toml_table import TomlTable, read_toml
+from hopsim.errors import ConfigError, LaunchError
+from hopsim.launch.arrays import DeviceArray, ParamBytes, TensorMap
+
+if TYPE_CHECKING:
+    from hopsim.runtime.gpu import Gpu
+
+KINDS: Final = ("array", "tensor_map", "scalar", "null", "struct")
+SCALARS: Final = (
+    "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64", "float16", "bfloat16", "float32",
+    "float64",
+)  # fmt: skip
+_MAP_ENTRIES: Final = ("dims", "strides", "element_strides")
+_MAP_WORDS: Final = ("swizzle", "interleave", "l2_promotion", "oob_fill", "dtype")
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchFile:
+    """A checked launch description.
+
+    Args:
+        entry: name of the kernel; None if the file leaves it open.
+        grid: CTAs.  block: threads.  cluster: CTAs of a cluster, None for the kernel's own.
+        shared_bytes: dynamic shared memory.
+        arrays: by name.  args: one table for each parameter.
+    """
+
+    path: Path
+    entry: str | None
+    grid: tuple[int, ...]
+    block: tuple[int, ...]
+    cluster: tuple[int, ...] | None
+    shared_bytes: int
+    arrays: dict[str, ArraySpec]
+    args: tuple[TomlTable, ...]
+
+
+def read_launch_file(path: Path) -> LaunchFile:
+    """Return the launch that a file describes.
+
+    Raises: ConfigError: something in it is missing, unknown or of the wrong type.
+    """
+    top = read_toml(path)
+    grid, block = top.numbers("grid"), top.numbers("block")
+    if grid is None or block is None:
+        missing = "grid" if grid is None else "block"
+        example = "grid = [8, 8]   (CTAs)" if grid is None else "block = 128   (threads)"
+        raise top.error(f"{missing} is missing", hint=example)
+    arrays = top.table("arrays")
+    specs: dict[str, ArraySpec] = {}
+    for name, entries in arrays.entries.items():
+        if not isinstance(entries, dict):
+            raise top.error(
+                f"arrays.{name}: expected a table, got {entries!r}", hint=f"[arrays.{name}]"
+            )
+        specs[name] = read_array(
+            top.inner(f"arrays.{name}", cast("dict[str, Any]", entries)), path.parent
+        )
+    found = LaunchFile(
+        path=path,
+        entry=top.optional("entry", str, "") or None,
+        grid=grid,
+        block=block,
+        cluster=top.numbers("cluster"),
+        shared_bytes=top.optional("shared_bytes", int, 0),
+        arrays=specs,
+        args=tuple(top.tables("args")),
+    )
+    top.done()
+    return found
+
+
+def make_arguments(
+    launch: LaunchFile, gpu: Gpu, seed: int
+) -> tuple[list[Any], dict[str, DeviceArray]]:
+    """Put the arrays on the device and return the arguments, and the arrays by name.
+
+    Raises: ConfigError, LaunchError: an array or an argument is wrong.
+    """
+    arrays: dict[str, DeviceArray] = {}
+    for position, (name, spec) in enumerate(launch.arrays.items()):
+        host = spec.values(seed, position)
+        arrays[name] = gpu.empty(spec.shape, spec.dtype) if host is None else gpu.array(host)
+    return [_argument(table, arrays) for table in launch.args], arrays
+
+
+def _argument(table: TomlTable, arrays: dict[str, DeviceArray]) -> Any:
+    kind = table.choice("kind", KINDS)
+    table.optional("name", str, "")
+    value: Any = None
+    if kind == "array":
+        value = _array(table, arrays)
+    elif kind == "tensor_map":
+        value = _tensor_map(table, arrays)
+    elif kind == "scalar":
+        value = _scalar(table)
+    elif kind == "struct":
+        value = _struct(table, arrays)
+    table.done()
+    return value
+
+
+def _array(table: TomlTable, arrays: dict[str, DeviceArray]) -> DeviceArray:
+    return _named(table, table.required("array", str, '"x"'), arrays)
+
+
+def _named(table: TomlTable, name: str, arrays: dict[str, DeviceArray]) -> DeviceArray:
+    if name not in arrays:
+        raise table.error(
+            f"there is no array {name!r}; there are: {', '.join(arrays) or 'none'}",
+            hint=f"a table [arrays.{name}]",
+        )
+    return arrays[name]
+
+
+def _tensor_map(table: TomlTable, arrays: dict[str, DeviceArray]) -> TensorMap:
+    array = _array(table, arrays)
+    box = table.numbers("box")
+    if box is None:
+        raise table.error("box is missing", hint="box = [64, 128]   (elements, innermost first)")
+    options: dict[str, Any] = {
+        name: found for name in _MAP_ENTRIES if (found := table.numbers(name)) is not None
+    }
+    options |= {name: found for name in _MAP_WORDS if (found := table.optional(name, str, ""))}
+    options["offset"] = table.optional("offset", int, 0)
+    try:
+        return TensorMap(array, box, **options)
+    except LaunchError as error:
+        raise _placed(error, table) from None
+
+
+def _placed(error: LaunchError, table: TomlTable) -> LaunchError:
+    """Return the error with the table as its place."""
+    where = f"{table.where}, {error.where}" if error.where else table.where
+    return type(error)(error.what, where=where, hint=error.hint, source=error.source)
+
+
+def _scalar(table: TomlTable) -> np.generic:
+    name = table.choice("dtype", SCALARS)
+    if not table.has("value"):
+        raise table.error("value is missing", hint="value = 1")
+    value = table.entries["value"]
+    is_whole = "int" in name
+    if isinstance(value, bool) or not isinstance(value, int if is_whole else int | float):
+        expected = "a whole number" if is_whole else "a number"
+        raise table.error(f"value: expected {expected} for {name}, got {value!r}")
+    if is_whole:
+        limits = np.iinfo(name)
+        if not limits.min <= value <= limits.max:
+            raise table.error(f"value: {value} does not fit {name} ({limits.min} to {limits.max})")
+    kind = np.dtype(ml_dtypes.bfloat16) if name == "bfloat16" else np.dtype(name)
+    with np.errstate(all="ignore"):
+        one: NDArray[Any] = np.asarray([value]).astype(kind)
+    return one[0]
+
+
+def _struct(table: TomlTable, arrays: dict[str, DeviceArray]) -> ParamBytes:
+    """Return bytes by value, with scalars, pointers and tensor maps placed inside."""
+    data = _bytes(table)
+    maps: dict[int, TensorMap] = {}
+    pointers: dict[int, DeviceArray] = {}
+    for part in table.tables("parts"):
+        offset = part.required("offset", int, "0")
+        kind = part.choice("kind", ("array", "tensor_map", "scalar"))
+        if kind == "array":
+            pointers[offset] = _array(part, arrays)
+        elif kind == "tensor_map":
+            maps[offset] = _tensor_map(part, arrays)
+        else:
+            raw = _scalar(part).tobytes()
+            if not 0 <= offset <= len(data) - len(raw):
+                raise part.error(f"offset {offset}: {len(raw)} bytes do not fit in {len(data)}")
+            data[offset : offset + len(raw)] = raw
+        part.done()
+    return ParamBytes(bytes(data), maps, pointers)
+
+
+def _bytes(table: TomlTable) -> bytearray:
+    if table.has("hex") == table.has("size_bytes"):
+        raise table.error("a struct needs either size_bytes or hex", hint="size_bytes = 256")
+    if table.has("size_bytes"):
+        count = table.required("size_bytes", int, "256")
+        if not 1 <= count <= 1 << 15:
+            raise table.error(f"size_bytes: expected 1 to 32768, got {count}")
+        return bytearray(count)
+    text = table.required("hex", str, '"00 ff"')
+    try:
+        return bytearray.fromhex(text)
+    except ValueError as error:
+        raise ConfigError(
+            f"hex: {error}", where=table.where, hint='pairs of digits: "00 ff"'
+        ) from None

@@ -1,0 +1,140 @@
+"""What `gemm` and `run` share: making the GPU, the progress bar, the trace, the JSON of a launch."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Generator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from hopsim.cli.options import Backend, Numerics, RunSchedule, overrides
+from hopsim.cli.output import terminal
+from hopsim.errors import ConfigError, DeviceError
+from hopsim.report.facts import Row
+from hopsim.report.launch import beyond_choice, not_checked
+from hopsim.results import LaunchResult
+
+if TYPE_CHECKING:
+    from hopsim.runtime.gpu import Gpu
+
+LONG_RUN_SECONDS: Final = 1.0
+"""Nobody needs a progress bar before this."""
+
+
+def make_gpu(backend: Backend, name: str, settings: list[str] | None) -> Gpu:
+    """Return the GPU to run on.
+
+    Raises: ConfigError: no such configuration.  DeviceError: no such backend here.
+    """
+    if backend is Backend.CUDA:
+        raise DeviceError(
+            "the CUDA backend is not part of this version of hopsim",
+            where="--backend cuda",
+            hint="--backend sim; with the backend: an sm_90 device, its driver, and pip install 'hopsim[cuda]'",
+        )
+    from hopsim.runtime.gpu import Gpu
+
+    return Gpu(name, overrides(settings))
+
+
+def launch_options(
+    run_schedule: RunSchedule,
+    *,
+    values: bool,
+    check: bool,
+    numerics: Numerics,
+    seed: int,
+    max_cycles: int | None,
+    trace: str | None,
+) -> dict[str, Any]:
+    """Return the keyword arguments of `Gpu.launch`.
+
+    Raises: ConfigError: options that contradict each other, or a trace that cannot be written.
+    """
+    if trace is not None:
+        if run_schedule is not RunSchedule.TIMED:
+            raise ConfigError(
+                f"a timeline needs time, and the schedule {run_schedule.value} knows none",
+                where="--trace",
+                hint="--run-schedule timed",
+            )
+        folder = Path(trace).resolve().parent
+        if not folder.is_dir():
+            raise ConfigError(
+                f"there is no folder {folder}", where="--trace", hint=f"mkdir -p {folder}"
+            )
+    return {
+        "schedule": run_schedule.value,
+        "timing": run_schedule is RunSchedule.TIMED,
+        "values": values,
+        "check": check and values,
+        "numerics": numerics.value,
+        "seed": seed,
+        "max_cycles": max_cycles,
+        "trace": trace is not None,
+    }
+
+
+@contextmanager
+def progress_bar(words: str) -> Generator[Callable[[float], None] | None]:
+    """Give a function that is told the share done; it draws a bar on long runs, and only on a terminal."""
+    console = terminal(stderr=True)
+    if not console.is_terminal:
+        yield None
+        return
+    from rich.progress import (
+        BarColumn,
+        Progress,
+        TaskProgressColumn,
+        TextColumn,
+        TimeRemainingColumn,
+    )
+
+    bar = Progress(
+        TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn(),
+        console=console, transient=True,
+    )  # fmt: skip
+    task = bar.add_task(words, total=1.0)
+    began = time.monotonic()
+    is_shown = False
+
+    def tell(part: float) -> None:
+        nonlocal is_shown
+        if not is_shown and time.monotonic() - began > LONG_RUN_SECONDS:
+            bar.start()
+            is_shown = True
+        bar.update(task, completed=part)
+
+    try:
+        yield tell
+    finally:
+        if is_shown:
+            bar.stop()
+
+
+def save_trace(result: LaunchResult, trace: str | None) -> list[Row]:
+    """Write the timeline, and return the line that says so.
+
+    Raises: ConfigError: it cannot be written.
+    """
+    if trace is None:
+        return []
+    try:
+        result.save_trace(trace)
+    except OSError as error:
+        raise ConfigError(f"cannot write {trace}: {error.strerror}", where="--trace") from None
+    return [("timeline", f"saved to {trace}; open it at https://ui.perfetto.dev")]
+
+
+def launch_json(command: str, result: LaunchResult, more: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the JSON of a launch: the result's own keys, and the command's beside them."""
+    content: dict[str, Any] = json.loads(result.json())
+    content |= {
+        "command": command,
+        "not_checked": list(not_checked(result)),
+        "beyond_choice": [note.why for note in beyond_choice(result)],
+        **more,
+    }
+    return content

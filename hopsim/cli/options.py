@@ -1,0 +1,108 @@
+"""The options that several commands share, each declared once."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+
+from hopsim.errors import ConfigError
+
+
+class RunSchedule(StrEnum):
+    """Who decides what happens next."""
+
+    TIMED = "timed"
+    IN_ORDER = "in-order"
+    SEEDED = "seeded"
+    ADVERSARIAL = "adversarial"
+
+
+class Numerics(StrEnum):
+    """How tensor cores sum."""
+
+    HOPPER = "hopper"
+    FLOAT32 = "float32"
+
+
+class Backend(StrEnum):
+    """Where a kernel runs."""
+
+    SIM = "sim"
+    CUDA = "cuda"
+
+
+JsonOption = Annotated[
+    str | None,
+    typer.Option("--json", metavar="FILE", help="Write everything as JSON; - is standard output."),
+]
+GpuOption = Annotated[
+    str,
+    typer.Option(
+        "--gpu", metavar="NAME|PATH", help="Hardware configuration: a name, or a TOML file."
+    ),
+]
+SetOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        metavar="KEY=VALUE",
+        help="Replace one number, e.g. dram.bandwidth=4.8TB/s. Repeatable.",
+    ),
+]
+RunScheduleOption = Annotated[
+    RunSchedule,
+    typer.Option("--run-schedule", help="timed predicts cycles; the others try legal orders."),
+]
+SeedOption = Annotated[
+    int, typer.Option("--seed", min=0, help="Of random inputs and of the seeded schedule.")
+]
+ValuesOption = Annotated[
+    bool, typer.Option("--values/--no-values", help="Compute data, or only time and order.")
+]
+CheckOption = Annotated[
+    bool, typer.Option("--check/--no-check", help="Look for races and missing fences.")
+]
+NumericsOption = Annotated[
+    Numerics,
+    typer.Option(
+        "--numerics", help="hopper: the tensor core's bits; float32: faster, approximate."
+    ),
+]
+MaxCyclesOption = Annotated[
+    int | None,
+    typer.Option(
+        "--max-cycles", min=1, help="End a timed run after so many cycles (other runs: steps)."
+    ),
+]
+TraceOption = Annotated[
+    str | None,
+    typer.Option(
+        "--trace", metavar="FILE", help="Save a Perfetto timeline (compressed if FILE ends in .gz)."
+    ),
+]
+BackendOption = Annotated[
+    Backend, typer.Option("--backend", help="The simulator, or a real sm_90 device.")
+]
+
+
+def overrides(settings: list[str] | None) -> dict[str, str]:
+    """Return `--set` options as a dictionary.
+
+    Raises: ConfigError: one is not KEY=VALUE, or a key is given twice.
+    """
+    table: dict[str, str] = {}
+    for setting in settings or []:
+        key, equals, value = setting.partition("=")
+        key, value = key.strip(), value.strip()
+        if not equals or not key or not value:
+            raise ConfigError(
+                f"expected KEY=VALUE, got {setting!r}",
+                where="--set",
+                hint="--set dram.bandwidth=4.8TB/s",
+            )
+        if key in table:
+            raise ConfigError(f"{key} is set twice", where="--set")
+        table[key] = value
+    return table

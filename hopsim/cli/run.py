@@ -1,0 +1,157 @@
+"""`hopsim run FILE.ptx --args ARGS.toml`: launch any PTX with arguments described in a small TOML."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from hopsim.cli.options import (
+    Backend,
+    BackendOption,
+    CheckOption,
+    GpuOption,
+    JsonOption,
+    MaxCyclesOption,
+    Numerics,
+    NumericsOption,
+    RunSchedule,
+    RunScheduleOption,
+    SeedOption,
+    SetOption,
+    TraceOption,
+    ValuesOption,
+)
+from hopsim.errors import ConfigError, LaunchError
+
+if TYPE_CHECKING:
+    from hopsim.cli.launch_file import LaunchFile
+    from hopsim.isa.program.kernel import Kernel, Module
+    from hopsim.launch.arrays import DeviceArray
+    from hopsim.report.comparison import Comparison
+    from hopsim.report.facts import Row
+
+
+def run(
+    file: Annotated[Path, typer.Argument(metavar="FILE.ptx", help="PTX text.")],
+    args: Annotated[
+        Path,
+        typer.Option(
+            "--args",
+            metavar="ARGS.toml",
+            help="Grid, block, arrays and arguments; see docs/cli.md.",
+        ),
+    ],
+    entry: Annotated[
+        str | None, typer.Option("--entry", help="Kernel to launch, if the file has several.")
+    ] = None,
+    values: ValuesOption = True,
+    check: CheckOption = True,
+    numerics: NumericsOption = Numerics.HOPPER,
+    seed: SeedOption = 0,
+    run_schedule: RunScheduleOption = RunSchedule.TIMED,
+    gpu: GpuOption = "h100-sxm",
+    settings: SetOption = None,
+    max_cycles: MaxCyclesOption = None,
+    trace: TraceOption = None,
+    json_file: JsonOption = None,
+    backend: BackendOption = Backend.SIM,
+) -> None:
+    """Launch a kernel of a PTX file; save and compare arrays as the TOML says."""
+    from dataclasses import asdict
+
+    from hopsim.cli.launch_file import make_arguments, read_launch_file
+    from hopsim.cli.launching import launch_json, launch_options, make_gpu, progress_bar, save_trace
+    from hopsim.cli.output import Output
+    from hopsim.isa.program.kernel import load
+    from hopsim.report.launch import exit_code, launch_report
+
+    output = Output(json_file)
+    module = load(file)
+    described = read_launch_file(args)
+    kernel = _entry(module, entry or described.entry)
+    device = make_gpu(backend, gpu, settings)
+    options = launch_options(
+        run_schedule,
+        values=values,
+        check=check,
+        numerics=numerics,
+        seed=seed,
+        max_cycles=max_cycles,
+        trace=trace,
+    )
+    arguments, arrays = make_arguments(described, device, seed)
+    with progress_bar(kernel.name) as tell:
+        result = device.launch(
+            kernel, described.grid, described.block, described.cluster, arguments, described.shared_bytes,
+            progress=tell, **options,
+        )  # fmt: skip
+    comparisons: list[Comparison] = []
+    saved: list[Row] = []
+    if values:
+        comparisons = _compare(described, arrays)
+        saved = _save(described, arrays)
+    code = exit_code(result)
+    if code == 0 and any(not one.is_equal for one in comparisons):
+        code = 1
+    output.show(
+        launch_report(
+            result,
+            outcome=[
+                ("bits" if k == 0 else "", one.__rich__()) for k, one in enumerate(comparisons)
+            ],
+            last=[*saved, *save_trace(result, trace)],
+            path=str(file),
+        )
+    )
+    content = {
+        "file": str(file),
+        "comparisons": [{**asdict(one), "equal": one.is_equal} for one in comparisons],
+    }
+    output.finish(launch_json("run", result, content), code)
+
+
+def _entry(module: Module, name: str | None) -> Kernel:
+    if name is not None:
+        return module[name]
+    names = list(module)
+    if len(names) != 1:
+        raise LaunchError(
+            f"{module.path} has {len(names)} entries: {', '.join(names) or 'none'}",
+            hint=f"--entry {names[0]}" if names else "a .visible .entry",
+        )
+    return module[names[0]]
+
+
+def _compare(described: LaunchFile, arrays: dict[str, DeviceArray]) -> list[Comparison]:
+    from hopsim.cli.launch_arrays import read_npy
+    from hopsim.report.comparison import compare_bits
+
+    return [
+        compare_bits(
+            name, arrays[name].numpy(), read_npy(spec.compare, spec.dtype, f"{described.path}: arrays.{name}"),
+            spec.compare.name,
+        )
+        for name, spec in described.arrays.items()
+        if spec.compare is not None
+    ]  # fmt: skip
+
+
+def _save(described: LaunchFile, arrays: dict[str, DeviceArray]) -> list[Row]:
+    import numpy as np
+
+    rows: list[Row] = []
+    for name, spec in described.arrays.items():
+        if spec.save is None:
+            continue
+        try:
+            with spec.save.open("wb") as stream:
+                np.save(stream, arrays[name].numpy(), allow_pickle=False)
+        except OSError as error:
+            raise ConfigError(
+                f"cannot write {spec.save}: {error.strerror}",
+                where=f"{described.path}: arrays.{name}",
+            ) from None
+        rows.append(("saved" if not rows else "", f"{name} to {spec.save}"))
+    return rows

@@ -1,0 +1,142 @@
+"""Read a TOML table entry by entry, with errors that name the file, the table and the entry."""
+
+from __future__ import annotations
+
+import difflib
+import tomllib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, TypeVar, cast
+
+from hopsim.errors import ConfigError
+
+T = TypeVar("T")
+
+_WORDS: Mapping[type[Any], str] = {
+    str: "text", int: "a whole number", float: "a number", bool: "true or false", list: "a list", dict: "a table",
+}  # fmt: skip
+
+
+class TomlTable:
+    """One table; `done` complains about what nobody asked for.
+
+    Args:
+        where: `file` or `file: [table]`.
+    """
+
+    def __init__(self, entries: Mapping[str, Any], where: str) -> None:
+        self.entries = entries
+        self.where = where
+        self._asked: list[str] = []
+
+    def error(self, what: str, hint: str = "") -> ConfigError:
+        """Return an error at this table."""
+        return ConfigError(what, where=self.where, hint=hint)
+
+    def has(self, name: str) -> bool:
+        """Whether the entry is there."""
+        self._asked.append(name)
+        return name in self.entries
+
+    def optional(self, name: str, kind: type[T], default: T) -> T:
+        """Return an entry of a type, or the default.
+
+        Raises: ConfigError: it has another type.
+        """
+        if not self.has(name):
+            return default
+        value = self.entries[name]
+        is_number = isinstance(value, int | float) and not isinstance(value, bool)
+        fits = is_number if kind is float else isinstance(value, kind)
+        if not fits or (kind is int and isinstance(value, bool)):
+            raise self.error(f"{name}: expected {_WORDS[kind]}, got {value!r}")
+        return cast("T", value)
+
+    def required(self, name: str, kind: type[T], example: str) -> T:
+        """Return an entry of a type.
+
+        Raises: ConfigError: it is missing or has another type.
+        """
+        if not self.has(name):
+            raise self.error(f"{name} is missing", hint=f"{name} = {example}")
+        return self.optional(name, kind, kind())
+
+    def numbers(self, name: str) -> tuple[int, ...] | None:
+        """Return a whole number or a list of them as a tuple, None if absent.
+
+        Raises: ConfigError: it is something else.
+        """
+        if not self.has(name):
+            return None
+        value = self.entries[name]
+        parts = cast("list[Any]", value if isinstance(value, list) else [value])
+        if not parts or any(not isinstance(part, int) or isinstance(part, bool) for part in parts):
+            raise self.error(f"{name}: expected a whole number or a list of them, got {value!r}")
+        return tuple(parts)
+
+    def table(self, name: str) -> TomlTable:
+        """Return a table inside, empty if absent.
+
+        Raises: ConfigError: it is no table.
+        """
+        return self.inner(name, self.optional(name, dict, {}))
+
+    def tables(self, name: str) -> list[TomlTable]:
+        """Return a list of tables inside, empty if absent.
+
+        Raises: ConfigError: it is no list of tables.
+        """
+        found: list[Any] = self.optional(name, list, [])
+        if any(not isinstance(one, dict) for one in found):
+            raise self.error(f"{name}: expected tables, written [[{name}]]")
+        return [self.inner(f"{name} {position}", one) for position, one in enumerate(found)]
+
+    def inner(self, name: str, entries: Mapping[str, Any]) -> TomlTable:
+        """Return a table whose errors name this one and `name`."""
+        joint = ", " if ": " in self.where else ": "
+        return TomlTable(entries, f"{self.where}{joint}{name}")
+
+    def choice(self, name: str, choices: Sequence[str], default: str | None = None) -> str:
+        """Return one of some words.
+
+        Raises: ConfigError: it is another, or missing without a default.
+        """
+        if default is not None and not self.has(name):
+            return default
+        value = self.required(name, str, f'"{choices[0]}"')
+        if value not in choices:
+            near = difflib.get_close_matches(value, choices, n=1)
+            raise self.error(
+                f"{name}: expected one of {', '.join(choices)}, got {value!r}",
+                hint=f'did you mean "{near[0]}"?' if near else "",
+            )
+        return value
+
+    def done(self) -> None:
+        """Check that every entry was asked for.
+
+        Raises: ConfigError: there is an entry that means nothing here.
+        """
+        for name in self.entries:
+            if name not in self._asked:
+                known = list(dict.fromkeys(self._asked))
+                near = difflib.get_close_matches(name, known, n=1)
+                raise self.error(
+                    f"unknown entry {name!r}",
+                    hint=f"did you mean {near[0]!r}?"
+                    if near
+                    else f"known here are {', '.join(known)}",
+                )
+
+
+def read_toml(path: Path) -> TomlTable:
+    """Return the top table of a file.
+
+    Raises: ConfigError: it cannot be read or is not TOML.
+    """
+    try:
+        return TomlTable(tomllib.loads(path.read_text(encoding="utf-8")), str(path))
+    except OSError as error:
+        raise ConfigError(f"cannot read it: {error.strerror}", where=str(path)) from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ConfigError(f"not TOML: {error}", where=str(path)) from None
