@@ -7,8 +7,7 @@ floating-point numbers scaled and truncated, here they are integers shifted.  It
     >>> gemm(a, b)[0, 0]
     np.float32(32.0)
 
-Source: hopsim's recordings of wgmma on an H100 SXM (`docs/numerics.md`); for `mma.sync` on fp8, MMA-Sim
-(arXiv 2511.10909).
+Source: hopsim's measurements of wgmma and mma.sync on H100 SXM and H200 (`docs/numerics.md`).
 """
 
 from __future__ import annotations
@@ -52,6 +51,7 @@ _INFINITY: Final = 0x7F800000
 _NAN: Final = 0x7FFFFFFF
 _SIGN: Final = 0x80000000
 _ABSENT: Final = -16000  # exponent of a zero; the sum of two fits int16
+_LOWEST_E: Final = -133  # E never falls below: measured on H200
 _ROWS: Final = 64  # rows of C in flight: with 512 columns a work array of int32 is 128 KiB
 
 
@@ -98,8 +98,12 @@ def gemm(
     start = np.zeros((len(a), len(b)), np.uint32)
     if c is not None:
         start[...] = np.ascontiguousarray(c, np.float32).view(np.uint32)
-    sides = _decode(a, a_format), _decode(b, b_format)
-    bits = _gemm_hopper(*sides, start, (a_format, b_format), k_step, unit)
+    if unit == "mma.sync" and a_format.k_step == 32:
+        bits = _gemm_fp8_mma_sync(a, b, start, k_step or a_format.k_step)
+    else:
+        bits = _gemm_hopper(
+            _decode(a, a_format), _decode(b, b_format), start, (a_format, b_format), k_step
+        )
     return _convert(bits.view(np.float32), out_dtype)
 
 
@@ -178,12 +182,9 @@ def _gemm_hopper(
     start: NDArray[np.uint32],
     formats: tuple[_Format, _Format],
     k_step: int | None,
-    unit: Unit,
 ) -> NDArray[np.uint32]:
     fraction = formats[0].fraction_bits + formats[1].fraction_bits
-    fp8 = formats[0].k_step == 32
-    keep = 13 if fp8 and unit == "wgmma" else 25
-    cleared = 10 if fp8 and unit == "wgmma" else 0
+    keep, cleared = (13, 10) if formats[0].k_step == 32 else (25, 0)
     step = k_step or formats[0].k_step
     depth = a.magnitude.shape[1]
     special = a.special_columns() | b.special_columns()
@@ -197,7 +198,7 @@ def _gemm_hopper(
         for k in range(0, depth, step):
             ks = range(k, min(k + step, depth))
             c = _fields(d.astype(np.int64), _F32)
-            largest = c.exponent.copy()
+            largest = np.maximum(c.exponent, np.int16(_LOWEST_E))
             for i in ks:
                 np.maximum(largest, a.exponent[rows, i, None] + b_exponent[i], out=largest)
             total = _aligned_c(c, largest, keep)
@@ -218,6 +219,24 @@ def _gemm_hopper(
                 _overlay(d, a, b, c, rows, hot)
         result[rows] = d
     return result
+
+
+def _gemm_fp8_mma_sync(
+    a: Matrix, b: Matrix, start: NDArray[np.uint32], step: int
+) -> NDArray[np.uint32]:
+    """Hopper has no fp8 `mma.sync`: two f16 instructions from zero, on k in pairs, then c is added."""
+    f16 = _FORMATS["float16"]
+    d = start.view(np.float32)
+    with np.errstate(all="ignore"):
+        x, y = a.astype(np.float16), b.astype(np.float16)
+        for k in range(0, a.shape[1], step):
+            ks = np.arange(k, min(k + step, a.shape[1]))
+            total = np.zeros(start.shape, np.uint32)
+            for part in (ks[ks & 2 == 0], ks[ks & 2 != 0]):
+                sides = _decode(x[:, part], f16), _decode(y[:, part], f16)
+                total = _gemm_hopper(*sides, total, (f16, f16), step // 2)
+            d = total.view(np.float32) + d
+    return np.where(np.isnan(d), np.uint32(_NAN), d.view(np.uint32))
 
 
 def _aligned_c(c: _Side, largest: NDArray[np.int16], keep: int) -> Int64:

@@ -9,7 +9,10 @@ from __future__ import annotations
 import numpy as np
 
 from hopsim.isa.numerics.formats import FORMATS, FloatFormat
+from tests.numerics.float_oracle import round_to, value
 
+# Measured on H200: the largest exponent is taken to be at least this, by result format.
+FLOOR = {"f32": -133, "f16": -21}
 NAN = "nan"
 INF = "inf"
 FINITE = "finite"
@@ -74,7 +77,7 @@ def output_bits(
         return fd.infinity | (fd.sign_bit if infinities.pop() else 0)
     if not terms:
         return 0
-    top = max(exponent for *_, exponent in terms)
+    top = max(FLOOR[d_name], *(exponent for *_, exponent in terms))
     total = 0
     for sign, significand, fraction, exponent in terms:
         up = keep - fraction + exponent - top
@@ -103,6 +106,42 @@ def pack(total: int, exponent: int, fmt: FloatFormat, nearest: bool, cleared: in
     bits = ((top - fmt.smallest_exponent) << fmt.fraction_bits) + significand
     bits = min(bits, fmt.infinity) & ~((1 << cleared) - 1)
     return (bits | fmt.sign_bit) if sign and bits else bits
+
+
+def fp8_mma_sync_bits(
+    a: np.ndarray, b: np.ndarray, c: np.ndarray, a_name: str, b_name: str, d_name: str
+) -> np.ndarray:
+    """fp8 `mma.sync` as the assembler makes it: f16, two instructions from zero, then c is added."""
+    lookup = {}
+    for name in (a_name, b_name):
+        values = [value(bits, name) for bits in range(256)]
+        lookup[name] = np.array(
+            [FORMATS["f16"].canonical_nan if v == "nan"
+             else FORMATS["f16"].infinity | (v == "-inf") << 15 if isinstance(v, str)
+             else round_to(v, "f16", "rn", bits >> 7) for bits, v in enumerate(values)], np.uint16,
+        )  # fmt: skip
+    x, y = lookup[a_name][a], lookup[b_name][b]
+    result = c.copy()
+    k = np.arange(32)
+    for start in range(0, a.shape[1], 32):
+        total = np.zeros_like(c)
+        for part in (k[k & 2 == 0], k[k & 2 != 0]):
+            ks = start + part
+            total = chain_bits(x[:, ks], y[:, ks], total, "f16", "f16", d_name, 25, 0, 16)
+        flat = zip(total.ravel().tolist(), result.ravel().tolist(), strict=True)
+        sums = [add_bits(t, r, d_name) for t, r in flat]
+        result = np.array(sums, c.dtype).reshape(c.shape)
+    return result
+
+
+def add_bits(x: int, y: int, name: str) -> int:
+    """IEEE addition to nearest even."""
+    p, q, fmt = value(x, name), value(y, name), FORMATS[name]
+    if isinstance(p, str) or isinstance(q, str):
+        if "nan" in (p, q) or {p, q} == {"inf", "-inf"}:
+            return fmt.canonical_nan
+        return x if isinstance(p, str) else y
+    return round_to(p + q, name, "rn", int(x == y == fmt.sign_bit))
 
 
 DISTRIBUTIONS = ("normal", "wide", "subnormal", "specials", "cancel", "raw", "huge_c")

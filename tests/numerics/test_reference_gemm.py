@@ -8,7 +8,7 @@ import pytest
 
 from hopsim.isa.numerics.tensor_core import MMA_SYNC, WGMMA, mma_chain
 from hopsim.reference import gemm, gemm_f64
-from tests.numerics.tensor_core_oracle import DISTRIBUTIONS, chain_bits, draw
+from tests.numerics.tensor_core_oracle import DISTRIBUTIONS, chain_bits, draw, fp8_mma_sync_bits
 
 DTYPES = {
     "f16": np.dtype(np.float16),
@@ -28,10 +28,12 @@ def test_equals_the_tensor_core_and_the_scalar_model(unit, pair, distribution: s
     a, b, c = draw(distribution, *pair, "f32", 70, 40, 3 * kind.instruction_k, 21)
     got = gemm(a.view(DTYPES[pair[0]]), b.view(DTYPES[pair[1]]), c.view(np.float32), unit=unit)
     np.testing.assert_array_equal(got.view(np.uint32), mma_chain(a, b, c, kind))
-    scalar = chain_bits(
-        a[66:], b[:5], c[66:, :5], *pair, "f32",
-        kind.fraction_bits, kind.cleared_low_bits, kind.instruction_k,
-    )  # fmt: skip
+    corner = a[66:], b[:5], c[66:, :5]
+    if kind.through_f16:
+        scalar = fp8_mma_sync_bits(*corner, *pair, "f32")
+    else:
+        shape = kind.fraction_bits, kind.cleared_low_bits, kind.instruction_k
+        scalar = chain_bits(*corner, *pair, "f32", *shape)
     np.testing.assert_array_equal(got[66:, :5].view(np.uint32), scalar)
 
 

@@ -10,7 +10,13 @@ import pytest
 from hopsim.isa.numerics.formats import FORMATS
 from hopsim.isa.numerics.mma_plain import mma_float32, mma_integer
 from hopsim.isa.numerics.tensor_core import MMA_SYNC, WGMMA, DFormat, decode, mma, mma_chain
-from tests.numerics.tensor_core_oracle import DISTRIBUTIONS, chain_bits, draw, encode
+from tests.numerics.tensor_core_oracle import (
+    DISTRIBUTIONS,
+    chain_bits,
+    draw,
+    encode,
+    fp8_mma_sync_bits,
+)
 
 UNITS = {"wgmma": WGMMA, "mma.sync": MMA_SYNC}
 FORMS = [
@@ -24,6 +30,8 @@ FORMS = [
 
 def oracle(a, b, c, unit: str, pair: tuple[str, str], d_name: str) -> np.ndarray:
     kind = UNITS[unit][pair]
+    if kind.through_f16:
+        return fp8_mma_sync_bits(a, b, c, *pair, d_name)
     cleared = kind.cleared_low_bits if d_name == "f32" else 0
     return chain_bits(a, b, c, *pair, d_name, kind.fraction_bits, cleared, kind.instruction_k)
 
@@ -121,9 +129,11 @@ DECISIVE = {
         "bf16", "f32", [TWO**-66, *15 * [TWO**-76]], [TWO**-66, *15 * [TWO**-76]], 0x00020001,
     ),
     "floor -133": (
-        "bf16", "f32", [7 * TWO**-76, *15 * [TWO**-79]], [73 * TWO**-82, *15 * [TWO**-80]], 0x00000001,
+        "bf16", "f32", [7 * TWO**-76, *15 * [TWO**-79]], [73 * TWO**-82, *15 * [TWO**-80]], 0x00000000,
     ),
-    "floor -21": ("f16", "f16", [TWO**-12, TWO**-24], [TWO**-13, TWO**-23], 0x0001),
+    "floor -21": ("f16", "f16", [TWO**-12, TWO**-24], [TWO**-13, TWO**-23], 0x0000),
+    "above floor -133": ("bf16", "f32", [7 * TWO**-76, TWO**-76], [73 * TWO**-82, TWO**-82], 1),
+    "above floor -21": ("f16", "f16", [TWO**-12, TWO**-23], [TWO**-13, TWO**-23], 0x0001),
     "sign of zero": ("bf16", "f32", [TWO**-75], [-(TWO**-75)], 0x00000000),
 }  # fmt: skip
 

@@ -3,7 +3,7 @@
 One instruction computes, for every output, d = round(c + sum over k of a[k] b[k]):
 
 1. products are exact, exponents added and not renormalised; E is the largest exponent among the
-   products that are not zero and c if it is not zero;
+   products that are not zero and c if it is not zero, but at least -133 (f32 result) or -21 (f16);
 2. every term is truncated toward zero to F fraction bits below 2**E, and the terms are added exactly;
 3. the sum is truncated to f32 (fp8 inputs of wgmma: low 10 bits cleared too) or rounded to nearest even f16.
 
@@ -17,18 +17,19 @@ over the finite result.
     >>> hex(mma(a, b, None, kind)[0, 0])  # 16 * 2.0
     '0x42000000'
 
-Source: hopsim's recordings of wgmma on an H100 SXM (`docs/numerics.md`); MMA-Sim (arXiv 2511.10909);
+Source: hopsim's measurements on H100 SXM and H200 (`docs/numerics.md`); MMA-Sim (arXiv 2511.10909);
 Khattak and Mikaitis, "Accurate Models of NVIDIA Tensor Cores" (arXiv 2512.07004).
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from hopsim.isa.numerics.floating import make_add
 from hopsim.isa.numerics.formats import FORMATS, FloatFormat
 from hopsim.isa.values import Array
 
@@ -46,6 +47,7 @@ class MmaKind:
         instruction_k: elements along K that one instruction sums.
         fraction_bits: F, the bits below the largest exponent that a term keeps.
         cleared_low_bits: low bits of an f32 result that are always zero.
+        through_f16: the assembler makes two f16 instructions of it, see `_chain_through_f16`.
     """
 
     a: str
@@ -53,11 +55,12 @@ class MmaKind:
     instruction_k: int
     fraction_bits: int
     cleared_low_bits: int = 0
+    through_f16: bool = False
 
 
 _FP8: Final = ("e4m3", "e5m2")
 
-# Measured on H100 SXM, except the mixed pair (e5m2, e4m3), which is taken to behave like its mirror image.
+# Measured on H100 SXM and H200.
 WGMMA: Final[dict[tuple[str, str], MmaKind]] = {
     ("f16", "f16"): MmaKind("f16", "f16", 16, 25),
     ("bf16", "bf16"): MmaKind("bf16", "bf16", 16, 25),
@@ -65,12 +68,15 @@ WGMMA: Final[dict[tuple[str, str], MmaKind]] = {
     **{(a, b): MmaKind(a, b, 32, 13, cleared_low_bits=10) for a in _FP8 for b in _FP8},
 }
 
-# Reported by MMA-Sim (arXiv 2511.10909) for Hopper, not yet recorded: fp8 keeps 25 bits and a full f32.
+# Measured on H200 with code of ptxas 13.0.
 MMA_SYNC: Final[dict[tuple[str, str], MmaKind]] = {
     **{pair: WGMMA[pair] for pair in (("f16", "f16"), ("bf16", "bf16"), ("tf32", "tf32"))},
-    **{(a, b): MmaKind(a, b, 32, 25) for a in _FP8 for b in _FP8},
+    **{(a, b): MmaKind(a, b, 32, 25, through_f16=True) for a in _FP8 for b in _FP8},
 }
 
+# E is never below these, by result format.  Measured on H200: for f32 a product of 2**-158 counts and one of
+# 2**-159 does not, for f16 2**-46 and 2**-47.
+_EXPONENT_FLOOR: Final = {"f32": -133, "f16": -21}
 _ZERO_EXPONENT: Final = (
     -8000
 )  # of a zero: two of them still fit int16, and every real exponent is above
@@ -257,8 +263,8 @@ class _Chain:
         c_value, c_exponent, c_special = _accumulator(c, self.d_format)
         largest = np.maximum(of_products, c_exponent - np.int16(self.shift)).astype(np.int64)
         largest += self.shift
-        # E lies in [-266, 255]; where there is no term any E will do, since the sum is 0.
-        np.clip(largest, -300, 300, out=largest)
+        # Where there is no term any E will do, since the sum is 0.
+        np.maximum(largest, _EXPONENT_FLOOR[self.d_format], out=largest)
         unit = _power_of_two(largest - self.kind.fraction_bits)
         # Products lie in [2**-266, 2**256] with at most 22 bits; terms / unit are below 2**(F + 2) and the
         # sum below 2**33: all exact.
@@ -387,8 +393,10 @@ def mma_chain(
     columns = b.shape[-2]
     assert b.shape == (*lead, columns, depth), (a.shape, b.shape)
     assert depth % step_k == 0, f"K = {depth} is not a multiple of the instruction's {step_k}"
+    if kind.through_f16:
+        return _chain_through_f16(a, b, c, kind, d_format, step_k, negate_a != negate_b)
     if step_k != kind.instruction_k:
-        kind = MmaKind(kind.a, kind.b, step_k, kind.fraction_bits, kind.cleared_low_bits)
+        kind = replace(kind, instruction_k=step_k)
     dtype = np.uint16 if d_format == "f16" else np.uint32
     batch = int(np.prod(lead, dtype=np.int64))
     result = np.zeros((batch, rows, columns), dtype)
@@ -408,6 +416,37 @@ def mma_chain(
                 d = chain.step(k, k + step_k, d)
             result[where] = d
     return result.reshape(*lead, rows, columns)
+
+
+def _chain_through_f16(
+    a: Array,
+    b: Array,
+    c: Array | None,
+    kind: MmaKind,
+    d_format: DFormat,
+    step_k: int,
+    negate: bool,
+) -> Array:
+    """fp8 `mma.sync`, which Hopper does not have: the assembler converts the operands to f16.
+
+    Two f16 instructions chain from zero: first the elements k with bit 1 clear (the low halves of the
+    operand registers), then the others.  An ordinary add to nearest brings in c.
+    """
+    half_k = step_k // 2
+    order = np.arange(step_k).reshape(-1, 2, 2).swapaxes(0, 1).reshape(-1)
+    f16 = replace(WGMMA[("f16", "f16")], instruction_k=half_k)
+    with np.errstate(over="ignore", invalid="ignore"):
+        left = decode(a, FORMATS[kind.a]).astype(np.float16).view(np.uint16)
+        right = decode(b, FORMATS[kind.b]).astype(np.float16).view(np.uint16)
+    add = make_add(d_format)
+    d = c
+    for k in range(0, a.shape[-1], step_k):
+        block = k + order
+        total = mma_chain(left[..., block], right[..., block], None, f16, d_format, negate_a=negate)
+        d = total if d is None else add(total, d)
+    if not isinstance(d, np.ndarray):
+        raise ValueError("a chain needs at least one instruction")
+    return d
 
 
 def mma(
