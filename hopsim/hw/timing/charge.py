@@ -8,6 +8,7 @@ sub-partitions.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Final
 
 from hopsim.config import HardwareConfig
 from hopsim.hw.machine.operations import Operation
@@ -16,10 +17,14 @@ from hopsim.hw.machine.work import TensorWork
 from hopsim.hw.timing.actor import Actor
 from hopsim.hw.timing.costs import NEVER, CostTable, Head, SegmentCost, Stall
 from hopsim.hw.timing.counters import Totals
+from hopsim.hw.timing.paths import Path, PathCosts
 from hopsim.hw.timing.tensor_core import WarpgroupQueue
 from hopsim.hw.timing.thread_access import ThreadAccess
+from hopsim.isa.program.codegen import Segment
 
-PENDING_KEPT = 64
+PENDING_KEPT: Final = 64
+PATHS_KEPT: Final = 4096
+UNKNOWN: Final = object()
 
 
 class Charge:
@@ -53,6 +58,8 @@ class Charge:
         self._try_wait = float(config.mbarrier.try_wait_latency_cycles)
         self._arrive = float(config.mbarrier.arrive_latency_cycles)
         self._queues: dict[Warpgroup, WarpgroupQueue] = {}
+        self._path_costs = PathCosts(config, costs.segments)
+        self._paths: dict[tuple[object, ...], Path | object | None] = {}
         # Issued or committed in the step that runs, with the position in the strand's trail.
         self.issued: list[tuple[int, Operation]] = []
         self.committed: list[tuple[int, Group]] = []
@@ -63,6 +70,76 @@ class Charge:
 
     def step(self, actor: Actor, start: float) -> float:
         """Charge the step that `actor` took at `start`; return when it can issue again."""
+        strand = actor.strand
+        trail = strand.trail
+        if not trail:
+            # Nothing completed: the strand waits, or was divided before its instruction.
+            if self.issued or self.committed:
+                self._flush(actor, start)
+            return start
+        key = (actor.resumed, strand.segment, *trail)
+        path = self._paths.get(key, UNKNOWN)
+        if path is UNKNOWN:
+            path = self._learn(key, trail, strand.segment, actor.resumed)
+        if path is None:
+            return self._walk(actor, start)
+        assert isinstance(path, Path)
+        actor.resumed = False
+        time = start
+        pending = actor.pending
+        if pending and not pending.keys().isdisjoint(path.reads):
+            # The whole step waits for what it reads: of the few instructions before, none is long.
+            time = self._stall(actor, path.reads, time)
+        if self.issued or self.committed:
+            time = self._act(actor, path, time)
+        for when in path.prefetches:
+            actor.sm.tma.prefetch_map(start + when)
+        for register, when, stall in path.late:
+            pending[register] = (time + when, stall)
+        time += path.total
+        warps = actor.warps
+        stalls = self._stalls
+        slots = path.slots
+        issued_by = actor.sm.issue.book(actor.ports, start, slots)
+        if issued_by > time:
+            stalls[Stall.NOT_SELECTED] += (issued_by - time) * warps
+            time = issued_by
+        if len(pending) > PENDING_KEPT:
+            _forget_past(pending, time)
+        stalls[Stall.SELECTED] += slots * warps
+        for stall, cycles in path.stalls:
+            stalls[stall] += cycles * warps
+        self._totals.instructions += path.instructions * warps
+        return time
+
+    def _learn(
+        self, key: tuple[object, ...], trail: list[Segment], following: int, resumed: bool
+    ) -> Path | None:
+        """Work out a step that was not seen before."""
+        path = self._path_costs.work_out([segment.number for segment in trail], following, resumed)
+        if len(self._paths) < PATHS_KEPT:
+            self._paths[key] = path
+        return path
+
+    def _act(self, actor: Actor, path: Path, start: float) -> float:
+        """Book what a known step issued and committed; return its start, later by what held the issue."""
+        issued, committed = self.issued, self.committed
+        for position, head, when in path.actions:
+            time = start + when
+            if head is Head.COMMIT:
+                while committed and committed[0][0] <= position:
+                    self._close(actor, committed.pop(0)[1], time)
+            elif head is Head.TENSOR:
+                start += self._issue_tensor(actor, position, time) - time
+            else:
+                while issued and issued[0][0] <= position:
+                    self._book(issued.pop(0)[1], time)
+        if issued or committed:
+            self._flush(actor, start)
+        return start
+
+    def _walk(self, actor: Actor, start: float) -> float:
+        """Charge a step segment by segment."""
         strand = actor.strand
         trail = strand.trail
         stalls = self._stalls
@@ -103,26 +180,21 @@ class Charge:
                     time += cost.taken
                     waited += cost.taken
                     stalls[Stall.BRANCH_RESOLVE] += cost.taken * warps
-        if not trail:
-            # Nothing completed: the strand waits, or was divided before its instruction.
-            self._flush(actor, start)
-            return start
         actor.resumed = False
         if self.issued or self.committed:
             self._flush(actor, time)
         issued_by = actor.sm.issue.book(actor.ports, start, slots)
         if issued_by > time:
             stalls[Stall.NOT_SELECTED] += (issued_by - time) * warps
+            waited += issued_by - time
             time = issued_by
-            waited = time - start - slots
         self._totals.instructions += instructions * warps
         stalls[Stall.SELECTED] += slots * warps
         rest = time - start - slots - waited
         if rest > 0.0:
             stalls[Stall.WAIT] += rest * warps
         if len(pending) > PENDING_KEPT:
-            for register in [register for register, (when, _) in pending.items() if when <= time]:
-                del pending[register]
+            _forget_past(pending, time)
         return time
 
     def _flush(self, actor: Actor, time: float) -> None:
@@ -234,3 +306,9 @@ class Charge:
         if queue is None:
             queue = self._queues[warpgroup] = WarpgroupQueue(self._depth)
         return queue
+
+
+def _forget_past(pending: dict[int, tuple[float, Stall]], time: float) -> None:
+    """Drop results that are there already."""
+    for register in [register for register, (when, _) in pending.items() if when <= time]:
+        del pending[register]

@@ -75,6 +75,7 @@ class SegmentCost:
         slots: cycles of the sub-partition's issue port and pipes.
         instructions: issued.
         reads: registers read before they are written here, and when.
+        writes: registers written.
         head_writes: destinations of a head whose latency is known only at run time.
         head_use: when the plain instructions first read one of them (infinite: never).
         late: results ready after `span`: (register, when, stall).
@@ -96,6 +97,7 @@ class SegmentCost:
     slots: float
     instructions: int
     reads: dict[int, float]
+    writes: frozenset[int]
     head_writes: tuple[int, ...]
     head_use: float
     late: tuple[tuple[int, float, Stall], ...]
@@ -191,6 +193,7 @@ class CostTable:
             slots=slots,
             instructions=count,
             reads=reads,
+            writes=frozenset(written),
             head_writes=tuple(sorted(head_writes)),
             head_use=head_use,
             late=tuple(
@@ -246,7 +249,7 @@ class CostTable:
         unit = bound.form.unit
         if unit in ("lsu_shared", "lsu_global", "lsu_local", "atomic"):
             return Head.MEMORY
-        if unit == "tensor_sync" and bound.form.name == "wgmma.commit_group":
+        if unit == "tensor_sync" and bound.form.name.startswith("wgmma.commit_group"):
             return Head.COMMIT
         if unit == "mbarrier":
             waits = bound.form.name in ("mbarrier.try_wait", "mbarrier.test_wait")
@@ -278,7 +281,9 @@ class CostTable:
                 "wgmma.commit_group": config.tensor.commit_cycles,
                 "wgmma.wait_group": config.tensor.wait_cycles,
             }
-            return waits[name], Stall.GMMA
+            return next(
+                cycles for known, cycles in waits.items() if name.startswith(known)
+            ), Stall.GMMA
         if unit == "barrier" and "arrive" not in name:
             return float(config.barrier.bar_sync_latency_cycles), Stall.BARRIER
         if unit == "fence":

@@ -67,7 +67,10 @@ def counters(
         "smsp__inst_executed.sum": totals.instructions,
         "sm__inst_executed_pipe_tensor_op_gmma.sum": tensor_operations * WARPGROUP_WARPS,
         "l1tex__data_bank_conflicts_pipe_lsu.sum": sum(sm.pipe.conflicts for sm in sms),
-        "l1tex__data_pipe_lsu_wavefronts.sum": sum(sm.pipe.wavefronts for sm in sms),
+        # Operand reads of wgmma are among them, as recordings of GEMMs show.
+        "l1tex__data_pipe_lsu_wavefronts.sum": sum(
+            sm.pipe.wavefronts + sm.tensor.operand_bytes // sm.pipe.wavefront_bytes for sm in sms
+        ),
         "hopsim__tensor_core_busy.pct": share(sum(sm.tensor.busy_cycles for sm in sms), count),
         "hopsim__mma_sync_busy.pct": share(sum(sm.mma.busy_cycles for sm in sms), count),
         "hopsim__tma_busy.pct": share(sum(sm.tma.busy_cycles for sm in sms), count),

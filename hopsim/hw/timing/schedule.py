@@ -11,7 +11,9 @@ Values are never looked at.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import gc
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, Final
 
@@ -47,6 +49,7 @@ from hopsim.hw.timing.thread_access import ThreadAccess
 RUN_AHEAD_STEPS: Final = 64
 PROGRESS_EVENTS: Final = 4096
 WARM_LINES: Final = 4096
+COLLECT_AFTER: Final = 100_000
 
 Progress = Callable[[float], None]
 
@@ -157,7 +160,8 @@ class TimedSchedule(Schedule):
         simulated += launch.cta_launch_cycles + launch.cta_retire_cycles
         before = max(0.0, launch.kernel_overhead_cycles - simulated)
         Moment(env, self._launch_more).set(before)
-        ended = self._loop(machine)
+        with _rare_collection():
+            ended = self._loop(machine)
         self._end = max(self._end, float(env.now)) if ended != "finished" else self._end
         cycles = int(np.ceil(self._end))
         for sm in self.sms:
@@ -487,6 +491,20 @@ class TimedSchedule(Schedule):
         cause = self._causes.get("landing")
         if cause is not None:
             self.recorder.flow("bytes", cause[0], cause[1], track, self.now)
+
+
+@contextmanager
+def _rare_collection() -> Iterator[None]:
+    """Let Python look for garbage cycles seldom: a run makes many objects and few cycles."""
+    thresholds = gc.get_threshold()
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(COLLECT_AFTER, *thresholds[1:])
+    try:
+        yield
+    finally:
+        gc.set_threshold(*thresholds)
+        gc.unfreeze()
 
 
 def _barrier_name(cta: int, address: int) -> str:

@@ -80,7 +80,14 @@ class SharedPipe:
         config: bandwidth and latency.
     """
 
-    __slots__ = ("_per_wavefront", "busy_cycles", "conflicts", "free", "wavefronts")
+    __slots__ = (
+        "_per_wavefront",
+        "busy_cycles",
+        "conflicts",
+        "free",
+        "wavefront_bytes",
+        "wavefronts",
+    )
 
     def __init__(self, config: Smem) -> None:
         self._per_wavefront = (

@@ -46,31 +46,34 @@ class TensorCore:
         config: rates, latency, queue depth.
     """
 
-    __slots__ = ("_config", "_durations", "busy_cycles", "free", "operations")
+    __slots__ = ("_config", "_durations", "busy_cycles", "free", "operand_bytes", "operations")
 
     def __init__(self, config: Tensor) -> None:
         self._config = config
+        self.operand_bytes = 0
         self._durations: dict[tuple[str, int, int, int, bool], float] = {}
         self.free = 0.0
         self.busy_cycles = 0.0
         self.operations = 0
 
-    def duration(self, work: TensorWork) -> float:
-        """Return the cycles one operation occupies the unit."""
+    def duration(self, work: TensorWork) -> tuple[float, int]:
+        """Return the cycles one operation occupies the unit, and the operand bytes it reads from shared memory."""
         key = work[:5]
         known = self._durations.get(key)
         if known is None:
             config = self._config
             flop = FLOP_PER_FMA * TENSOR_ROWS * work.n * work.k
-            known = self._durations[key] = max(
+            cycles = max(
                 flop / config.flop_per_clk[work.kind],
                 work.shared_bytes / config.operand_bandwidth_bytes_per_clk,
             )
+            known = self._durations[key] = (cycles, work.shared_bytes)
         return known
 
     def book(self, queue: WarpgroupQueue, issue: float, work: TensorWork) -> tuple[float, float]:
         """Execute one operation issued at `issue`; return when it starts and when the unit is done with it."""
-        duration = self.duration(work)
+        duration, operand_bytes = self.duration(work)
+        self.operand_bytes += operand_bytes
         if self.free > issue:
             start = self.free + self._config.op_overhead_cycles
         else:

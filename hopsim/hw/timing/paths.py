@@ -1,0 +1,139 @@
+"""Steps seen before: the cost of a sequence of segments, worked out once.
+
+A kernel's main loop takes the same few steps thousands of times.  A path can be worked out ahead
+when nothing in it has a cost that only the run knows, save for the copies and wgmma it issues:
+those are listed with their time from the start of the step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from hopsim.config import HardwareConfig
+from hopsim.hw.timing.costs import NEVER, Head, SegmentCost, Stall
+
+KNOWN_AT_RUN_TIME: Final = (Head.MEMORY, Head.MATRIX_COPY, Head.MMA)
+LONGEST: Final = 64
+
+
+@dataclass(slots=True, eq=False)
+class Path:
+    """The cost of a step; times in cycles from its start.
+
+    Args:
+        reads: registers read before they are written in it, and when first.
+        total: until the strand can issue again.
+        slots: issue cycles of a warp.
+        instructions: issued by a warp.
+        stalls: cycles of a warp by reason; the issue slots are not among them.
+        actions: (position in the trail, kind, time) of each segment that may issue or commit.
+        prefetches: times at which tensor maps are prefetched.
+        late: results on their way at the end: (register, when, stall).
+    """
+
+    reads: dict[int, float]
+    total: float
+    slots: float
+    instructions: int
+    stalls: tuple[tuple[Stall, float], ...]
+    actions: tuple[tuple[int, Head, float], ...]
+    prefetches: tuple[float, ...]
+    late: tuple[tuple[int, float, Stall], ...]
+
+
+class PathCosts:
+    """Works paths out.
+
+    Args:
+        config: latencies of barriers.
+        costs: of all segments, by number.
+    """
+
+    def __init__(self, config: HardwareConfig, costs: Sequence[SegmentCost]) -> None:
+        self._costs = costs
+        self._try_wait = float(config.mbarrier.try_wait_latency_cycles)
+        self._arrive = float(config.mbarrier.arrive_latency_cycles)
+
+    def work_out(self, numbers: Sequence[int], following: int, resumed: bool) -> Path | None:
+        """Return the cost of a step, or None when only the run knows it.
+
+        Args:
+            numbers: segments executed.
+            following: the segment after them.
+            resumed: the first head waited for something, so that its wake-up is paid for.
+        """
+        costs = [self._costs[number] for number in numbers]
+        if len(costs) > LONGEST or any(cost.head in KNOWN_AT_RUN_TIME for cost in costs):
+            return None
+        time = slots = 0.0
+        instructions = 0
+        reads: dict[int, float] = {}
+        written: set[int] = set()
+        pending: dict[int, tuple[float, Stall]] = {}
+        stalls: dict[Stall, float] = {}
+        actions: list[tuple[int, Head, float]] = []
+        prefetches: list[float] = []
+
+        def hold(stall: Stall, cycles: float) -> float:
+            if cycles > 0.0:
+                stalls[stall] = stalls.get(stall, 0.0) + cycles
+                return cycles
+            return 0.0
+
+        for position, cost in enumerate(costs):
+            worst, reason = 0.0, Stall.WAIT
+            for register in sorted(pending.keys() & cost.reads.keys()):
+                when, stall = pending.pop(register)
+                if when - cost.reads[register] - time > worst:
+                    worst, reason = when - cost.reads[register] - time, stall
+            time += hold(reason, worst)
+            for register, when in cost.reads.items():
+                if register not in written:
+                    reads.setdefault(register, time + when)
+            written |= cost.writes
+            first = resumed and position == 0
+            if cost.head is Head.TENSOR:
+                actions.append((position, cost.head, time))
+            if not first:
+                time += hold(cost.block_stall, cost.block)
+            if cost.head in (Head.COMMIT, Head.COPY):
+                actions.append((position, cost.head, time))
+            if cost.prefetches_map:
+                prefetches.append(time)
+            ready, stall = self._ready(cost.head, time, first)
+            if cost.head_use != NEVER:
+                time += hold(stall, ready - time - cost.head_use)
+            elif ready > time:
+                for register in cost.head_writes:
+                    pending[register] = (ready, stall)
+            for register, when, late_stall in cost.late:
+                pending[register] = (time + when, late_stall)
+            time += cost.span
+            slots += cost.slots
+            instructions += cost.instructions
+            after = numbers[position + 1] if position + 1 < len(numbers) else following
+            if cost.taken and after != cost.fall_through:
+                time += hold(Stall.BRANCH_RESOLVE, cost.taken)
+        rest = time - slots - sum(stalls.values())
+        hold(Stall.WAIT, rest)
+        return Path(
+            reads=reads,
+            total=time,
+            slots=slots,
+            instructions=instructions,
+            stalls=tuple(sorted(stalls.items())),
+            actions=tuple(actions),
+            prefetches=tuple(prefetches),
+            late=tuple((r, when, stall) for r, (when, stall) in sorted(pending.items())),
+        )
+
+    def _ready(self, head: Head, time: float, woken: bool) -> tuple[float, Stall]:
+        """Return when the result of a head is there."""
+        if head is Head.BARRIER_WAIT:
+            # A strand that was woken pays the wake-up, not the test.
+            return (time if woken else time + self._try_wait), Stall.MBARRIER
+        if head is Head.ARRIVE:
+            return time + self._arrive, Stall.SHORT_SCOREBOARD
+        return time, Stall.WAIT
