@@ -15,6 +15,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from hopsim.cuda.gpu import CudaGpu
     from hopsim.errors import (
         ConfigError,
         DeviceError,
@@ -27,13 +28,14 @@ if TYPE_CHECKING:
         ValuesNeeded,
     )
     from hopsim.isa.program.kernel import Kernel, Module, load, loads
-    from hopsim.results import LaunchResult
     from hopsim.launch.arrays import ParamBytes, TensorMap
+    from hopsim.results import LaunchResult
     from hopsim.runtime.gpu import Gpu
 
 __version__ = "0.1.0"
 
 _HOMES = {
+    "hopsim.cuda.gpu": ("CudaGpu",),
     "hopsim.errors": (
         "ConfigError", "DeviceError", "HopsimError", "LaunchError", "MachineFault", "NotModelled", "PtxError",
         "TensorMapError", "ValuesNeeded",
@@ -47,8 +49,9 @@ _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 _PACKAGES = ("kernels", "reference")
 
 __all__ = [
-    "ConfigError", "DeviceError", "Gpu", "HopsimError", "Kernel", "LaunchError", "LaunchResult", "MachineFault",
-    "Module", "NotModelled", "ParamBytes", "PtxError", "TensorMap", "TensorMapError", "ValuesNeeded", "load", "loads",
+    "ConfigError", "CudaGpu", "DeviceError", "Gpu", "HopsimError", "Kernel", "LaunchError", "LaunchResult",
+    "MachineFault", "Module", "NotModelled", "ParamBytes", "PtxError", "TensorMap", "TensorMapError", "ValuesNeeded",
+    "load", "loads",
 ]  # fmt: skip
 
 
