@@ -1,4 +1,4 @@
-"""When copies in flight land: each takes its engine, the way to L2 and device memory, and the ports of its destinations.
+"""When copies land: each takes its engine, L2 and device memory, and the ports of its targets.
 
 A copy is booked once, when it is issued, for all its bytes.
 """
@@ -99,6 +99,10 @@ class Bookings:
         """Forget an operation."""
         self._due.pop(operation.number, None)
 
+    def _sm_of(self, operation: Operation) -> Sm:
+        cta: Cta = operation.cta
+        return self._sms[cta.sm]
+
     # -- footprints --------------------------------------------------------------------------------
 
     def _box(self, work: TmaWork) -> Footprint:
@@ -124,7 +128,7 @@ class Bookings:
         footprint: Footprint,
         destinations: Sequence[Cta],
     ) -> Booked:
-        sm = self._sms[operation.cta.sm]
+        sm = self._sm_of(operation)
         engine = sm.tma
         begin = engine.start(time, tensor_map)
         lines, sectors = footprint
@@ -154,7 +158,7 @@ class Bookings:
         return Booked(source_read, written)
 
     def _peer(self, operation: Operation, time: float, work: CopyWork) -> Booked:
-        source = self._sms[operation.cta.sm]
+        source = self._sm_of(operation)
         target = work.destinations[0]
         begin = time
         count_bytes = work.count_bytes * work.lanes
@@ -170,7 +174,7 @@ class Bookings:
 
     def _thread_copy(self, operation: Operation, time: float, work: CopyWork) -> Booked:
         """cp.async: sectors come from L2 and go to shared memory without passing registers."""
-        sm = self._sms[operation.cta.sm]
+        sm = self._sm_of(operation)
         addresses = work.addresses
         if not isinstance(addresses, int) and len(addresses) == 0:
             return self._due_at(operation, time + self._config.smem.latency_cycles)

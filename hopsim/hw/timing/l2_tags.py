@@ -169,7 +169,10 @@ class L2Tags:
         return numbers
 
     def read(self, lines: Lines, side: int) -> tuple[Lookup, int]:
-        """Read lines through partition `side`; return what was found and the dirty sectors written back to make room."""
+        """Read lines through partition `side`.
+
+        Returns: what was found, and the dirty sectors written back to make room.
+        """
         self._tick += 1
         tick = self._tick
         own = self._partitions[side]

@@ -12,7 +12,7 @@ Values are never looked at.
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, Final
@@ -200,14 +200,17 @@ class TimedSchedule(Schedule):
 
     def _peek(self, machine: Machine) -> bool:
         """When nothing can happen, tell parked `try_wait`s "not yet", once."""
-        parked = [strand for strand in machine.waiting if strand.waiting.kind == "mbarrier"]
+        parked = [
+            (strand, strand.waiting.subject)
+            for strand in machine.waiting
+            if strand.waiting is not None and strand.waiting.kind == "mbarrier"
+        ]
         if not parked or machine.version <= self._peeked_at:
             return False
         # Their time limit ends the wait.
         self.now = self.env.now + float(self.config.mbarrier.suspend_limit_cycles)
-        for strand in parked:
+        for strand, barrier in parked:
             strand.peek = True
-            barrier = strand.waiting.subject
             if strand in barrier.waiters:
                 barrier.waiters.remove(strand)
             machine.wake(strand)
@@ -280,7 +283,8 @@ class TimedSchedule(Schedule):
         """A strand is new, or goes on after a join: it issues when the step that caused it has."""
         actor = self._actors.get(strand)
         if actor is None:
-            actor = Actor(self.env, self._wake, strand, self.sms[strand.cta.sm])
+            cta: Cta = strand.cta
+            actor = Actor(self.env, self._wake, strand, self.sms[cta.sm])
             self._actors[strand] = actor
             actor.time = actor.active_since = self.now
         actor.resume = self.now
@@ -401,10 +405,7 @@ class TimedSchedule(Schedule):
         first, second = self._bookings.book(operation, time)
         Landing(self.env, self._land, operation, second).set(first)
         if self.recorder is not None:
-            track = (
-                self.sms[operation.cta.sm].name,
-                "tma" if operation.unit == "tma" else "copies",
-            )
+            track = (self._sm_name(operation), "tma" if operation.unit == "tma" else "copies")
             self.recorder.span(
                 track, operation.kind, time, second, line=operation.line, op=operation.number
             )
@@ -428,7 +429,7 @@ class TimedSchedule(Schedule):
         self._begin_landing()
         assert self._machine is not None
         if self.recorder is not None:
-            self._causes["landing"] = ((self.sms[operation.cta.sm].name, "tma"), self.now)
+            self._causes["landing"] = ((self._sm_name(operation), "tma"), self.now)
         if self._machine.land(operation):
             self._bookings.landed(operation)
         else:
@@ -478,6 +479,10 @@ class TimedSchedule(Schedule):
             self.recorder.flow("mbarrier", source, time, actor.track, actor.resume)
         actor.cause = None
 
+    def _sm_name(self, operation: Operation) -> str:
+        cta: Cta = operation.cta
+        return self.sms[cta.sm].name
+
     def _barrier_event(self, event: BarrierEvent) -> None:
         """A phase of an mbarrier ends: show it, and what ended it."""
         if event.kind != "mbarrier" or event.what != "phase" or self.recorder is None:
@@ -494,7 +499,7 @@ class TimedSchedule(Schedule):
 
 
 @contextmanager
-def _rare_collection() -> Iterator[None]:
+def _rare_collection() -> Generator[None]:
     """Let Python look for garbage cycles seldom: a run makes many objects and few cycles."""
     thresholds = gc.get_threshold()
     gc.collect()

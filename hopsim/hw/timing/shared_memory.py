@@ -90,9 +90,8 @@ class SharedPipe:
     )
 
     def __init__(self, config: Smem) -> None:
-        self._per_wavefront = (
-            config.banks * config.bank_width_bytes / config.bandwidth_bytes_per_clk
-        )
+        self.wavefront_bytes = config.banks * config.bank_width_bytes
+        self._per_wavefront = self.wavefront_bytes / config.bandwidth_bytes_per_clk
         self.free = 0.0
         self.busy_cycles = 0.0
         self.wavefronts = 0

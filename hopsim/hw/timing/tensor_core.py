@@ -51,7 +51,7 @@ class TensorCore:
     def __init__(self, config: Tensor) -> None:
         self._config = config
         self.operand_bytes = 0
-        self._durations: dict[tuple[str, int, int, int, bool], float] = {}
+        self._durations: dict[tuple[str, int, int, int, bool], tuple[float, int]] = {}
         self.free = 0.0
         self.busy_cycles = 0.0
         self.operations = 0
