@@ -20,6 +20,7 @@ from hopsim.hw.machine.families import Strand
 from hopsim.hw.machine.memory import GlobalMemory, Region
 from hopsim.hw.machine.operations import Operation
 from hopsim.hw.machine.schedule import Schedule
+from hopsim.hw.machine.tensor_queue import Group
 from hopsim.hw.machine.waiting import Wait
 from hopsim.isa.program.codegen import Segment
 
@@ -88,6 +89,8 @@ class Machine:
         # What the schedule wants: strands of whole warpgroups, and details of each access for its timing models.
         self.fuse = schedule.fuse
         self.timed = schedule.timed
+        # Only time is asked: no data, nobody listens, and groups land as a whole.
+        self.is_dry = schedule.timed and not setup.values and not (probe.access or probe.operation)
         self.version = 0
         self.steps = 0
         self.waiting: dict[Strand, None] = {}
@@ -227,6 +230,15 @@ class Machine:
         if finished:
             self.flying.pop(operation.number, None)
         return finished
+
+    def land_group(self, group: Group) -> None:
+        """Land all operations of a committed wgmma group, oldest first."""
+        if group.is_dry:
+            self.version += 1
+            group.owner.finished(group)
+            return
+        for operation in group.operations:
+            self.land(operation)
 
     # -- barriers ----------------------------------------------------------------------------------
 

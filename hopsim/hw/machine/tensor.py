@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from hopsim.errors import MachineFault
-from hopsim.events import Access, SyncEvent
+from hopsim.events import FlightEvent, SyncEvent, Touch
 from hopsim.hw.machine.operations import Operation
 from hopsim.hw.machine.sync import SyncOps
 from hopsim.hw.machine.tensor_queue import THREADS, Warpgroup
@@ -92,7 +92,10 @@ class TensorOps(SyncOps):
         if leader is not True:
             return leader
         group = self.warpgroup.commit()
-        self._sync_event("wgmma.commit_group", group.number)
+        if self.machine.probe.sync:
+            event = SyncEvent(self._four_warps, self.line, "wgmma.commit_group", group.number)
+            for listen in self.machine.probe.sync:
+                listen(event)
         self.machine.schedule.committed(group)
         return None
 
@@ -137,6 +140,9 @@ class TensorOps(SyncOps):
         if problem:
             raise self.fault(problem, source=SOURCE)
         group = self.warpgroup
+        if self.machine.is_dry:
+            self._stand_in(group, shape, a_bits is not None)
+            return None
         operation: Operation
 
         def land() -> None:
@@ -149,8 +155,21 @@ class TensorOps(SyncOps):
         )  # fmt: skip
         group.open.append(operation)
         group.destinations.append(d)
+        if self.machine.probe.flight:
+            self._wgmma_flight(operation, shape, d, a_registers, a_bits, b_bits)
         self.machine.issue(operation)
         return None
+
+    def _stand_in(self, group: Warpgroup, shape: WgmmaShape, a_shared: bool) -> None:
+        """Enter an operation that only takes time: one object serves all of a warpgroup with the same shape."""
+        operation = group.stand_ins.get((shape, a_shared))
+        if operation is None:
+            work = TensorWork(shape.kind, shape.n, shape.k, shape.a_bytes * 8, a_shared, group)
+            operation = group.stand_ins[shape, a_shared] = Operation(
+                self.machine, "wgmma", "tensor", [], cta=self.cta, issuer=self, line=self.line, queue=group, work=work
+            )
+        group.open.append(operation)
+        self.machine.schedule.issued(operation)
 
     def _product(
         self,
@@ -167,8 +186,6 @@ class TensorOps(SyncOps):
     ) -> None:
         machine = self.machine
         group.destinations.pop(0)
-        if machine.probe.access:
-            self._wgmma_accesses(operation, shape, a_bits, b_bits)
         if not machine.values:
             return
         shared = self.cta.shared
@@ -199,24 +216,45 @@ class TensorOps(SyncOps):
         )
         group.write(d, registers)
 
-    def _wgmma_accesses(self, operation: Operation, shape: WgmmaShape, a_bits: int | None, b_bits: int) -> None:
+    @property
+    def _four_warps(self) -> tuple[int, Array]:
+        """The whole warpgroup as an agent, whoever leads it."""
+        return (self.cta.index, whole_warpgroup(self.warpgroup.first_tid))
+
+    def _wgmma_flight(
+        self, operation: Operation, shape: WgmmaShape, d: tuple[int, ...], a_registers: tuple[int, ...] | None,
+        a_bits: int | None, b_bits: int,
+    ) -> None:  # fmt: skip
         reads = [(b_bits, shape.n, shape.b_bytes, shape.b_major)]
         if a_bits is not None:
             reads.append((a_bits, 64, shape.a_bytes, shape.a_major))
+        touches: list[Touch] = []
         for bits, rows, width, major in reads:
             chunks = operand_chunks(bits, rows, shape.k, width, major)
-            event = Access(
-                (self.cta.index, ()), operation.line, "r", "async", "shared", self.cta.index, chunks, 16, "weak", "",
-                operation.number,
+            touches.append(
+                Touch(
+                    "r", "async", "shared", self.cta.index, int(chunks[0]), int(chunks[-1]) + 16, chunks, 16,
+                    (bits, rows, shape.k, width, major),
+                )
             )  # fmt: skip
-            for listen in self.machine.probe.access:
-                listen(event)
+        event = FlightEvent(
+            self._four_warps, self.line, "wgmma", operation.number, "wgmma", tuple(touches),
+            (d, a_registers, (shape.n, shape.k, shape.d, shape.a, shape.b)),
+        )  # fmt: skip
+        for listen in self.machine.probe.flight:
+            listen(event)
 
     def _sync_event(self, what: str, detail: Any) -> None:
         if self.machine.probe.sync:
             event = SyncEvent(self.agent, self.line, what, detail)
             for listen in self.machine.probe.sync:
                 listen(event)
+
+
+@lru_cache(maxsize=16)
+def whole_warpgroup(first_tid: int) -> Array:
+    """Return the thread numbers of a warpgroup."""
+    return np.arange(first_tid, first_tid + THREADS, dtype=np.int64)
 
 
 @lru_cache(maxsize=4096)

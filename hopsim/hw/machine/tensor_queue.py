@@ -23,12 +23,16 @@ THREADS = 128
 
 @dataclass(slots=True, eq=False)
 class Group:
-    """Operations committed together; `left` counts those that have not landed."""
+    """Operations committed together; `left` counts those that have not landed.
+
+    A dry group computes nothing and nobody listens: its operations are stand-ins that only carry their work.
+    """
 
     owner: Any
     operations: list[Operation]
     left: int
     number: int = 0
+    is_dry: bool = False
 
 
 @dataclass(slots=True, eq=False)
@@ -42,6 +46,7 @@ class Warpgroup:
     waiters: list[Any] = field(default_factory=list)
     strands: list[Any] = field(default_factory=list)
     committed: int = 0
+    stand_ins: dict[Any, Operation] = field(default_factory=dict[Any, "Operation"])
     # Destination registers of operations in flight, oldest first, and the matrix of the last one that landed.
     destinations: list[tuple[int, ...]] = field(default_factory=list)
     matrix: Array | None = None
@@ -60,8 +65,12 @@ class Warpgroup:
         """Make a group of everything issued since the last commit."""
         group = Group(self, self.open, len(self.open), self.committed)
         self.committed += 1
-        for operation in self.open:
-            operation.group = group
+        if self.cta.machine.is_dry:
+            group.is_dry = True
+            group.left = min(1, group.left)
+        else:
+            for operation in self.open:
+                operation.group = group
         self.open = []
         if group.left:
             self.groups.append(group)
@@ -80,10 +89,14 @@ class Warpgroup:
             return
         group.left -= 1
         if group.left == 0:
-            self.groups.remove(group)
-            waiters, self.waiters = self.waiters, []
-            for strand in waiters:
-                self.cta.machine.wake(strand)
+            self.finished(group)
+
+    def finished(self, group: Group) -> None:
+        """Wake those who wait for groups: one is complete."""
+        self.groups.remove(group)
+        waiters, self.waiters = self.waiters, []
+        for strand in waiters:
+            self.cta.machine.wake(strand)
 
     # -- registers of the 128 threads --------------------------------------------------------------
 

@@ -440,8 +440,7 @@ class TimedSchedule(Schedule):
         """Land all operations of a wgmma group, in order."""
         self._begin_landing()
         assert self._machine is not None
-        for operation in event.group.operations:
-            self._machine.land(operation)
+        self._machine.land_group(event.group)
         self._end_landing()
 
     def _begin_landing(self) -> None:
