@@ -108,7 +108,7 @@ def test_binary_arithmetic(width: int, is_signed: bool) -> None:
         ),
         "rem": (
             integer.make_rem(width, is_signed),
-            lambda x, y: (n(x) - n(y) * truncated(n(x), n(y))) & mask if y else x,
+            lambda x, y: (n(x) - n(y) * truncated(n(x), n(y))) & mask if y else mask,
         ),
     }  # fmt: skip
     for function, oracle in cases.values():
@@ -244,8 +244,10 @@ def test_funnel_shifts(mode) -> None:
 
 
 def bfe_by_bits(a: int, pos: int, length: int, width: int, is_signed: bool) -> int:
-    """The loop of the PTX manual, in our own words."""
-    pos, length, msb = pos & 255, length & 255, width - 1
+    """The loop of the PTX manual, in our own words; 64-bit forms take position and length whole."""
+    msb = width - 1
+    if width == 32:
+        pos, length = pos & 255, length & 255
     fill = 0 if not is_signed or length == 0 else a >> min(pos + length - 1, msb) & 1
     result = 0
     for i in range(width):
@@ -255,8 +257,9 @@ def bfe_by_bits(a: int, pos: int, length: int, width: int, is_signed: bool) -> i
 
 
 def bfi_by_bits(a: int, b: int, pos: int, length: int, width: int) -> int:
-    pos, length = pos & 255, length & 255
-    for i in range(length):
+    if width == 32:
+        pos, length = pos & 255, length & 255
+    for i in range(min(length, width)):
         if pos + i < width:
             b = b & ~(1 << (pos + i)) | (a >> i & 1) << (pos + i)
     return b
@@ -266,8 +269,34 @@ def bfi_by_bits(a: int, b: int, pos: int, length: int, width: int) -> int:
 def test_bit_fields(width: int) -> None:
     a, b = words(width, 0), words(width, 1)
     rng = np.random.default_rng(4)
-    pos = [0, 0, 31, 32, 63, 64, 255, 256, *(int(x) for x in rng.integers(0, 70, len(a)))][: len(a)]
-    size = [0, 32, 1, 32, 64, 1, 255, 256, *(int(x) for x in rng.integers(0, 70, len(a)))][: len(a)]
+    pos = [
+        0,
+        0,
+        31,
+        32,
+        63,
+        64,
+        255,
+        256,
+        257,
+        2**32 - 1,
+        5,
+        *(int(x) for x in rng.integers(0, 70, len(a))),
+    ][: len(a)]
+    size = [
+        0,
+        32,
+        1,
+        32,
+        64,
+        1,
+        255,
+        256,
+        9,
+        7,
+        2**32 - 1,
+        *(int(x) for x in rng.integers(0, 70, len(a))),
+    ][: len(a)]
     for is_signed in (False, True):
         check(
             bitfield.make_bfe(width, is_signed),

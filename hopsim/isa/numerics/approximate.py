@@ -1,8 +1,7 @@
 """The `.approx` and `.full` functions of PTX, as the correctly rounded value: our best estimate of their bits.
 
-Guess: PTX states only error bounds; the tables of the hardware are not public.  A correctly rounded value is
-within each bound, and differs from the hardware's by a few last places at most, save `tanh`, whose bound
-is wide.  `BOUNDS` holds what PTX promises.
+Guess: PTX states only error bounds, and the hardware's tables are not public.  `DISTANCE` says how far the
+hardware was found from these values.
 
     >>> hex(make_approximate("ex2", "f32", ftz=True)(0x40400000))  # 2**3
     '0x41000000'
@@ -23,16 +22,18 @@ from hopsim.isa.values import Array
 
 Function = Literal["ex2", "lg2", "rcp", "rsqrt", "sqrt", "sin", "cos", "tanh"]
 
-# Largest error that PTX states for f32: "relative", or "absolute" within the range named.
-BOUNDS: Final[dict[str, str]] = {
-    "ex2": "relative 2**-22.5",
-    "lg2": "absolute 2**-22 for inputs in (0.5, 2), else relative 2**-22",
+# Largest distance from the exact value, f32.  Source: measured on H200 (ptxas 13.0), 65,536 inputs each: ex2 on
+# [-100, 100], lg2, rcp, rsqrt, sqrt on [0.25, 4], sin and cos on [-6.28, 6.28], tanh on a normal distribution
+# of width 2; div on 2,048 pairs.
+DISTANCE: Final[dict[str, str]] = {
+    "ex2": "2 units in the last place",
+    "lg2": "absolute 2**-21.8",
     "rcp": "1 unit in the last place",
-    "rsqrt": "relative 2**-22.9",
-    "sqrt": "relative 2**-23",
-    "sin": "absolute 2**-20.5 for inputs in [-2 pi, 2 pi]",
-    "cos": "absolute 2**-20.5 for inputs in [-2 pi, 2 pi]",
-    "tanh": "relative 2**-11",
+    "rsqrt": "1 unit in the last place",
+    "sqrt": "1 unit in the last place",
+    "sin": "absolute 2**-20.5",
+    "cos": "absolute 2**-20.4",
+    "tanh": "relative 2**-16.5",
     "div": "2 units in the last place",
 }
 
@@ -69,7 +70,7 @@ def make_approximate(function: Function, type_name: str, *, ftz: bool = False) -
         def kernel64(a: Array) -> Array:
             result = compute(flush_subnormal(a, fmt).view(np.float64)).view(np.uint64)
             result = np.where(
-                np.isnan(result.view(np.float64)), np.uint64(fmt.canonical_nan), result
+                np.isnan(result.view(np.float64)), np.uint64(fmt.sign_bit - 1), result
             )
             return flush_subnormal(result, fmt) & np.uint64(0xFFFFFFFF00000000)
 
@@ -82,8 +83,9 @@ def make_approximate(function: Function, type_name: str, *, ftz: bool = False) -
 
 
 def make_divide(*, ftz: bool = False, full: bool = False) -> Binary:
-    """`div.{approx,full}{.ftz}.f32`.
+    """`div.{approx,full}{.ftz}.f32`: a times the reciprocal of b rounded to 24 bits.
 
+    94 of 100 results are the hardware's (measured on H200); a / b rounded once gives 75 of 100.
     `.approx` multiplies by a reciprocal that is 0 for 2**126 < |b| < 2**128: there the result is a zero, or NaN
     for an infinite a.  Guess: that zero has the sign of a * b.
     """
@@ -91,7 +93,10 @@ def make_divide(*, ftz: bool = False, full: bool = False) -> Binary:
 
     def kernel(a: Array, b: Array) -> Array:
         x, y = to_float64(a, fmt), to_float64(b, fmt)
-        quotient = x / y
+        inverse = 1.0 / y
+        split = inverse * 536870913.0  # 2**29 + 1 (Veltkamp): the upper part has 24 bits
+        rounded = split - (split - inverse)
+        quotient = np.where(np.isfinite(inverse) & (x != 0), x * rounded, x / y)
         if not full:
             vanishing = (np.abs(y) > 2.0**126) & (np.abs(y) < 2.0**128)
             if vanishing.any():

@@ -4,6 +4,12 @@
     >>> hex(pack(0x3F800000, 0x40000000))  # a = 1.0 goes to the upper half, b = 2.0 to the lower
     '0x3f804000'
 
+What becomes of a NaN is not PTX's to say, but was measured on H200 for every pair:
+
+- f64 on either side keeps sign and payload and makes it quiet (`.ftz` from f32: from the canonical NaN);
+- bf16 to f32 and f32 to f32 without rounding only move bits; `.rna.tf32` only drops bits;
+- all else gives the canonical NaN; to an integer see `_make_float_to_integer`.
+
 Source: PTX ISA 8.7 "Data Movement and Conversion Instructions: cvt".
 """
 
@@ -218,8 +224,11 @@ def _make_float(
     if not integral and not implied:
         mode = _float_rounding(rounding, what)
     ftz = "ftz" in modifiers
+    if destination is source and not rounding and not modifiers:
+        return _same
     if destination.name == "f32" and source.width_bits == 16 and not integral and not modifiers:
         return _lift(_widen_half(source), 16)
+    keeps_nan = "f64" in (destination.name, source.name)
     narrow = _narrowing_kernel(destination, source, mode)
 
     def kernel(a: Array) -> Array:
@@ -231,6 +240,8 @@ def _make_float(
             result = _from_float64(values, destination, mode)
         else:
             result = narrow(a)
+        if keeps_nan:
+            _keep_nan(result, a, destination, source, canonical=ftz and source.name == "f32")
         if ftz and destination.name == "f32":
             result = flush_subnormal(result, destination)
         return _modify(result, destination, modifiers)
@@ -238,14 +249,38 @@ def _make_float(
     return _lift(kernel, source.width_bits)
 
 
+def _keep_nan(
+    result: Array, a: Array, destination: FloatFormat, source: FloatFormat, canonical: bool
+) -> None:
+    """Give NaN results the sign and the quiet payload of their source, in place."""
+    nan = a & (source.sign_bit - 1) > source.infinity
+    if not some(nan):
+        return
+    words = a[nan].astype(np.uint64)
+    if canonical:
+        words[:] = source.canonical_nan
+    up = destination.fraction_bits - source.fraction_bits
+    fraction = words & ((1 << source.fraction_bits) - 1)
+    fraction = fraction << up if up >= 0 else fraction >> -up
+    sign = np.where(words & source.sign_bit != 0, np.uint64(destination.sign_bit), np.uint64(0))
+    quiet = destination.infinity | 1 << (destination.fraction_bits - 1)
+    result[nan] = (fraction | sign | quiet).astype(result.dtype)
+
+
 def _widen_half(source: FloatFormat) -> Kernel:
     """f16 or bf16 to f32, exact."""
 
     def widen(a: Array) -> Array:
         values = decode(a, source)
+        if source.name == "bf16":
+            return values.view(np.uint32)  # NaN and all: the bits move
         return set_canonical_nan(values.view(np.uint32), np.isnan(values), FORMATS["f32"])
 
     return widen
+
+
+def _same(a: Value) -> Value:
+    return a
 
 
 def _from_float64(values: Float64Array, fmt: FloatFormat, mode: Rounding) -> Array:
@@ -259,7 +294,11 @@ def _modify(bits: Array, fmt: FloatFormat, modifiers: Collection[str]) -> Array:
         bits = clamp_negative(bits, fmt)
     if "sat" in modifiers:
         bits = saturate(bits, fmt)
-    if "satfinite" in modifiers:
+    if "satfinite" in modifiers and fmt.name == "tf32":
+        # .rna: one step down from Inf, and from every NaN too.  Source: measured on H200.
+        top = bits & fmt.infinity == fmt.infinity
+        bits = np.where(top, bits - np.uint32(1 << fmt.dropped_bits), bits)
+    elif "satfinite" in modifiers:
         infinite = bits & (fmt.sign_bit - 1) == fmt.infinity
         bits = np.where(infinite, bits & fmt.sign_bit | fmt.largest, bits).astype(bits.dtype)
     return bits
@@ -298,7 +337,10 @@ def _truncating_kernel(destination: FloatFormat, mode: Rounding) -> Kernel:
     def truncate(a: Array) -> Array:
         kept = drop_low_bits(a, count, mode)
         result = kept << 13 if destination.name == "tf32" else kept.astype(np.uint16)
-        return set_canonical_nan(result, a & 0x7FFFFFFF > 0x7F800000, destination)
+        nan = a & 0x7FFFFFFF > 0x7F800000
+        if mode == "rna":
+            return np.where(nan, a & np.uint32(0xFFFFE000), result)
+        return set_canonical_nan(result, nan, destination)
 
     return truncate
 

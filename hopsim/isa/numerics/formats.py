@@ -24,7 +24,7 @@ class FloatFormat:
         fraction_bits: stored fraction bits that count.
         dropped_bits: low bits of the register image that are ignored (13 for tf32).
         has_inf: False for e4m3, whose all-ones exponent is finite but for the all-ones fraction.
-        canonical_nan: the NaN that arithmetic returns.
+        canonical_nan: the NaN that arithmetic returns (f64: of invalid operations only).
     """
 
     name: str
@@ -79,9 +79,9 @@ class FloatFormat:
 
 F16: Final = FloatFormat("f16", 16, 5, 10, 0x7FFF)
 BF16: Final = FloatFormat("bf16", 16, 8, 7, 0x7FFF)
-TF32: Final = FloatFormat("tf32", 32, 8, 10, 0x7FFFFFFF, dropped_bits=13)
+TF32: Final = FloatFormat("tf32", 32, 8, 10, 0x7FFFE000, dropped_bits=13)
 F32: Final = FloatFormat("f32", 32, 8, 23, 0x7FFFFFFF)
-F64: Final = FloatFormat("f64", 64, 11, 52, 0x7FF8000000000000)
+F64: Final = FloatFormat("f64", 64, 11, 52, 0xFFF8000000000000)
 E4M3: Final = FloatFormat("e4m3", 8, 4, 3, 0x7F, has_inf=False)
 E5M2: Final = FloatFormat("e5m2", 8, 5, 2, 0x7F)
 

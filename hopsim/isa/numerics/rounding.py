@@ -19,7 +19,7 @@ from typing import Any, Final, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from hopsim.isa.numerics.formats import BF16, F32, FloatFormat
+from hopsim.isa.numerics.formats import BF16, F32, F64, FloatFormat
 from hopsim.isa.types import DTYPES
 from hopsim.isa.values import Array, Value
 
@@ -131,6 +131,21 @@ def set_canonical_nan(bits: Array, where: NDArray[np.bool_], fmt: FloatFormat) -
     """Put the canonical NaN where asked, in place, and return `bits`."""
     if some(where):
         bits[where] = fmt.canonical_nan
+    return bits
+
+
+def set_nan_f64(bits: Array, operands: list[Array]) -> Array:
+    """Put the f64 NaN of an operation, in place: the last listed operand that is NaN, made quiet, wins.
+
+    An invalid operation on numbers gives 0xFFF8000000000000.  Source: measured on H200.
+    """
+    magnitude, infinity = np.uint64(F64.sign_bit - 1), np.uint64(F64.infinity)
+    invalid = bits & magnitude > infinity
+    if some(invalid):
+        bits[invalid] = F64.canonical_nan
+        for words in operands:
+            nan = np.broadcast_to(words & magnitude > infinity, bits.shape)
+            bits[nan] = np.broadcast_to(words, bits.shape)[nan] | np.uint64(1 << 51)
     return bits
 
 
