@@ -152,7 +152,14 @@ def test_repeats_put_memory_back(device: hs.CudaGpu) -> None:
 
 def copied(gpu: hs.Gpu | hs.CudaGpu, out: DeviceArray, a_map: hs.TensorMap) -> np.ndarray:
     gpu.launch(
-        hs.loads(HEADER + COPY)["copy"], grid=1, block=128, args=[a_map, out], shared_bytes=4104
+        hs.loads(HEADER + COPY)["copy"],
+        1,
+        128,
+        1,
+        [a_map, out],
+        4104,
+        check=False,
+        schedule="in-order",
     )
     return out.numpy()
 
