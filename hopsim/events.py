@@ -4,8 +4,9 @@ Models emit, observers judge: an observer is any object with some of the methods
 kind of event, the list of methods that want it, so that an event nobody wants costs one test of an empty list.
 Observers never change the machine; one that raises stops the run.
 
-Agents are `(cta, warps, lanes)`: `cta` is the linear CTA index, `lanes` thread numbers in the CTA.  Asynchronous operations
-have a number, unique in the launch.
+Agents are `(cta, tids)`: the linear CTA index and the thread numbers in it, an array that nobody changes.  Asynchronous
+operations have a number, unique in the launch.  Bytes of shared memory are counted from its start (the reserved first KiB
+included), those of global memory are device addresses.
 """
 
 from __future__ import annotations
@@ -15,23 +16,65 @@ from typing import Any, NamedTuple
 
 
 class Access(NamedTuple):
-    """A load, store or read-modify-write by threads, or a part of an asynchronous operation.
+    """A load, store or read-modify-write by threads, in the generic proxy.
 
-    `kind`: `r`, `w` or `a` (atomic).  `proxy`: `generic`, `async` or `tensormap`.  `space`: `shared` (of CTA `owner`), `global`.
-    `addresses`: an int or one per lane; `count_bytes` from each.  `op`: the asynchronous operation, or -1.
+    `kind`: `r`, `w` or `a` (atomic).  `space`: `shared` (of CTA `owner`), `global`.
+    `addresses`: an int or one per lane; `count_bytes` from each.
     """
 
     agent: Any
     line: int
     kind: str
-    proxy: str
     space: str
     owner: int
     addresses: Any
     count_bytes: int
     semantics: str
     scope: str
+
+
+class Touch(NamedTuple):
+    """Bytes that an asynchronous operation reads (`r`), writes (`w`) or reduces into (`a`).
+
+    `start` and `stop` bound them; `addresses` is None for all of them, an array of first bytes, or a function that makes
+    one, with `count_bytes` from each.  `key` identifies equal address sets.  `barrier`: the mbarrier `(cta, address)` that
+    tells of these bytes.
+    """
+
+    kind: str
+    proxy: str
+    space: str
+    owner: int
+    start: int
+    stop: int
+    addresses: Any = None
+    count_bytes: int = 0
+    key: Any = None
+    barrier: Any = None
+
+
+class FlightEvent(NamedTuple):
+    """An asynchronous operation was put in flight; what it will touch is known from the start.
+
+    `kind`: `tma load`, `tma store`, `wgmma`, `cp.async`, ... as `Operation.kind`.  `tracked`: `mbarrier`, `bulk`, `cp.async`,
+    `wgmma`, or empty.  `detail`: registers for wgmma `(d, a, shape)`; `(tensor map space, address, swizzle period in bytes)`
+    for tensor copies; the operations that an arrive follows.
+    """
+
+    agent: Any
+    line: int
+    kind: str
     op: int
+    tracked: str
+    touches: tuple[Touch, ...]
+    detail: Any = None
+
+
+class RegisterEvent(NamedTuple):
+    """Plain instructions used registers that wgmma uses too: `uses` are (PTX line, registers read, registers written)."""
+
+    agent: Any
+    uses: Any
 
 
 class OpEvent(NamedTuple):
@@ -44,7 +87,10 @@ class OpEvent(NamedTuple):
 class BarrierEvent(NamedTuple):
     """Something happened to an mbarrier, a named barrier or a cluster barrier.
 
-    `what`: `init`, `inval`, `arrive`, `expect_tx`, `complete_tx`, `phase` (a phase completed), `wait` (a wait succeeded).
+    `what`: `init`, `inval`, `arrive`, `drop`, `add_pending`, `expect_tx`, `complete_tx`, `phase` (a phase completed), `wait` (a wait succeeded),
+    `peek` (a test said no).  An arrive that travels is told twice: `send` when it is issued, `arrive` when it lands, with
+    the number of its operation.  `barrier`: `(cta, address)` of an mbarrier, `(cta, number)` of a named barrier, the
+    cluster index; `phase`: phases completed before.
     """
 
     agent: Any
@@ -86,6 +132,12 @@ class Observer:
     def operation(self, event: OpEvent) -> None:
         """An asynchronous operation was issued, finished reading, or landed."""
 
+    def flight(self, event: FlightEvent) -> None:
+        """An asynchronous operation was issued: what it touches."""
+
+    def register(self, event: RegisterEvent) -> None:
+        """Registers that wgmma uses were used by plain instructions."""
+
     def barrier(self, event: BarrierEvent) -> None:
         """A barrier object changed or a wait on it succeeded."""
 
@@ -99,11 +151,13 @@ class Observer:
 class Probe:
     """For each kind of event, the methods to call."""
 
-    __slots__ = ("access", "barrier", "operation", "strand", "sync")
+    __slots__ = ("access", "barrier", "flight", "operation", "register", "strand", "sync")
 
     def __init__(self, observers: Iterable[Observer] = ()) -> None:
         self.access: list[Callable[[Access], None]] = []
         self.operation: list[Callable[[OpEvent], None]] = []
+        self.flight: list[Callable[[FlightEvent], None]] = []
+        self.register: list[Callable[[RegisterEvent], None]] = []
         self.barrier: list[Callable[[BarrierEvent], None]] = []
         self.sync: list[Callable[[SyncEvent], None]] = []
         self.strand: list[Callable[[StrandEvent], None]] = []

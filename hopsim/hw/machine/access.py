@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hopsim.events import Access
 from hopsim.hw.machine.memory import (
@@ -255,18 +256,31 @@ class MemoryOps(StrandCore):
             target = self.acting or self
             target.access = AccessNote(kind, space, address, count_bytes, self.lanes, remote)
         if machine.probe.access and space not in ("param", "const", "local"):
-            where = "global" if space == "global" else "shared"
-            owner = self.cta.index
-            if where == "shared":
+            if space == "global":
+                self._tell(kind, "global", -1, address, count_bytes, sem, scope, self.tids)
+            elif isinstance(address, np.ndarray) and space == "shared::cluster":
+                ranks = (address >> address.dtype.type(RANK_SHIFT)).tolist()
+                for rank in sorted(set(ranks)):
+                    chosen = np.array([one == rank for one in ranks])
+                    self._tell_shared(kind, rank, address[chosen], count_bytes, sem, scope, self.tids[chosen])
+            else:
                 rank = first_of(address) >> RANK_SHIFT
-                if rank < len(self.cta.cluster.ctas):
-                    owner = self.cta.cluster.ctas[rank].index
-                address = address & OFFSET_MASK
-            event = Access(
-                self.agent, self.line, kind, "generic", where, owner, address, count_bytes, sem, scope, -1
-            )
-            for listen in machine.probe.access:
-                listen(event)
+                self._tell_shared(kind, rank, address, count_bytes, sem, scope, self.tids)
+
+    def _tell_shared(
+        self, kind: str, rank: int, address: Value, count_bytes: int, sem: str, scope: str, tids: NDArray[np.int64]
+    ) -> None:
+        ctas = self.cta.cluster.ctas
+        if rank < len(ctas):
+            self._tell(kind, "shared", ctas[rank].index, address & OFFSET_MASK, count_bytes, sem, scope, tids)
+
+    def _tell(
+        self, kind: str, space: str, owner: int, address: Value, count_bytes: int, sem: str, scope: str,
+        tids: NDArray[np.int64],
+    ) -> None:  # fmt: skip
+        event = Access((self.cta.index, tids), self.line, kind, space, owner, address, count_bytes, sem, scope)
+        for listen in self.machine.probe.access:
+            listen(event)
 
 
 def _hint(fault: RegionFault) -> str:

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hopsim.errors import MachineFault, TensorMapError
-from hopsim.events import Access
+from hopsim.events import Touch
 from hopsim.hw.machine.barriers import Mbarrier
 from hopsim.hw.machine.copies import Copy, CopyOps
 from hopsim.hw.machine.cta import Cta
@@ -28,6 +28,7 @@ from hopsim.isa.values import Value
 from hopsim.layout.box import BoxPlan, load_plan, store_plan
 from hopsim.layout.box_copy import copy_in, copy_out, reduce_out
 from hopsim.layout.reduction import combine
+from hopsim.layout.swizzle import swizzle_addresses
 from hopsim.layout.tensormap import MAP_BYTES, TensorMapSpec, replace_field
 from hopsim.layout.tensormap_types import TensorDataType
 
@@ -147,8 +148,6 @@ class BulkOps(CopyOps):
                     data, base = (source.data, source.base) if source is not None else (NOTHING, 0)
                     copy_in(plan, data, base, cta.shared.data)
                 cta.shared.mark(offset, offset + plan.shared_bytes)
-            if machine.probe.access:
-                self._box_events(operation, plan, destinations, "load")
             for one in barriers:
                 self.complete_tx_of(one, total, operation)
 
@@ -156,6 +155,14 @@ class BulkOps(CopyOps):
             machine, "tma load", "tma", [land], cta=self.cta, issuer=self, line=line,
             work=TmaWork("load", total, spec.rank, raw, plan, tuple(cta for cta, _ in destinations)),
         )  # fmt: skip
+        if machine.probe.flight:
+            places = [
+                _box_in_shared(spec, cta, offset, "w", barriers[min(k, len(barriers) - 1)])
+                for k, (cta, offset) in enumerate(destinations)
+            ]
+            self.tell_flight(
+                operation, "mbarrier", (*_box_in_global(plan, "r"), *places), (tensor_map, spec.swizzle.period_bytes)
+            )
         machine.issue(operation)
 
     def _check_shared(self, spec: TensorMapSpec, offset: int, destinations: list[tuple[Cta, int]]) -> None:
@@ -223,8 +230,6 @@ class BulkOps(CopyOps):
         def read() -> None:
             if target is not None:
                 staged.append(cta.shared.data[offset : offset + spec.geometry.shared_bytes].copy())
-            if machine.probe.access:
-                self._box_events(copy.operation, plan, [(cta, offset)], "read")
             self.copy_progress("bulk", copy, False)
 
         def write() -> None:
@@ -237,8 +242,6 @@ class BulkOps(CopyOps):
                 if target.written is not None:
                     for start, stop in (plan.runs() - target.base).tolist():
                         target.mark(start, stop)
-            if machine.probe.access:
-                self._box_events(copy.operation, plan, [(cta, offset)], "write")
             self.copy_progress("bulk", copy, True)
 
         operation = Operation(
@@ -246,6 +249,12 @@ class BulkOps(CopyOps):
             work=TmaWork("reduce" if reduce else "store", spec.geometry.tx_bytes, spec.rank, raw, plan, (cta,)),
         )  # fmt: skip
         copy = self.track("bulk", operation)
+        if machine.probe.flight:
+            self.tell_flight(
+                operation, "bulk",
+                (_box_in_shared(spec, cta, offset, "r", None), *_box_in_global(plan, "a" if reduce else "w")),
+                (tensor_map, spec.swizzle.period_bytes),
+            )  # fmt: skip
         machine.issue(operation)
 
     def tma_prefetch(self, tensor_map: Value, coordinates: Any) -> None:
@@ -265,33 +274,6 @@ class BulkOps(CopyOps):
     def prefetch_map(self, tensor_map: Value) -> None:
         """prefetch.tensormap: a hint; the map must be there."""
         self.tensor_map(tensor_map)
-
-    def _box_events(
-        self, operation: Operation, plan: BoxPlan, places: list[tuple[Cta, int]], what: str
-    ) -> None:
-        """Tell observers which bytes a tensor copy touched, as runs of bytes."""
-        listeners = self.machine.probe.access
-        agent = (operation.cta.index, ())
-        if what in ("load", "write"):
-            runs = plan.runs()
-            kind = "r" if what == "load" else ("a" if operation.kind == "tma reduce" else "w")
-            if len(runs):
-                length = int(runs[0, 1] - runs[0, 0])
-                event = Access(
-                    agent, operation.line, kind, "async", "global", operation.cta.index, runs[:, 0], length, "weak", "",
-                    operation.number,
-                )  # fmt: skip
-                for listen in listeners:
-                    listen(event)
-        if what in ("load", "read"):
-            kind = "w" if what == "load" else "r"
-            for cta, offset in places:
-                event = Access(
-                    agent, operation.line, kind, "async", "shared", cta.index, offset, plan.shared_bytes, "weak", "",
-                    operation.number,
-                )  # fmt: skip
-                for listen in listeners:
-                    listen(event)
 
     # -- plain bulk copies -------------------------------------------------------------------------
 
@@ -346,8 +328,6 @@ class BulkOps(CopyOps):
                 if machine.values:
                     cta.shared.data[offset : offset + size] = region.data[first : first + size]
                 cta.shared.mark(offset, offset + size)
-            self._run_events(operation, [("r", "global", operation.cta, origin)], size)
-            self._run_events(operation, [("w", "shared", cta, offset) for cta, offset in destinations], size)
             for one in barriers:
                 self.complete_tx_of(one, size, operation)
 
@@ -355,6 +335,12 @@ class BulkOps(CopyOps):
             machine, "bulk load", "tma", [land], cta=self.cta, issuer=self, line=self.line,
             work=CopyWork("load", origin, size, 1, tuple(cta for cta, _ in destinations)),
         )  # fmt: skip
+        if machine.probe.flight:
+            places = [
+                _run("w", cta, offset, size, barriers[min(k, len(barriers) - 1)])
+                for k, (cta, offset) in enumerate(destinations)
+            ]
+            self.tell_flight(operation, "mbarrier", (_run("r", None, origin, size), *places))
         machine.issue(operation)
 
     def bulk_peer(self, target: Value, source: Value, count_bytes: Value, barrier: Value) -> None:
@@ -379,13 +365,16 @@ class BulkOps(CopyOps):
             if machine.values:
                 peer.shared.data[offset : offset + size] = cta.shared.data[first : first + size]
             peer.shared.mark(offset, offset + size)
-            self._run_events(operation, [("r", "shared", cta, first), ("w", "shared", peer, offset)], size)
             self.complete_tx_of(one, size, operation)
 
         operation = Operation(
             machine, "bulk peer copy", "tma", [land], cta=cta, issuer=self, line=self.line,
             work=CopyWork("peer", plain, size, 1, (peer,)),
         )  # fmt: skip
+        if machine.probe.flight:
+            self.tell_flight(
+                operation, "mbarrier", (_run("r", cta, first, size, one), _run("w", peer, offset, size, one))
+            )
         machine.issue(operation)
 
     def bulk_store(
@@ -408,7 +397,6 @@ class BulkOps(CopyOps):
         def read() -> None:
             if machine.values:
                 staged.append(cta.shared.data[origin : origin + size].copy())
-            self._run_events(copy.operation, [("r", "shared", cta, origin)], size)
             self.copy_progress("bulk", copy, False)
 
         def write() -> None:
@@ -420,7 +408,6 @@ class BulkOps(CopyOps):
                 else:
                     region.data[first : first + size] = data
                 region.mark(first, first + size)
-            self._run_events(copy.operation, [("a" if reduce else "w", "global", cta, to)], size)
             self.copy_progress("bulk", copy, True)
 
         operation = Operation(
@@ -428,6 +415,10 @@ class BulkOps(CopyOps):
             line=self.line, work=CopyWork("reduce" if reduce else "store", to, size, 1, (cta,)),
         )  # fmt: skip
         copy = self.track("bulk", operation)
+        if machine.probe.flight:
+            self.tell_flight(
+                operation, "bulk", (_run("r", cta, origin, size), _run("a" if reduce else "w", None, to, size))
+            )
         machine.issue(operation)
 
     def bulk_prefetch(self, source: Value, count_bytes: Value) -> None:
@@ -443,17 +434,6 @@ class BulkOps(CopyOps):
                 work=CopyWork("prefetch", origin, size, 1, (self.cta,)),
             )
         )  # fmt: skip
-
-    def _run_events(self, operation: Operation, runs: list[tuple[str, str, Cta, int]], size: int) -> None:
-        if not self.machine.probe.access:
-            return
-        for kind, space, cta, address in runs:
-            event = Access(
-                (operation.cta.index, ()), operation.line, kind, "async", space, cta.index, address, size, "weak", "",
-                operation.number,
-            )  # fmt: skip
-            for listen in self.machine.probe.access:
-                listen(event)
 
     # -- bulk groups -------------------------------------------------------------------------------
 
@@ -516,6 +496,41 @@ def _of_lane(value: Any, lane: int) -> Any:
 def _reduce_run(target: NDArray[np.uint8], data: NDArray[np.uint8], op: str, kind: TensorDataType) -> None:
     word = f"u{kind.itemsize}"
     target.view(word)[:] = combine(op, kind, target.view(word), data.view(word))
+
+
+def _run(kind: str, cta: Cta | None, start: int, size: int, barrier: Mbarrier | None = None) -> Touch:
+    """Return a run of bytes of a CTA's shared memory, or of global memory."""
+    told_by = None if barrier is None else (barrier.cta.index, barrier.address)
+    if cta is None:
+        return Touch(kind, "async", "global", -1, start, start + size, barrier=told_by)
+    return Touch(kind, "async", "shared", cta.index, start, start + size, barrier=told_by)
+
+
+def _box_in_shared(spec: TensorMapSpec, cta: Cta, offset: int, kind: str, barrier: Mbarrier | None) -> Touch:
+    """Return the bytes of a box in shared memory; a swizzle wider than a row leaves gaps."""
+    shape = spec.geometry
+    touch = _run(kind, cta, offset, shape.shared_bytes, barrier)
+    if shape.pitch_bytes == shape.inner_bytes:
+        return touch
+
+    def chunks() -> NDArray[np.int64]:
+        rows = offset + np.arange(shape.row_count, dtype=np.int64) * shape.pitch_bytes
+        linear = rows[:, None] + np.arange(0, shape.inner_bytes, 16, dtype=np.int64)
+        return swizzle_addresses(linear, spec.swizzle).reshape(-1)
+
+    return touch._replace(addresses=chunks, count_bytes=16, key=(spec, offset))
+
+
+def _box_in_global(plan: BoxPlan, kind: str) -> tuple[Touch, ...]:
+    """Return the bytes of a box in global memory: its rows inside the tensor."""
+    if plan.first_addr == plan.stop_addr:
+        return ()
+    row_bytes = plan.in_bounds[0] * plan.spec.data_type.itemsize
+    return (
+        Touch(
+            kind, "async", "global", -1, plan.first_addr, plan.stop_addr, lambda: plan.runs()[:, 0], row_bytes,
+        ),
+    )  # fmt: skip
 
 
 def _nothing() -> None:

@@ -14,10 +14,10 @@ from typing import Any
 
 import numpy as np
 
-from hopsim.events import Access
+from hopsim.events import FlightEvent, Touch
 from hopsim.hw.machine.access import first_of
 from hopsim.hw.machine.barriers import BarrierMisuse
-from hopsim.hw.machine.memory import OFFSET_MASK, RegionFault
+from hopsim.hw.machine.memory import OFFSET_MASK, RANK_SHIFT, RegionFault
 from hopsim.hw.machine.operations import Operation
 from hopsim.hw.machine.waiting import Wait
 from hopsim.hw.machine.warp import WarpOps
@@ -142,13 +142,11 @@ class CopyOps(WarpOps):
             raise self.fault(f"cp.async to shared: {fault.what}") from None
         values = self.machine.values
         copy: Copy
-        line, agent = self.line, self.agent
+        line = self.line
 
         def land() -> None:
             if values:
                 self._copy_lanes(region, targets, sources, sizes.astype(np.int64), count_bytes)
-            if self.machine.probe.access:
-                self._copy_event(agent, line, targets, count_bytes, copy.operation.number)
             self.copy_progress("cp.async", copy, True)
 
         operation = Operation(
@@ -156,6 +154,16 @@ class CopyOps(WarpOps):
             work=CopyWork("load", sources[sizes > 0], count_bytes, self.lanes, (self.cta,)),
         )  # fmt: skip
         copy = self.track("cp.async", operation)
+        if self.machine.probe.flight:
+            to = (targets & np.uint64(OFFSET_MASK)).astype(np.int64)
+            write = Touch(
+                "w", "generic", "shared", self.cta.index, int(to.min()), int(to.max()) + count_bytes, to, count_bytes
+            )
+            read = Touch(
+                "r", "generic", "global", -1, int(sources.min()), int(sources.max()) + count_bytes,
+                sources.astype(np.int64), count_bytes,
+            )  # fmt: skip
+            self.tell_flight(operation, "cp.async", (read, write) if sizes.all() else (write,))
         self.machine.issue(operation)
 
     def _copy_lanes(self, region: Any, targets: Any, sources: Any, sizes: Any, count_bytes: int) -> None:
@@ -194,12 +202,12 @@ class CopyOps(WarpOps):
         except RegionFault as fault:
             raise self.fault(f"copy from global: {fault.what}", "check the bounds or the mask of the copy") from None
 
-    def _copy_event(self, agent: Any, line: int, targets: Any, count_bytes: int, number: int) -> None:
-        event = Access(
-            agent, line, "w", "generic", "shared", self.cta.index, targets & np.uint64(OFFSET_MASK), count_bytes, "weak",
-            "", number,
-        )  # fmt: skip
-        for listen in self.machine.probe.access:
+    def tell_flight(
+        self, operation: Operation, tracked: str, touches: tuple[Touch, ...], detail: Any = None
+    ) -> None:
+        """Tell observers what an operation that is about to be issued will touch."""
+        event = FlightEvent(self.agent, self.line, operation.kind, operation.number, tracked, touches, detail)
+        for listen in self.machine.probe.flight:
             listen(event)
 
     def cp_async_commit(self) -> None:
@@ -224,11 +232,14 @@ class CopyOps(WarpOps):
             barrier = self.mbarrier_at(space, one)
             if not no_increment:
                 barrier.add_pending(threads)
+                self._mbarrier_event("add_pending", barrier, threads)
             who, line, where = self.identity, self.line, self.where()
 
-            def land(barrier: Any = barrier, threads: int = threads) -> None:
+            landing: list[Operation] = []
+
+            def land(barrier: Any = barrier, threads: int = threads, landing: list[Operation] = landing) -> None:
                 barrier.note("cp.async arrive", who, line, threads)
-                self._mbarrier_event("arrive", barrier, threads, "release", "cta")
+                self._mbarrier_event("arrive", barrier, threads, "release", "cta", landing[0].number)
                 try:
                     complete = barrier.arrive(threads)
                 except BarrierMisuse as misuse:
@@ -240,6 +251,9 @@ class CopyOps(WarpOps):
                 self.machine, "cp.async arrive", "mbarrier", [land], cta=self.cta, issuer=self, line=line,
             )  # fmt: skip
             operation.after = [copy.operation for copy in earlier if not copy.landed]
+            landing.append(operation)
+            if self.machine.probe.flight:
+                self.tell_flight(operation, "", (), tuple(copy.operation.number for copy in earlier))
             self.machine.issue(operation)
 
     # -- st.async, red.async -----------------------------------------------------------------------
@@ -268,20 +282,34 @@ class CopyOps(WarpOps):
                 raise self.fault(f"st.async: {fault.what}") from None
             assert isinstance(offset, int)
             words = [column[lane] for column in columns]
+            landing: list[Operation] = []
 
             def land(
-                region: Any = region, offset: int = offset, words: list[int] = words, barrier: Any = barrier
-            ) -> None:
+                region: Any = region, offset: int = offset, words: list[int] = words, barrier: Any = barrier,
+                landing: list[Operation] = landing,
+            ) -> None:  # fmt: skip
                 view = region.views[word]
                 for k, value in enumerate(words):
                     index = offset // word + k
                     view[index] = value if reduce is None else reduce(int(view[index]), value)
                 region.mark(offset, offset + size)
-                self.complete_tx(barrier, size, line, -1)
+                self.complete_tx(barrier, size, line, landing[0].number)
 
             operation = Operation(
                 self.machine, "st.async", "cp_async", [land], cta=self.cta, issuer=self, line=self.line,
                 work=CopyWork("peer", target, size, 1, (barrier.cta,)),
             )  # fmt: skip
+            landing.append(operation)
+            if self.machine.probe.flight:
+                owner = self.cta.cluster.ctas[target >> RANK_SHIFT].index
+                touch = Touch(
+                    "w" if reduce is None else "a", "generic", "shared", owner, offset, offset + size,
+                    barrier=(barrier.cta.index, barrier.address),
+                )  # fmt: skip
+                event = FlightEvent(
+                    (self.cta.index, self.tids[lane : lane + 1]), line, "st.async", operation.number, "mbarrier", (touch,)
+                )
+                for listen in self.machine.probe.flight:
+                    listen(event)
             self.machine.issue(operation)
 

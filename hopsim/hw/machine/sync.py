@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hopsim.events import BarrierEvent, SyncEvent
 from hopsim.hw.machine.access import MemoryOps, first_of
@@ -205,6 +206,10 @@ class SyncOps(MemoryOps):
             counts[one] = counts.get(one, 0) + 1
         return list(counts.items())
 
+    def _lanes_at(self, address: Value, one: int) -> NDArray[np.int64]:
+        """Return the threads whose address is `one`."""
+        return self.tids if isinstance(address, int) else self.tids[address == one]
+
     def mbarrier_init(self, space: str, address: Value, count: Value) -> None:
         """mbarrier.init."""
         number = self._uniform(count, "mbarrier count")
@@ -253,21 +258,25 @@ class SyncOps(MemoryOps):
             state = _state_word(barrier)
             total = times * threads
             bytes_ = 0 if expect is None else self._uniform(expect, "expected bytes") * threads
+            tids = self._lanes_at(address, one)
             if remote:
-                self._remote_arrive(barrier, total, bytes_, drop, sem, scope)
+                self._remote_arrive(barrier, total, bytes_, drop, sem, scope, tids)
             else:
-                self._arrive(barrier, total, bytes_, drop, sem, scope)
+                self._arrive(barrier, total, bytes_, drop, sem, scope, tids)
         return state
 
-    def _arrive(self, barrier: Mbarrier, count: int, expect: int, drop: bool, sem: str, scope: str) -> None:
+    def _arrive(
+        self, barrier: Mbarrier, count: int, expect: int, drop: bool, sem: str, scope: str, tids: NDArray[np.int64]
+    ) -> None:
         who, line = self.identity, self.line
         try:
             if expect:
                 barrier.note("expect_tx", who, line, expect)
-                self._mbarrier_event("expect_tx", barrier, expect, sem, scope)
+                self._mbarrier_event("expect_tx", barrier, expect, sem, scope, tids=tids)
                 barrier.expect(expect)
             barrier.note("arrive", who, line, count)
-            self._mbarrier_event("arrive", barrier, count, sem or "release", scope or "cta")
+            how = "drop" if drop else "arrive"
+            self._mbarrier_event(how, barrier, count, sem or "release", scope or "cta", tids=tids)
             complete = barrier.arrive(count, drop)
         except BarrierMisuse as misuse:
             raise self.fault(misuse.what, misuse.hint, 'PTX ISA 8.7, "mbarrier"') from None
@@ -276,16 +285,19 @@ class SyncOps(MemoryOps):
             self._phase(barrier)
 
     def _remote_arrive(
-        self, barrier: Mbarrier, count: int, expect: int, drop: bool, sem: str, scope: str
+        self, barrier: Mbarrier, count: int, expect: int, drop: bool, sem: str, scope: str, tids: NDArray[np.int64]
     ) -> None:
         """An arrive on a peer's mbarrier travels through the SM-to-SM network."""
-        self._mbarrier_event("arrive", barrier, count, sem or "release", scope or "cta")
 
         def land() -> None:
+            number = operation.number
             try:
                 if expect:
+                    self._mbarrier_event("expect_tx", barrier, expect, sem, scope, number, tids)
                     barrier.expect(expect)
                 barrier.note("remote arrive", who, line, count)
+                how = "drop" if drop else "arrive"
+                self._mbarrier_event(how, barrier, count, sem or "release", scope or "cta", number, tids)
                 complete = barrier.arrive(count, drop)
             except BarrierMisuse as misuse:
                 raise self.machine.fault(misuse.what, where, misuse.hint) from None
@@ -293,19 +305,20 @@ class SyncOps(MemoryOps):
                 self._phase(barrier)
 
         who, line, where = self.identity, self.line, self.where()
-        self.machine.issue(
-            Operation(
-                self.machine, "remote arrive", "mbarrier", [land], cta=self.cta, issuer=self, line=line,
-                queue=(self.cta.index, "remote", int(self.tids[0])), work=ArriveWork(self.cta, barrier.cta),
-            )
+        operation = Operation(
+            self.machine, "remote arrive", "mbarrier", [land], cta=self.cta, issuer=self, line=line,
+            queue=(self.cta.index, "remote", int(self.tids[0])), work=ArriveWork(self.cta, barrier.cta),
         )  # fmt: skip
+        self._mbarrier_event("send", barrier, count, sem or "release", scope or "cta", operation.number, tids)
+        self.machine.issue(operation)
 
     def mbarrier_expect_tx(self, space: str, address: Value, count_bytes: Value, sem: str, scope: str) -> None:
         """mbarrier.expect_tx."""
         amount = self._uniform(count_bytes, "expected bytes")
         for one, threads in self._each(address):
             barrier = self.mbarrier_at(space, one)
-            self._mbarrier_event("expect_tx", barrier, amount * threads, sem, scope)
+            tids = self._lanes_at(address, one)
+            self._mbarrier_event("expect_tx", barrier, amount * threads, sem, scope, tids=tids)
             barrier.note("expect_tx", self.identity, self.line, amount * threads)
             try:
                 barrier.expect(amount * threads)
@@ -355,6 +368,7 @@ class SyncOps(MemoryOps):
             return True
         if not may_wait or self.peek:
             self.peek = False
+            self._mbarrier_event("peek", barrier, 0, sem or "acquire", scope or "cta")
             return False
         barrier.waiters.append(self)
         self.block(Wait("mbarrier", barrier, parity if state is None else state))
@@ -369,11 +383,12 @@ class SyncOps(MemoryOps):
         assert known is not None
         values = lanes(known, self.lanes, 64).tolist()
         answers: list[bool] = []
-        for one, value in zip(spread, values, strict=True):
+        for lane, (one, value) in enumerate(zip(spread, values, strict=True)):
             barrier = self.mbarrier_at(space, one)
             over = _is_over(barrier, value if state is None else None, value if state is not None else None)
-            if over:
-                self._mbarrier_event("wait", barrier, 0, sem or "acquire", scope or "cta")
+            how = "wait" if over else "peek"
+            tids = self.tids[lane : lane + 1]
+            self._mbarrier_event(how, barrier, 0, sem or "acquire", scope or "cta", tids=tids)
             answers.append(over)
         return np.array(answers, np.bool_)
 
@@ -477,12 +492,14 @@ class SyncOps(MemoryOps):
                 listen(event)
 
     def _mbarrier_event(
-        self, what: str, barrier: Mbarrier, count: int, sem: str = "", scope: str = "", op: int = -1
-    ) -> None:
+        self, what: str, barrier: Mbarrier, count: int, sem: str = "", scope: str = "", op: int = -1,
+        tids: NDArray[np.int64] | None = None,
+    ) -> None:  # fmt: skip
         if self.machine.probe.barrier:
             identity = (barrier.cta.index, barrier.address)
+            agent = self.agent if tids is None else (self.cta.index, tids)
             event = BarrierEvent(
-                self.agent, self.line, "mbarrier", what, identity, barrier.phase, count, sem, scope, op
+                agent, self.line, "mbarrier", what, identity, barrier.phase, count, sem, scope, op
             )
             for listen in self.machine.probe.barrier:
                 listen(event)
