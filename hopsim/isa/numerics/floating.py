@@ -340,7 +340,7 @@ def make_rcp(type_name: str, rounding: Rounding = "rn", *, ftz: bool = False) ->
 def mma_f64(a: Array, b: Array, c: Array | None) -> Array:
     """`mma.sync` on f64: bits of C + A B^T for a (M, K), b (N, K), c (M, N).
 
-    Guess: a chain of fused multiply-adds along K, each rounded to nearest.
+    A chain of fused multiply-adds along K, each rounded to nearest (measured on H200: m8n8k4, m16n8k16).
     """
     rows, depth = a.shape
     total = np.zeros(rows * len(b), DTYPES[64]) if c is None else c.reshape(-1)
