@@ -18,7 +18,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from hopsim.trace.tracks import Track, lanes, process_key, thread_key
+from hopsim.trace.tracks import Track, home, lanes, process_key, thread_key
 
 SMS_MAX: Final = 8
 """SMs that a timeline shows by default: a launch on all of them repeats itself, and a file of it opens slowly."""
@@ -62,6 +62,7 @@ class Timeline:
         self.title = title
         self._spans: dict[Track, list[Span]] = {}
         self._flows: list[Flow] = []
+        self._homes: dict[str, tuple[str, str]] = {}
         self._kept: set[str] = set()
         self._left_out: set[str] = set()
         self._lost = 0
@@ -71,16 +72,27 @@ class Timeline:
     def span(self, track: Track, name: str, start: float, stop: float, **args: object) -> None:
         """Keep an interval, if its SM is one of those shown."""
         if self._keeps(track[0]):
-            self._spans.setdefault(track, []).append(Span(name, start, stop, args))
+            thread, warps = self._home(track[1])
+            if warps:
+                args["warps"] = warps
+            self._spans.setdefault((track[0], thread), []).append(Span(name, start, stop, args))
         else:
             self._lost += 1
 
     def flow(self, name: str, source: Track, start: float, target: Track, stop: float) -> None:
         """Keep an arrow, if both its ends are on SMs that are shown."""
         if self._keeps(source[0]) and self._keeps(target[0]):
+            source = (source[0], self._home(source[1])[0])
+            target = (target[0], self._home(target[1])[0])
             self._flows.append(Flow(name, source, start, target, stop))
         else:
             self._lost += 1
+
+    def _home(self, thread: str) -> tuple[str, str]:
+        found = self._homes.get(thread)
+        if found is None:
+            found = self._homes[thread] = home(thread)
+        return found
 
     def _keeps(self, process: str) -> bool:
         if process in self._kept:

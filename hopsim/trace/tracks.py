@@ -14,6 +14,27 @@ _RANKS: Final = ("warp", "tma", "copies", "tensor", "mbarrier")
 _NUMBER: Final = re.compile(r"(0x[0-9a-f]+|\d+)")
 
 
+_WARPS: Final = re.compile(r"(cta \d+) warps? (\d+)(?:-(\d+))?")
+WARPGROUP_WARPS: Final = 4
+
+
+def home(thread: str) -> tuple[str, str]:
+    """Return the thread that shows a thread's spans, and which warps they are if not the whole warpgroup.
+
+    >>> home("cta 3 warps 4-7"), home("cta 3 warp 5"), home("tma")
+    (('cta 3 warpgroup 1', ''), ('cta 3 warpgroup 1', '5'), ('tma', ''))
+    """
+    found = _WARPS.fullmatch(thread)
+    if found is None:
+        return thread, ""
+    first, last = int(found[2]), int(found[3] or found[2])
+    group = first // WARPGROUP_WARPS
+    if last // WARPGROUP_WARPS != group:
+        return thread, ""
+    some = found[0].split()[-1] if last - first + 1 < WARPGROUP_WARPS else ""
+    return f"{found[1]} warpgroup {group}", some
+
+
 class _Interval(Protocol):
     @property
     def start(self) -> float: ...

@@ -39,7 +39,7 @@ def test_tracks_spans_and_counters() -> None:
     events = small().events()
     assert named(events, "process_name") == ["sm 0"]
     assert named(events, "thread_name") == [
-        "cta 0 warps 4-7",
+        "cta 0 warpgroup 1",
         "tma",
         "tma #2",
         "tensor core",
@@ -55,6 +55,18 @@ def test_tracks_spans_and_counters() -> None:
         ("TMA operations in flight", 10, 1), ("TMA operations in flight", 12, 2),
         ("TMA operations in flight", 110, 1), ("TMA operations in flight", 130.5, 0),
         ("wgmma groups in flight", 150, 1), ("wgmma groups in flight", 278, 0),
+    ]  # fmt: skip
+
+
+def test_a_part_of_a_warpgroup_is_shown_with_it() -> None:
+    timeline = Timeline()
+    timeline.span(("sm 0", "cta 0 warps 4-7"), "run", 0, 10)
+    timeline.span(("sm 0", "cta 0 warp 4"), "bulk_group", 10, 20, line=9)
+    timeline.span(("sm 0", "cta 0 warps 5-7"), "barrier", 10, 30)
+    events = timeline.events()
+    assert named(events, "thread_name") == ["cta 0 warpgroup 1", "cta 0 warpgroup 1 #2"]
+    assert [(e["tid"], e.get("args")) for e in events if e["ph"] == "X"] == [
+        (1, None), (1, {"line": 9, "warps": "4"}), (2, {"warps": "5-7"}),
     ]  # fmt: skip
 
 
