@@ -22,7 +22,6 @@ from simpy.core import EmptySchedule, Environment
 
 from hopsim.config import HardwareConfig
 from hopsim.errors import LaunchError
-from hopsim.events import BarrierEvent
 from hopsim.hw.machine.cta import Cluster, Cta
 from hopsim.hw.machine.launch import Machine
 from hopsim.hw.machine.memory import GLOBAL_BASE
@@ -40,7 +39,8 @@ from hopsim.hw.timing.dram import DramChannels
 from hopsim.hw.timing.fabric import Fabric
 from hopsim.hw.timing.l2 import L2Cache
 from hopsim.hw.timing.occupancy import occupancy
-from hopsim.hw.timing.recorder import Recorder, Track
+from hopsim.hw.timing.recorder import Recorder
+from hopsim.hw.timing.recording import Recording
 from hopsim.hw.timing.sm import Sm
 from hopsim.hw.timing.tensor_core import WarpgroupQueue
 from hopsim.hw.timing.thread_access import ThreadAccess
@@ -80,7 +80,7 @@ class TimedSchedule(Schedule):
     ) -> None:
         self.config = config
         self.max_cycles = max_cycles
-        self.recorder = recorder
+        self._recording = None if recorder is None else Recording(recorder)
         self.progress = progress
         self.env = Environment()
         self.totals = Totals()
@@ -103,9 +103,6 @@ class TimedSchedule(Schedule):
         self._starting = 0
         self._end = 0.0
         self._peeked_at = -1
-        self._causes: dict[str, tuple[Track, float]] = {}
-        self._sm_of_cta: dict[int, int] = {}
-        self._phases: dict[tuple[int, int], float] = {}
         barrier = config.barrier
         self._wake_latency: dict[str, tuple[float, Stall]] = {
             "mbarrier": (float(config.mbarrier.wakeup_latency_cycles), Stall.MBARRIER),
@@ -152,8 +149,8 @@ class TimedSchedule(Schedule):
         accesses = ThreadAccess(config, self.sms, self.l2, self.fabric)
         self._charge = Charge(config, self._costs, accesses, self.totals, self._book, self._commit)
         self._fill_l2()
-        if self.recorder is not None:
-            machine.probe.barrier.append(self._barrier_event)
+        if self._recording is not None:
+            machine.probe.barrier.append(self._recording.barrier)
         launch = config.launch
         # The overhead is that of an empty kernel with one CTA an SM; their launch is simulated.
         simulated = launch.cta_launch_interval_cycles * len(self.sms)
@@ -184,10 +181,12 @@ class TimedSchedule(Schedule):
         totals = self.totals
         progress = self.progress
         goal = machine.cluster_count
-        while machine.clusters_done < goal:
+        while True:
             try:
                 step()
             except EmptySchedule:
+                if machine.clusters_done == goal:
+                    return "finished"
                 if not self._peek(machine):
                     return "deadlock"
                 continue
@@ -196,7 +195,6 @@ class TimedSchedule(Schedule):
                 progress(machine.clusters_done / goal)
             if env.now > limit:
                 return "cap"
-        return "finished"
 
     def _peek(self, machine: Machine) -> bool:
         """When nothing can happen, tell parked `try_wait`s "not yet", once."""
@@ -256,9 +254,9 @@ class TimedSchedule(Schedule):
         for sm in event.sms:
             self.sms[sm].enter(self.now)
         cluster = machine.start_next_cluster(event.sms)
-        if self.recorder is not None:
+        if self._recording is not None:
             for cta in cluster.ctas:
-                self._sm_of_cta[cta.index] = cta.sm
+                self._recording.started(cta, self.sms[cta.sm].name)
         self._drain()
 
     def _free_place(self, event: Placed) -> None:
@@ -298,9 +296,8 @@ class TimedSchedule(Schedule):
         actor.resume = self.now + self._arrive_extra + latency
         actor.waited = stall
         actor.resumed = wait.kind != "collective"
-        if self.recorder is not None and wait.kind == "mbarrier":
-            name = _barrier_name(strand.cta.index, wait.subject.address)
-            actor.cause = ((actor.sm.name, name), self.now)
+        if self._recording is not None and wait.kind == "mbarrier":
+            self._recording.woken(actor, wait.subject, self.now)
         self._runnable.append(actor)
 
     def retired(self, strand: Any) -> None:
@@ -348,11 +345,13 @@ class TimedSchedule(Schedule):
             batch = self._runnable
             self._runnable = []
             for actor in batch:
+                if actor.strand.done:
+                    continue
                 waited = actor.resume - actor.time
                 if waited > 0:
                     self.totals.stalls[actor.waited] += waited * actor.warps
-                    if self.recorder is not None:
-                        self._record_wait(actor)
+                    if self._recording is not None:
+                        self._recording.waited(actor)
                     actor.time = actor.resume
                 if costs[actor.strand.segment].private:
                     self._run(actor, actor.time)
@@ -369,6 +368,8 @@ class TimedSchedule(Schedule):
         cost = costs[strand.segment]
         for _ in range(RUN_AHEAD_STEPS):
             self.now = time
+            if self._recording is not None:
+                self._recording.now = time
             self._current = actor
             if cost.head is Head.ARRIVE:
                 # Whom the arrival wakes notices it after its latency.
@@ -388,8 +389,8 @@ class TimedSchedule(Schedule):
             if self._ended:
                 self._end_ctas(time)
             if not more:
-                if self.recorder is not None:
-                    self._record_run(actor)
+                if self._recording is not None:
+                    self._recording.ran(actor)
                 return
             if strand.lanes != actor.lanes:
                 actor.refresh()
@@ -404,32 +405,25 @@ class TimedSchedule(Schedule):
         """Book a copy and set its landing."""
         first, second = self._bookings.book(operation, time)
         Landing(self.env, self._land, operation, second).set(first)
-        if self.recorder is not None:
-            track = (self._sm_name(operation), "tma" if operation.unit == "tma" else "copies")
-            self.recorder.span(
-                track, operation.kind, time, second, line=operation.line, op=operation.number
-            )
+        if self._recording is not None:
+            self._recording.booked(operation, time, second)
 
     def _commit(self, actor: Actor, group: Group, queue: WarpgroupQueue, time: float) -> None:
         """Set the landing of a wgmma group."""
         done = actor.sm.tensor.complete(queue)
         GroupLanding(self.env, self._land_group, group).set(max(done, time))
+        if self._recording is not None:
+            self._recording.multiplied(group, queue, actor.strand.cta)
         queue.group_open = False
-        if self.recorder is not None:
-            work = group.operations[0].work
-            name = f"{len(group.operations)} x m64n{work.n}k{work.k}.{work.kind}"
-            track = (actor.sm.name, "tensor core")
-            self.recorder.span(
-                track, name, queue.group_start, queue.last_end, cta=actor.strand.cta.index
-            )
 
     def _land(self, event: Landing) -> None:
         """Do the next stage of an operation."""
         operation = event.operation
         self._begin_landing()
         assert self._machine is not None
-        if self.recorder is not None:
-            self._causes["landing"] = ((self._sm_name(operation), "tma"), self.now)
+        if self._recording is not None:
+            self._recording.landing(operation, self.now)
+        self._end = max(self._end, self.now)
         if self._machine.land(operation):
             self._bookings.landed(operation)
         else:
@@ -455,46 +449,10 @@ class TimedSchedule(Schedule):
             issued.clear()
             for operation in fresh:
                 self._book(operation, self.now)
-        self._causes.pop("landing", None)
+        if self._recording is not None:
+            self._recording.landed()
         if self._runnable or self._newborn:
             self._drain()
-
-    # -- the timeline ------------------------------------------------------------------------------
-
-    def _record_run(self, actor: Actor) -> None:
-        """A strand stops: what it did since it last went on was one stretch of work."""
-        assert self.recorder is not None
-        if actor.time > actor.active_since:
-            self.recorder.span(actor.track, "run", actor.active_since, actor.time)
-
-    def _record_wait(self, actor: Actor) -> None:
-        """A strand waited from its own time until it can go on."""
-        assert self.recorder is not None
-        name = actor.waited.name.lower()
-        self.recorder.span(actor.track, name, actor.time, actor.resume, line=actor.strand.line)
-        actor.active_since = actor.resume
-        if actor.waited is Stall.MBARRIER and actor.cause is not None:
-            source, time = actor.cause
-            self.recorder.flow("mbarrier", source, time, actor.track, actor.resume)
-        actor.cause = None
-
-    def _sm_name(self, operation: Operation) -> str:
-        cta: Cta = operation.cta
-        return self.sms[cta.sm].name
-
-    def _barrier_event(self, event: BarrierEvent) -> None:
-        """A phase of an mbarrier ends: show it, and what ended it."""
-        if event.kind != "mbarrier" or event.what != "phase" or self.recorder is None:
-            return
-        cta, address = event.barrier
-        sm = self._sm_of_cta[cta]
-        track = (self.sms[sm].name, _barrier_name(cta, address))
-        begin = self._phases.get(event.barrier, 0.0)
-        self.recorder.span(track, f"phase {event.phase}", begin, self.now)
-        self._phases[event.barrier] = self.now
-        cause = self._causes.get("landing")
-        if cause is not None:
-            self.recorder.flow("bytes", cause[0], cause[1], track, self.now)
 
 
 @contextmanager
@@ -509,7 +467,3 @@ def _rare_collection() -> Generator[None]:
     finally:
         gc.set_threshold(*thresholds)
         gc.unfreeze()
-
-
-def _barrier_name(cta: int, address: int) -> str:
-    return f"cta {cta} mbarrier {address:#x}"

@@ -1,0 +1,106 @@
+"""Turns what the timed schedule does into intervals and arrows for a recorder."""
+
+from __future__ import annotations
+
+from hopsim.events import BarrierEvent
+from hopsim.hw.machine.barriers import Mbarrier
+from hopsim.hw.machine.cta import Cta
+from hopsim.hw.machine.operations import Operation
+from hopsim.hw.machine.tensor_queue import Group
+from hopsim.hw.machine.work import TensorWork
+from hopsim.hw.timing.actor import Actor
+from hopsim.hw.timing.costs import Stall
+from hopsim.hw.timing.recorder import Recorder, Track
+from hopsim.hw.timing.tensor_core import WarpgroupQueue
+
+BARRIER = "mbarrier"
+
+
+def barrier_track(sm: str, cta: int, address: int) -> Track:
+    """Return the track of an mbarrier."""
+    return (sm, f"cta {cta} mbarrier {address:#x}")
+
+
+class Recording:
+    """What one run tells its recorder.
+
+    Args:
+        recorder: who listens.
+    """
+
+    def __init__(self, recorder: Recorder) -> None:
+        self._recorder = recorder
+        self._landing: tuple[Track, float] | None = None
+        self._phase_since: dict[tuple[int, int], float] = {}
+        self._sm_of: dict[int, str] = {}
+        self.now = 0.0
+
+    def started(self, cta: Cta, sm: str) -> None:
+        """A CTA runs on an SM."""
+        self._sm_of[cta.index] = sm
+
+    def booked(self, operation: Operation, start: float, stop: float) -> None:
+        """A copy is in flight from `start` to `stop`."""
+        self._recorder.span(
+            self._track_of(operation),
+            operation.kind,
+            start,
+            stop,
+            line=operation.line,
+            op=operation.number,
+        )
+
+    def multiplied(self, group: Group, queue: WarpgroupQueue, cta: Cta) -> None:
+        """A wgmma group has its time on the tensor core."""
+        work: TensorWork = group.operations[0].work
+        name = f"{len(group.operations)} x m64n{work.n}k{work.k}.{work.kind}"
+        track = (self._sm_of[cta.index], "tensor core")
+        self._recorder.span(track, name, queue.group_start, queue.last_end, cta=cta.index)
+
+    def landing(self, operation: Operation, now: float) -> None:
+        """An operation lands; what happens until `landed` is its doing."""
+        self._landing = (self._track_of(operation), now)
+        self.now = now
+
+    def landed(self) -> None:
+        """The effects of a landing are over."""
+        self._landing = None
+
+    def woken(self, actor: Actor, barrier: Mbarrier, now: float) -> None:
+        """A phase of an mbarrier ended and a strand goes on."""
+        track = barrier_track(actor.sm.name, actor.strand.cta.index, barrier.address)
+        actor.cause = (track, now)
+
+    def ran(self, actor: Actor) -> None:
+        """A strand stops: what it did since it last went on was one stretch of work."""
+        if actor.time > actor.active_since:
+            self._recorder.span(actor.track, "run", actor.active_since, actor.time)
+
+    def waited(self, actor: Actor) -> None:
+        """A strand waited from its own time until it can go on."""
+        name = actor.waited.name.lower()
+        self._recorder.span(actor.track, name, actor.time, actor.resume, line=actor.strand.line)
+        actor.active_since = actor.resume
+        if actor.waited is Stall.MBARRIER and actor.cause is not None:
+            source, time = actor.cause
+            self._recorder.flow(BARRIER, source, time, actor.track, actor.resume)
+        actor.cause = None
+
+    def barrier(self, event: BarrierEvent) -> None:
+        """A phase of an mbarrier ends: show it, and what ended it."""
+        if event.kind != BARRIER or event.what != "phase":
+            return
+        cta, address = event.barrier
+        track = barrier_track(self._sm_of[cta], cta, address)
+        begin = self._phase_since.get(event.barrier, 0.0)
+        # A strand that runs ahead of the clock may end a phase before the landing shown last.
+        now = max(begin, self.now)
+        self._recorder.span(track, f"phase {event.phase}", begin, now)
+        self._phase_since[event.barrier] = now
+        if self._landing is not None:
+            source, time = self._landing
+            self._recorder.flow("bytes", source, time, track, now)
+
+    def _track_of(self, operation: Operation) -> Track:
+        cta: Cta = operation.cta
+        return (self._sm_of[cta.index], "tma" if operation.unit == "tma" else "copies")

@@ -1,0 +1,220 @@
+from __future__ import annotations
+
+from collections import OrderedDict
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from hopsim.config import load
+from hopsim.hw.timing.dram import DramChannels
+from hopsim.hw.timing.l2 import L2Cache
+from hopsim.hw.timing.l2_tags import L2Tags
+
+CONFIG = load("h100-sxm")
+LINE = 128
+
+
+def tags(capacity_lines: int, partitions: int = 1) -> L2Tags:
+    result = L2Tags(capacity_lines * LINE, partitions, LINE, 32)
+    result.cover(0, 1 << 20)
+    return result
+
+
+def cache(**changes: object) -> L2Cache:
+    config = CONFIG.l2.model_copy(update=changes)
+    result = L2Cache(config, DramChannels(CONFIG.dram), 8)
+    result.tags.cover(0, 1 << 20)
+    return result
+
+
+def run(first: int, count: int) -> np.ndarray:
+    return np.arange(first, first + count, dtype=np.int64)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.integers(1, 60),
+    st.lists(st.tuples(st.integers(0, 150), st.integers(1, 16)), min_size=1, max_size=120),
+)
+def test_one_partition_is_exactly_least_recently_used(
+    capacity: int, boxes: list[tuple[int, int]]
+) -> None:
+    """Against an ordered dictionary; a box is one use, and of one box the lowest lines go first."""
+    unit = tags(capacity)
+    model: OrderedDict[int, None] = OrderedDict()
+    for first, count in boxes:
+        lines = run(first, count)
+        hits = sum(line in model for line in lines.tolist())
+        found, _ = unit.read(lines, 0)
+        assert (found.near, found.far, found.missed) == (hits, 0, count - hits)
+        for line in lines.tolist():
+            model[line] = None
+            model.move_to_end(line)
+        while len(model) > capacity:
+            model.popitem(last=False)
+        assert unit.resident_lines == len(model)
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    st.lists(
+        st.tuples(st.integers(0, 300), st.integers(1, 32), st.integers(0, 1), st.booleans()),
+        max_size=80,
+    )
+)
+def test_lines_are_counted_once_in_two_partitions(steps: list[tuple[int, int, int, bool]]) -> None:
+    unit = tags(200, 2)
+    for first, count, side, writes in steps:
+        if writes:
+            unit.write(run(first, count), count * 4)
+        else:
+            found, _ = unit.read(run(first, count), side)
+            assert found.near + found.far + found.missed == count
+            assert 0 <= found.remote_missed <= found.missed
+        assert unit.resident_lines <= 200
+        stamps = sum(int(np.count_nonzero(p.stamp)) for p in unit._partitions)
+        assert stamps == unit.resident_lines
+
+
+def test_the_other_half_finds_lines_at_their_home() -> None:
+    unit = tags(1000, 2)
+    lines = run(0, 100)
+    remote = unit.remote_lines(lines, 0)
+    assert 20 < remote < 80
+    first, _ = unit.read(lines, 0)
+    assert (first.near, first.far, first.missed, first.remote_missed) == (0, 0, 100, remote)
+    # Half 1 holds those whose home it is; the rest it gets from half 0.
+    second, _ = unit.read(lines, 1)
+    assert (second.near, second.far, second.missed) == (remote, 100 - remote, 0)
+    third, _ = unit.read(lines, 1)
+    assert third.near == 100
+
+
+def test_dirty_lines_are_written_back_when_evicted() -> None:
+    unit = tags(100)
+    assert unit.write(run(0, 60), 240) == 0
+    assert unit.dirty_sectors() == 240
+    _, written = unit.read(run(1000, 90), 0)
+    assert written == 50 * 4
+    assert unit.dirty_sectors() == 40
+
+
+def test_a_write_drops_copies_elsewhere() -> None:
+    unit = tags(1000, 2)
+    lines = run(0, 64)
+    unit.read(lines, 0)
+    unit.read(lines, 1)
+    unit.write(lines, 256)
+    home_is_0 = 64 - unit.remote_lines(lines, 0)
+    found, _ = unit.read(lines, 0)
+    assert found.near == home_is_0
+    assert found.far == 64 - home_is_0
+    assert found.missed == 0
+
+
+def test_queue_compaction_changes_nothing() -> None:
+    unit = tags(64)
+    for k in range(400):
+        unit.read(run(k % 8 * 8, 8), 0)
+    assert unit.resident_lines == 64
+    assert unit._partitions[0].queued <= 8 * 64
+    assert unit.read(run(0, 64), 0)[0].near == 64
+
+
+def test_line_numbers_grow_with_the_addresses() -> None:
+    unit = tags(64)
+    far_away = np.array([1 << 24], np.int64)
+    assert unit.number(far_away).tolist() == [(1 << 24) // LINE]
+    assert unit.read(unit.number(far_away), 0)[0].missed == 1
+    assert unit.read(unit.number(far_away), 0)[0].near == 1
+
+
+# -- time ------------------------------------------------------------------------------------------
+
+
+def test_a_miss_takes_dram_latency_a_hit_the_near_one() -> None:
+    unit = cache()
+    line = run(0, 1)
+    side_of_home = 0 if unit.tags.remote_lines(line, 0) == 0 else 1
+    gpc = 0 if side_of_home == 0 else 7
+    transfer = 32 / (CONFIG.dram.bandwidth_bytes_per_clk * CONFIG.dram.efficiency)
+    assert unit.read(0.0, 0.0, line, 1, gpc) == pytest.approx(CONFIG.dram.latency_cycles + transfer)
+    service = 32 / (CONFIG.l2.bandwidth_bytes_per_clk / 2)
+    assert unit.read(5000.0, 5000.0, line, 1, gpc) == pytest.approx(
+        5000 + CONFIG.l2.latency_near_cycles + service
+    )
+    other = 7 - gpc
+    far = unit.read(9000.0, 9000.0, line, 1, other)
+    assert far == pytest.approx(9000 + CONFIG.l2.latency_far_cycles + service)
+    assert unit.read(20000.0, 20000.0, line, 1, other) == pytest.approx(
+        20000 + CONFIG.l2.latency_near_cycles + service
+    )
+
+
+def test_a_second_reader_waits_for_the_fetch_of_the_first() -> None:
+    unit = cache(merge_window_cycles=0)
+    first = unit.read(0.0, 0.0, run(0, 128), 512, 0)
+    second = unit.read(10.0, 10.0, run(0, 128), 512, 1)
+    assert second >= first
+    assert unit.counters.dram_read == 512
+
+
+def test_requests_of_one_gpc_merge_within_the_window() -> None:
+    unit = cache(merge_window_cycles=200)
+    unit.read(0.0, 0.0, run(0, 128), 512, 0)
+    unit.read(100.0, 100.0, run(0, 128), 512, 0)
+    assert unit.counters.merged == 512
+    unit.read(100.0, 100.0, run(0, 128), 512, 1)
+    unit.read(300.0, 300.0, run(0, 128), 512, 0)
+    assert unit.counters.merged == 512
+    assert unit.counters.requested == 4 * 512
+
+
+def test_bandwidth_of_a_partition_is_shared() -> None:
+    unit = cache(merge_window_cycles=0)
+    lines = run(0, 128)
+    unit.read(0.0, 0.0, lines, 512, 0)
+    service = 16384 / (CONFIG.l2.bandwidth_bytes_per_clk / 2)
+    ends = [unit.read(50000.0, 50000.0, lines, 512, 0) for _ in range(20)]
+    gaps = np.diff(ends)
+    assert gaps == pytest.approx(np.full(19, service))
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    st.lists(
+        st.tuples(st.integers(0, 3000), st.integers(1, 64), st.integers(0, 7), st.integers(0, 2)),
+        max_size=60,
+    )
+)
+def test_every_sector_is_hit_merged_or_fetched(steps: list[tuple[int, int, int, int]]) -> None:
+    unit = cache(capacity_bytes=2048 * LINE)
+    time = 0.0
+    asked = written = 0
+    for first, count, gpc, what in steps:
+        time += 50
+        if what == 2:
+            unit.write(time, time, run(first, count), count * 4, gpc)
+            written += count * 4
+        else:
+            unit.read(time, time, run(first, count), count * 4, gpc)
+            asked += count * 4
+    counters = unit.counters
+    assert counters.requested == asked
+    assert counters.read >= asked - counters.merged
+    assert counters.dram_read <= asked - counters.merged
+    assert unit._dram.read_bytes == counters.dram_read * 32
+    assert unit._dram.written_bytes == counters.dram_written * 32
+    assert written >= counters.dram_written + unit.tags.dirty_sectors()
+    assert 0 <= counters.hit <= counters.read + counters.written
+
+
+def test_warm_lines_hit_from_both_halves() -> None:
+    unit = cache()
+    unit.warm(run(0, 200))
+    for gpc in (0, 7):
+        unit.read(0.0, 0.0, run(0, 200), 800, gpc)
+    assert unit.counters.dram_read == 0
+    assert unit.counters.hit == unit.counters.read == 1600

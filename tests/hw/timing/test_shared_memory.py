@@ -1,0 +1,92 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from hopsim.config import load
+from hopsim.hw.timing.shared_memory import Banks, SharedPipe
+
+SMEM = load("h100-sxm").smem
+LANES = np.arange(32, dtype=np.uint64)
+
+
+@pytest.mark.parametrize(
+    ("stride", "count_bytes", "expected"),
+    [
+        (4, 4, (1, 1)),  # consecutive words
+        (8, 4, (2, 1)),  # every second word: two words in each even bank
+        (128, 4, (32, 1)),  # a column of a 32-wide f32 array
+        (132, 4, (1, 1)),  # the same, padded
+        (0, 4, (1, 1)),  # broadcast
+        (8, 8, (2, 2)),  # 64 bits a lane: half-warps
+        (16, 16, (4, 4)),  # 128 bits a lane: quarters
+        (128, 16, (32, 4)),  # rows of 128 bytes: eight lanes in the same four banks
+        (144, 16, (4, 4)),
+        (1, 1, (1, 1)),  # four lanes share a word
+        (2, 2, (1, 1)),
+        (256, 8, (32, 2)),
+    ],
+)
+def test_known_patterns(stride: int, count_bytes: int, expected: tuple[int, int]) -> None:
+    assert Banks(SMEM).wavefronts(0x400 + LANES * np.uint64(stride), count_bytes, 32) == expected
+
+
+def test_uniform_address_is_one_wavefront_a_warp() -> None:
+    assert Banks(SMEM).wavefronts(0x400, 4, 1) == (1, 1)
+    assert Banks(SMEM).wavefronts(0x400, 16, 128) == (4, 4)
+
+
+def test_a_warpgroup_is_four_warps() -> None:
+    lanes = np.arange(128, dtype=np.uint64)
+    assert Banks(SMEM).wavefronts(lanes * np.uint64(4), 4, 128) == (4, 4)
+    assert Banks(SMEM).wavefronts(lanes * np.uint64(128), 4, 128) == (128, 4)
+
+
+def test_swizzled_rows_do_not_collide() -> None:
+    """Eight lanes read one 16-byte column of rows of 128 bytes; the 128B swizzle spreads it over all banks."""
+    row = np.arange(32, dtype=np.uint64)
+    chunk = np.uint64(3) ^ (row & np.uint64(7))
+    assert Banks(SMEM).wavefronts(row * np.uint64(128) + chunk * np.uint64(16), 16, 32) == (4, 4)
+
+
+def naive(addresses: list[int], count_bytes: int) -> int:
+    lanes = 32 // max(1, count_bytes // 4)
+    total = 0
+    for first in range(0, len(addresses), lanes):
+        words = {
+            (a + 4 * k) // 4
+            for a in addresses[first : first + lanes]
+            for k in range(max(1, count_bytes // 4))
+        }
+        total += max(sum(1 for w in words if w % 32 == bank) for bank in range(32))
+    return total
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.sampled_from([1, 2, 4, 8, 16]), st.lists(st.integers(0, 4000), min_size=1, max_size=64))
+def test_against_a_naive_count(count_bytes: int, places: list[int]) -> None:
+    addresses = [place * count_bytes for place in places]
+    found, ideal = Banks(SMEM).wavefronts(
+        np.array(addresses, np.uint64), count_bytes, len(addresses)
+    )
+    assert found == naive(addresses, count_bytes)
+    assert ideal == -(-len(addresses) // (32 // max(1, count_bytes // 4)))
+
+
+def test_remembered_patterns_do_not_depend_on_the_row() -> None:
+    banks = Banks(SMEM)
+    pattern = LANES * np.uint64(64)
+    first = banks.wavefronts(pattern, 4, 32)
+    assert banks.wavefronts(pattern + np.uint64(128 * 77), 4, 32) == first
+    assert banks.wavefronts(pattern + np.uint64(4), 4, 32) == first
+    assert len(banks._seen) == 2
+
+
+def test_the_pipe_serves_one_wavefront_a_cycle() -> None:
+    pipe = SharedPipe(SMEM)
+    assert pipe.book(10.0, 4, 1) == 14.0
+    assert pipe.book(11.0, 2, 2) == 16.0
+    assert pipe.book(100.0, 1, 1) == 101.0
+    assert (pipe.wavefronts, pipe.conflicts, pipe.busy_cycles) == (7, 3, 7.0)

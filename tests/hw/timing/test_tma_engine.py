@@ -1,0 +1,64 @@
+from __future__ import annotations
+
+from hopsim.config import load
+from hopsim.hw.timing.tma_engine import TmaEngine
+
+TMA = load("h100-sxm").tma
+
+
+def test_small_operations_start_an_interval_apart() -> None:
+    engine = TmaEngine(TMA)
+    starts = []
+    for _ in range(4):
+        begin = engine.start(0.0, None)
+        starts.append(begin)
+        engine.send(begin, 128)
+    gap = TMA.issue_interval_cycles
+    assert starts == [0.0, gap, 2 * gap, 3 * gap]
+
+
+def test_large_operations_take_the_time_of_their_bytes() -> None:
+    engine = TmaEngine(TMA)
+    end = engine.send(engine.start(0.0, None), 16384)
+    assert end == 16384 / TMA.bandwidth_bytes_per_clk
+    assert engine.start(0.0, None) == end
+
+
+def test_a_map_is_fetched_once() -> None:
+    engine = TmaEngine(TMA)
+    fetch = TMA.descriptor_fetch_latency_cycles
+    assert engine.start(0.0, b"map") == fetch
+    assert engine.start(0.0, b"map") == 0.0
+    assert engine.start(0.0, b"other") == fetch
+
+
+def test_a_prefetched_map_is_not_waited_for() -> None:
+    engine = TmaEngine(TMA)
+    engine.prefetch_map(0.0)
+    assert engine.start(1000.0, b"map") == 1000.0
+    engine.prefetch_map(1000.0)
+    assert engine.start(1010.0, b"late") == 1000.0 + TMA.descriptor_fetch_latency_cycles
+
+
+def test_no_more_bytes_are_on_their_way_than_the_window_holds() -> None:
+    small = TMA.model_copy(update={"max_inflight_requests": 16})  # 2 KiB
+    engine = TmaEngine(small)
+    first = engine.send(engine.start(0.0, None), 2048)
+    engine.returned(first + 1000)
+    # The second fits only when all of the first is back.
+    assert engine.send(engine.start(0.0, None), 2048) == first + 1000
+    half = TmaEngine(small)
+    first = half.send(half.start(0.0, None), 2048)
+    half.returned(first + 1000)
+    assert (
+        half.send(half.start(0.0, None), 1024) == first + 1000 - 1024 / TMA.bandwidth_bytes_per_clk
+    )
+
+
+def test_latency_grows_with_rank_and_multicast() -> None:
+    engine = TmaEngine(TMA)
+    plain = engine.load_latency(0, False)
+    assert plain == TMA.latency_cycles
+    ranks = [engine.load_latency(rank, False) for rank in range(1, 6)]
+    assert ranks == [plain + extra for extra in TMA.rank_extra_cycles]
+    assert engine.load_latency(2, True) == ranks[1] + TMA.multicast_extra_cycles

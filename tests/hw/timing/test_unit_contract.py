@@ -1,0 +1,195 @@
+"""What every unit of the timing model keeps: it drains, conserves bytes, and slower parts never make it faster."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from hopsim.config import HardwareConfig, load
+from hopsim.hw.machine.work import TensorWork
+from hopsim.hw.timing.dram import DramChannels
+from hopsim.hw.timing.fabric import Fabric
+from hopsim.hw.timing.issue import IssuePorts
+from hopsim.hw.timing.l2 import L2Cache
+from hopsim.hw.timing.shared_memory import SharedPipe
+from hopsim.hw.timing.tensor_core import TensorCore, WarpgroupQueue
+from hopsim.hw.timing.tma_engine import TmaEngine
+
+CONFIG = load("h100-sxm")
+LINE = 128
+FAR_FUTURE = 10_000_000.0
+
+
+@dataclass
+class Unit:
+    """A unit under test: serves (time, size) and returns when it is done."""
+
+    serve: Callable[[float, int], float]
+    moved: Callable[[], int]
+    each: int
+
+
+def changed(config: HardwareConfig, group: str, **values: Any) -> HardwareConfig:
+    return config.model_copy(update={group: getattr(config, group).model_copy(update=values)})
+
+
+def dram(config: HardwareConfig) -> Unit:
+    unit = DramChannels(config.dram)
+    return Unit(
+        lambda t, n: t + config.dram.latency_cycles + unit.read(t, n * 32),
+        lambda: unit.read_bytes,
+        32,
+    )
+
+
+def fabric(config: HardwareConfig) -> Unit:
+    unit = Fabric(config.dsmem, 4)
+    return Unit(
+        lambda t, n: unit.transfer(t, n % 2, 2 + n % 2, n * 16), lambda: unit.bytes_moved, 16
+    )
+
+
+def pipe(config: HardwareConfig) -> Unit:
+    unit = SharedPipe(config.smem)
+    return Unit(
+        lambda t, n: unit.book(t, n, n) + config.smem.latency_cycles,
+        lambda: unit.wavefronts * LINE,
+        LINE,
+    )
+
+
+def tensor(config: HardwareConfig) -> Unit:
+    unit, queue = TensorCore(config.tensor), WarpgroupQueue(config.tensor.queue_depth)
+
+    def serve(time: float, size: int) -> float:
+        unit.book(queue, time, TensorWork("bf16", 8 * size, 16, 16, False, None))
+        return unit.complete(queue)
+
+    return Unit(serve, lambda: unit.operand_bytes, 8 * 16 * 2)
+
+
+def tma(config: HardwareConfig) -> Unit:
+    unit = TmaEngine(config.tma)
+
+    def serve(time: float, size: int) -> float:
+        end = unit.send(unit.start(time, None), size * LINE)
+        done = end + config.l2.latency_near_cycles + unit.load_latency(2, False)
+        unit.returned(done)
+        return done
+
+    return Unit(serve, lambda: unit.bytes_moved, LINE)
+
+
+def l2(config: HardwareConfig) -> Unit:
+    unit = L2Cache(config.l2, DramChannels(config.dram), len(config.device.gpc_sm_counts))
+    unit.tags.cover(0, 4096 * LINE)
+    state = {"next": 0}
+
+    def serve(time: float, size: int) -> float:
+        # Some boxes again, some new, from changing GPCs.
+        state["next"] += 1
+        first = (state["next"] * 37) % 1000
+        lines = np.arange(first, first + size, dtype=np.int64)
+        return unit.read(time, time, lines, size * 4, state["next"] % 8)
+
+    return Unit(serve, lambda: unit.counters.requested * 32, LINE)
+
+
+def issue(config: HardwareConfig) -> Unit:
+    unit = IssuePorts(config.device.subpartitions)
+    ports = ((0, 1), (1, 1))
+    unit.admit(ports)
+    unit.admit(((0, 2),))
+
+    return Unit(
+        lambda t, n: unit.book(ports, t, n / config.issue.issue_rate),
+        lambda: round(unit.busy_slots * config.issue.issue_rate),
+        2,
+    )
+
+
+UNITS: dict[str, Callable[[HardwareConfig], Unit]] = {
+    "dram": dram, "fabric": fabric, "pipe": pipe, "tensor": tensor, "tma": tma, "l2": l2, "issue": issue,
+}  # fmt: skip
+
+SLOWER = {
+    "dram latency": ("dram", {"latency_cycles": 2000}),
+    "dram bandwidth": ("dram", {"bandwidth_bytes_per_clk": 100.0}),
+    "fabric latency": ("dsmem", {"latency_cycles": 900}),
+    "fabric bandwidth": ("dsmem", {"bandwidth_per_sm_bytes_per_clk": 2.0}),
+    "smem latency": ("smem", {"latency_cycles": 100}),
+    "tensor latency": ("tensor", {"latency_base_cycles": 300}),
+    "operand bandwidth": ("tensor", {"operand_bandwidth_bytes_per_clk": 8.0}),
+    "tma latency": ("tma", {"latency_cycles": 900}),
+    "tma bandwidth": ("tma", {"bandwidth_bytes_per_clk": 4.0}),
+    "tma interval": ("tma", {"issue_interval_cycles": 500.0}),
+    "tma window": ("tma", {"max_inflight_requests": 8}),
+    "l2 near": ("l2", {"latency_near_cycles": 400}),
+    "l2 far": ("l2", {"latency_far_cycles": 900}),
+    "l2 bandwidth": ("l2", {"bandwidth_bytes_per_clk": 200.0}),
+}
+
+IDEAL = CONFIG
+for _group, _values in {
+    "dram": {"latency_cycles": 0, "bandwidth_bytes_per_clk": 1e12},
+    "dsmem": {"latency_cycles": 0, "bandwidth_per_sm_bytes_per_clk": 1e12},
+    "smem": {"latency_cycles": 0, "bandwidth_bytes_per_clk": 1e12},
+    "tensor": {"latency_base_cycles": 0, "operand_bandwidth_bytes_per_clk": 1e12},
+    "tma": {
+        "latency_cycles": 0, "bandwidth_bytes_per_clk": 1e12, "issue_interval_cycles": 0.0,
+        "rank_extra_cycles": (0,) * 5, "max_inflight_requests": 10**9,
+    },
+    "l2": {"latency_near_cycles": 0, "latency_far_cycles": 0, "bandwidth_bytes_per_clk": 1e12},
+    "issue": {"issue_rate": 1000},
+}.items():  # fmt: skip
+    IDEAL = changed(IDEAL, _group, **_values)
+
+requests = st.lists(st.tuples(st.integers(0, 300), st.integers(1, 32)), min_size=1, max_size=40)
+
+
+def play(unit: Unit, gaps: list[tuple[int, int]]) -> list[tuple[float, float]]:
+    time, result = 0.0, []
+    for gap, size in gaps:
+        time += gap
+        result.append((time, unit.serve(time, size)))
+    return result
+
+
+@pytest.mark.parametrize("name", UNITS)
+@settings(max_examples=30, deadline=None)
+@given(gaps=requests)
+def test_drains_and_conserves_bytes(name: str, gaps: list[tuple[int, int]]) -> None:
+    unit = UNITS[name](CONFIG)
+    for start, end in play(unit, gaps):
+        assert start <= end < FAR_FUTURE
+    assert unit.moved() == sum(size for _, size in gaps) * unit.each
+    # Long after the last request the unit serves as if it were new.
+    late = unit.serve(FAR_FUTURE, 1) - FAR_FUTURE
+    fresh = max(UNITS[name](CONFIG).serve(0.0, 1), late if name == "l2" else 0.0)
+    assert late == pytest.approx(fresh, abs=1e-6)
+
+
+@pytest.mark.parametrize("name", UNITS)
+@pytest.mark.parametrize("change", SLOWER)
+@settings(max_examples=4, deadline=None)
+@given(gaps=requests)
+def test_slower_parts_never_help(name: str, change: str, gaps: list[tuple[int, int]]) -> None:
+    group, values = SLOWER[change]
+    usual = play(UNITS[name](CONFIG), gaps)
+    slower = play(UNITS[name](changed(CONFIG, group, **values)), gaps)
+    assert all(b >= a - 1e-6 for (_, a), (_, b) in zip(usual, slower, strict=True))
+
+
+@pytest.mark.parametrize("name", UNITS)
+@settings(max_examples=20, deadline=None)
+@given(gaps=requests)
+def test_ideal_parts_are_never_slower(name: str, gaps: list[tuple[int, int]]) -> None:
+    usual = play(UNITS[name](CONFIG), gaps)
+    ideal = play(UNITS[name](IDEAL), gaps)
+    assert all(b <= a + 1e-6 for (_, a), (_, b) in zip(usual, ideal, strict=True))
