@@ -222,7 +222,6 @@ class MemoryOps(StrandCore):
         space, address = self.resolve(space, address)
         count = len(operands)
         self._note("a", space, address, word * count, sem, scope)
-        self.machine.version += 1
         if not self.machine.values or any(value is None for group in operands for value in group):
             return None
         if space == "local":
@@ -241,7 +240,11 @@ class MemoryOps(StrandCore):
             for k in range(count):
                 before = int(view[offset // word + k])
                 old[k][lane] = before
-                view[offset // word + k] = operation(before, *(column[lane] for column in columns[k]))
+                after = operation(before, *(column[lane] for column in columns[k]))
+                if after != before:
+                    # A compare-and-swap that fails, over and over, changes nothing.
+                    self.machine.version += 1
+                    view[offset // word + k] = after
             region.mark(offset, offset + word * count)
         if self.lanes == 1:
             return [column[0] for column in old]

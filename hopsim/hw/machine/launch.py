@@ -17,6 +17,7 @@ from hopsim.events import OpEvent, Probe, StrandEvent
 from hopsim.hw.machine.barriers import Mbarrier
 from hopsim.hw.machine.cta import Cluster, Cta, Triple
 from hopsim.hw.machine.families import Strand
+from hopsim.hw.machine.joins import Join, open_all
 from hopsim.hw.machine.memory import GlobalMemory, Region
 from hopsim.hw.machine.operations import Operation
 from hopsim.hw.machine.schedule import Schedule
@@ -94,6 +95,10 @@ class Machine:
         self.version = 0
         self.steps = 0
         self.waiting: dict[Strand, None] = {}
+        # Joins at which lanes wait for others of their warp, in order of arrival.
+        self.parted: dict[Join, None] = {}
+        # Strands that go round a loop for ever, when the schedule found that out.
+        self.spinning: list[Strand] = []
         self.flying: dict[int, Operation] = {}
         self.tensor_maps: dict[bytes, Any] = {}
         self.parameter_maps: dict[int, Any] = {}
@@ -156,6 +161,7 @@ class Machine:
     def spawned(self, strand: Any) -> None:
         """A strand can take its first step (at launch, after a split, or after a join)."""
         self.version += 1
+        strand.is_scheduled = True
         strands = strand.warpgroup.strands
         if strand not in strands:
             strands.append(strand)
@@ -167,9 +173,11 @@ class Machine:
 
     def absorbed(self, strand: Any) -> None:
         """A strand became part of another one."""
+        self.version += 1
         self.waiting.pop(strand, None)
         strand.warpgroup.strands.remove(strand)
-        self.schedule.retired(strand)
+        if strand.is_scheduled:
+            self.schedule.retired(strand)
 
     def exited(self, strand: Any) -> None:
         """The threads of a strand left the program."""
@@ -182,13 +190,21 @@ class Machine:
         cta.leave(strand.tids)
         if strand in strand.warpgroup.strands:
             strand.warpgroup.strands.remove(strand)
-        self.schedule.retired(strand)
+        if strand.is_scheduled:
+            self.schedule.retired(strand)
         strand.after_exit()
         if cta.live == 0:
             self.schedule.cta_done(cta)
             if cta.cluster.done:
                 self.clusters_done += 1
                 self.schedule.cluster_done(cta.cluster)
+
+    def part_warps(self) -> bool:
+        """Let lanes that wait for others of their warp to meet them go on alone; return whether there were any.
+
+        A schedule asks for it when nothing else can happen: the others may wait for what these lanes do next.
+        """
+        return open_all(self.parted)
 
     def blocked(self, strand: Any) -> None:
         """A strand said what it waits for."""

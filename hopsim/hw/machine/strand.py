@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hopsim.errors import MachineFault, ValuesNeeded
+from hopsim.hw.machine.joins import Join, leave, meet, share
 from hopsim.hw.machine.operations import describe
 from hopsim.hw.machine.specials import Specials
 from hopsim.isa.forms.form import BLOCKED
@@ -35,18 +36,6 @@ WARP = 32
 LONGEST_PLAIN_RUN = 100_000
 
 
-class Join:
-    """Where the lanes of one warp that parted meet again."""
-
-    __slots__ = ("arrived", "expected", "outer", "segment")
-
-    def __init__(self, segment: int, expected: int, outer: Join | None) -> None:
-        self.segment = segment
-        self.expected = expected
-        self.outer = outer
-        self.arrived: list[StrandCore] = []
-
-
 class StrandCore:
     """State and control flow of a strand; the instruction families are mixed in by `Strand`."""
 
@@ -62,6 +51,9 @@ class StrandCore:
         self.registers = registers
         self.segment = segment
         self.join: Join | None = None
+        # Whether the schedule knows this strand; whether its warp was let part where it should meet (`joins.open_all`).
+        self.is_scheduled = False
+        self.is_apart = False
         self.waiting: Wait | None = None
         self.resumed: Wait | None = None
         self.done = False
@@ -161,15 +153,7 @@ class StrandCore:
     def _exit(self) -> None:
         self.done = True
         self.machine.exited(self)
-        join = self.join
-        while join is not None:
-            join.expected -= 1
-            if join.arrived and len(join.arrived) == join.expected:
-                self._close_join(join)
-                break
-            if join.expected:
-                break
-            join = join.outer
+        leave(self)
 
     # -- divergence --------------------------------------------------------------------------------
 
@@ -195,9 +179,9 @@ class StrandCore:
             elif not inside.any():
                 false_lanes |= here
             else:
-                meet = Join(join, 2, self.join) if join != EXIT else None
-                parts.append((inside, when_true, meet))
-                parts.append((here & ~predicate, when_false, meet))
+                point = self._meeting_point(join)
+                parts.append((inside, when_true, point))
+                parts.append((here & ~predicate, when_false, point))
         if true_lanes.any():
             parts.append((true_lanes, when_true, self.join))
         if false_lanes.any():
@@ -208,32 +192,41 @@ class StrandCore:
             raise AssertionError(("a strand of several warps has a join", self.key))
         old = self.registers
         mine, *others = parts
-        for lanes, target, meet in others:
-            self._branch_off(lanes, target, meet, old, live)
-        lanes, target, meet = mine
-        self._become(lanes, meet, old, live)
+        for lanes, target, point in others:
+            self._branch_off(lanes, target, point, old, live)
+        lanes, target, point = mine
+        self._become(lanes, point, old, live)
         return target
 
+    def _meeting_point(self, segment: int) -> Join | None:
+        """Return the join of two parts of this strand that meet again at a segment."""
+        outer = self.join
+        if segment != EXIT and (outer is None or outer.segment != segment):
+            return Join(segment, 2, outer)
+        if outer is not None:
+            outer.expected += 1
+        return outer
+
     def _branch_off(
-        self, lanes: NDArray[np.bool_], target: int, meet: Join | None, registers: list[Any], live: int
+        self, lanes: NDArray[np.bool_], target: int, point: Join | None, registers: list[Any], live: int
     ) -> None:
         other = type(self)(self.cta, self.tids[lanes], _restrict(registers, lanes, live), target)
-        other.join = meet
+        other.join = point
+        other.is_apart = self.is_apart
         self.warpgroup.strands.append(other)
         if target == EXIT:
             other._exit()
-        elif meet is not None and target == meet.segment:
-            meet.arrived.append(other)
-            other.waiting = None
+        elif point is not None and target == point.segment:
+            meet(other, point)
         else:
             self.machine.spawned(other)
 
-    def _become(self, lanes: NDArray[np.bool_], meet: Join | None, registers: list[Any], live: int) -> None:
+    def _become(self, lanes: NDArray[np.bool_], point: Join | None, registers: list[Any], live: int) -> None:
         self.registers = _restrict(registers, lanes, live)
         self.tids = self.tids[lanes]
         self.lanes = len(self.tids)
         self.warps = range(int(self.tids[0]) // WARP, int(self.tids[-1]) // WARP + 1)
-        self.join = meet
+        self.join = point
         self.sp = Specials(self)
         self._views = {}
 
@@ -254,35 +247,21 @@ class StrandCore:
         self.registers[guard[0].index] = predicate ^ guard[1]
 
     def _arrive_at_join(self, join: Join) -> bool:
-        join.arrived.append(self)
-        if len(join.arrived) == join.expected:
-            self._close_join(join)
-            return not self.done
-        return False
-
-    def _close_join(self, join: Join) -> None:
-        """Merge the strands at a join into the one with the lowest thread, which goes on."""
-        strands = sorted(join.arrived, key=lambda strand: strand.key)
-        leader = strands[0]
-        live = self.machine.program[join.segment].live
-        if len(strands) > 1:
-            leader._absorb(strands[1:], live)
-        leader.join = join.outer
-        leader.segment = join.segment
-        outer = leader.join
-        if outer is not None and outer.segment == join.segment:
-            if leader._arrive_at_join(outer) and leader is not self:
-                self.machine.spawned(leader)
-        elif leader is not self:
+        """Arrive where parted lanes meet; return whether this strand goes on."""
+        leader = meet(self, join)
+        if leader is None:
+            return False
+        if leader is not self:
             self.machine.spawned(leader)
+            return False
+        return True
 
     def merge(self, strands: Sequence[StrandCore]) -> StrandCore:
         """Make one strand of several at the same instruction; the one with the lowest thread stays."""
         ordered = sorted(strands, key=lambda strand: strand.key)
         leader = ordered[0]
-        if leader.join is not None:
-            leader.join.expected -= len(ordered) - 1
-        leader._absorb(ordered[1:], self.machine.program[leader.segment].live)
+        share(ordered)
+        leader.absorb(ordered[1:], self.machine.program[leader.segment].live)
         return leader
 
     def fuse(self, strands: Sequence[StrandCore], wait: Wait) -> Any:
@@ -292,7 +271,7 @@ class StrandCore:
         self.machine.wake(leader)
         return BLOCKED
 
-    def _absorb(self, others: Sequence[StrandCore], live: int) -> None:
+    def absorb(self, others: Sequence[StrandCore], live: int) -> None:
         """Take over the lanes and registers of `others`; they are done."""
         strands = [self, *others]
         tids = np.concatenate([strand.tids for strand in strands])
@@ -373,4 +352,4 @@ def _restrict(registers: list[Any], lanes: NDArray[np.bool_], live: int) -> list
     return result
 
 
-__all__ = ["Join", "StrandCore"]
+__all__ = ["StrandCore"]

@@ -420,6 +420,8 @@ class SyncOps(MemoryOps):
 
     def read_clock(self, name: str) -> int:
         """The SM clock, or the device's nanoseconds, as the schedule counts them."""
+        # Time passes: a loop that looks at the clock is not the same twice.
+        self.machine.version += 1
         ticks = self.machine.schedule.clock(self)
         if name.endswith("_hi"):
             return ticks >> 32

@@ -4,8 +4,10 @@
 - seeded: at every point a seeded generator picks which strand steps or which operation lands.
 - adversarial: operations land as late as legal, the youngest first, so that what was not waited for is overtaken.
 
-A strand parked in `try_wait` is told "not yet" once when nothing else can happen, so that a program that only peeks goes
-on; if then nothing but such peeks happens, it is a deadlock.
+When nothing can happen any more - every strand waits, or goes round a loop that changes nothing - the schedule tries, in
+this order: more clusters than are resident (flags between CTAs), "not yet" for every `try_wait` (a program may peek, or
+give up after so many tries), and letting lanes go on without those of their warp that they should meet.  When that
+changes nothing either, it is a deadlock.
 """
 
 from __future__ import annotations
@@ -17,10 +19,13 @@ from typing import Any
 from hopsim.hw.machine.launch import Machine
 from hopsim.hw.machine.operations import Operation
 from hopsim.hw.machine.schedule import Outcome, Schedule
+from hopsim.hw.machine.spinning import SpinWatch, same_state, state_of
 from hopsim.hw.machine.waiting import Wait
 
 # Steps of one strand in a row before others get their turn: spinning on memory must not starve the writer.
 TURN = 64
+# Steps without any change after which strands are suspected to spin, and operations and clusters get their turn.
+PATIENCE = 1024
 
 
 class Untimed(Schedule):
@@ -36,6 +41,12 @@ class Untimed(Schedule):
         self.step_limit = step_limit
         self.machine: Machine | None = None
         self.ticks = 0
+        self._watch = SpinWatch()
+        self._version = -1
+        self._quiet_until = 0
+        self._turns = 0
+        self._peeked: dict[Any, tuple[int, list[Any]]] = {}
+        self._peeked_at = -1
 
     # -- told by the machine -----------------------------------------------------------------------
 
@@ -82,29 +93,44 @@ class Untimed(Schedule):
     def run(self, machine: Machine) -> Outcome:
         """Drive the machine to its end."""
         self.machine = machine
-        peeked_at = -1
         while True:
-            if self.flights and (not self.ready or self.wants_landing()):
+            quiet = bool(self.ready) and self._is_quiet(machine)
+            if self.flights and (not self.ready or quiet or self.wants_landing()):
                 self._land(machine)
-            elif self.ready:
+            elif self.ready and not (quiet and self._all_spin(machine)):
                 self._step(machine)
             elif self._start(machine, self.resident_clusters):
                 pass
             elif machine.clusters_done == machine.cluster_count:
                 return Outcome("finished")
-            elif self._peek(machine, peeked_at):
-                peeked_at = machine.version
-            elif self._start(machine, machine.cluster_count):
-                # Everybody waits: perhaps for a CTA that has not started (flags between CTAs).
-                pass
-            else:
-                outcome = Outcome("deadlock")
-                outcome.stuck = list(machine.waiting)
-                return outcome
+            elif not (
+                self._start(machine, machine.cluster_count) or self._peek(machine) or machine.part_warps()
+            ):
+                return self._stop(machine, "deadlock")
             if self.ticks > self.step_limit:
-                outcome = Outcome("cap")
-                outcome.stuck = list(machine.waiting)
-                return outcome
+                return self._stop(machine, "cap")
+
+    def _stop(self, machine: Machine, ended: str) -> Outcome:
+        outcome = Outcome(ended)
+        outcome.stuck = list(machine.waiting)
+        machine.spinning = [strand for strand in self.ready if not strand.done]
+        return outcome
+
+    def _is_quiet(self, machine: Machine) -> bool:
+        """Whether nothing has changed for a while although strands take steps."""
+        if machine.version != self._version:
+            self._version = machine.version
+            self._quiet_until = self.ticks + max(PATIENCE, 2 * TURN * len(self.ready))
+            return False
+        return self.ticks > self._quiet_until
+
+    def _all_spin(self, machine: Machine) -> bool:
+        # A look at everybody, now and then: about once a round.
+        self._turns += 1
+        if self._turns < len(self.ready):
+            return False
+        self._turns = 0
+        return self._watch.sample(machine.version, self.ready)
 
     def _start(self, machine: Machine, limit: int) -> bool:
         if self.resident >= limit or machine.clusters_started == machine.cluster_count:
@@ -127,9 +153,6 @@ class Untimed(Schedule):
             if not strand.step():
                 return
         self.ready.append(strand)
-        if machine.clusters_started < machine.cluster_count and self.ticks % 65536 < TURN:
-            # Spinning strands never block; a CTA they wait for may not have started.
-            self._start(machine, machine.cluster_count)
 
     def _land(self, machine: Machine) -> None:
         position = self.next_flight()
@@ -144,17 +167,22 @@ class Untimed(Schedule):
         if machine.land(operation):
             del self.flights[position]
 
-    def _peek(self, machine: Machine, peeked_at: int) -> bool:
-        """Tell parked `try_wait`s "not yet", once; return False when that was done already and nothing came of it."""
+    def _peek(self, machine: Machine) -> bool:
+        """Tell parked `try_wait`s "not yet"; return False when they came back the same from the last time."""
         parked = [strand for strand in machine.waiting if strand.waiting.kind == "mbarrier"]
-        if not parked or machine.version <= peeked_at:
+        again = machine.version == self._peeked_at and len(parked) == len(self._peeked)
+        if not parked or (
+            again and all(s in self._peeked and same_state(s, self._peeked[s]) for s in parked)
+        ):
             return False
+        self._peeked = {strand: state_of(strand) for strand in parked}
         for strand in parked:
             strand.peek = True
             barrier = strand.waiting.subject
             if strand in barrier.waiters:
                 barrier.waiters.remove(strand)
             machine.wake(strand)
+        self._peeked_at = machine.version
         return True
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from hopsim.isa.forms.decode import BoundInstruction
+from hopsim.isa.forms.decode import BoundInstruction, RegisterArg, TupleArg
 
 EXIT = -1
 
@@ -98,6 +98,62 @@ def post_dominators(plans: Sequence[SegmentPlan]) -> list[int]:
     return nearest
 
 
+def meeting_points(plans: Sequence[SegmentPlan]) -> list[int]:
+    """Return, per segment, where lanes that part ways there meet again (EXIT: nowhere).
+
+    It is the immediate post-dominator.  Where that is the end of the function only because some path leaves early, the
+    early exits that lie on one side of the branch do not count: lanes that leave are not waited for.
+    """
+    nearest = post_dominators(plans)
+    for plan in plans:
+        if nearest[plan.number] == EXIT and len(plan.successors) == 2 and EXIT not in plan.successors:
+            nearest[plan.number] = _meeting_point(plans, plan)
+    return nearest
+
+
+def _meeting_point(plans: Sequence[SegmentPlan], branch: SegmentPlan) -> int:
+    one, other = (_reachable(plans, successor) for successor in branch.successors)
+    both = one & other
+    if not both:
+        return EXIT
+    everything = (1 << (len(plans) + 1)) - 1
+    exit_bit = 1 << len(plans)
+    inside = [plan for plan in plans if (one | other) >> plan.number & 1]
+    sets = dict.fromkeys((plan.number for plan in inside), everything)
+
+    def after(plan: SegmentPlan) -> int:
+        meet = everything
+        for successor in plan.successors:
+            if successor != EXIT:
+                meet &= sets[successor]
+            elif both >> plan.number & 1:
+                meet &= exit_bit
+        return meet
+
+    changed = True
+    while changed:
+        changed = False
+        for plan in reversed(inside):
+            new = after(plan) | 1 << plan.number
+            if new != sets[plan.number]:
+                sets[plan.number] = new
+                changed = True
+    common = sets[branch.successors[0]] & sets[branch.successors[1]]
+    return next((number for number, found in sets.items() if common >> number & 1 and found == common), EXIT)
+
+
+def _reachable(plans: Sequence[SegmentPlan], start: int) -> int:
+    """Return the segments that can follow `start`, itself included, as a bit mask."""
+    found = 0
+    todo = [start]
+    while todo:
+        number = todo.pop()
+        if number != EXIT and not found >> number & 1:
+            found |= 1 << number
+            todo += plans[number].successors
+    return found
+
+
 def live_registers(body: Sequence[BoundInstruction], plans: Sequence[SegmentPlan]) -> list[int]:
     """Return, per segment, the registers live at its start, as a bit mask over register indices."""
     used = [0] * len(plans)
@@ -128,6 +184,21 @@ def live_registers(body: Sequence[BoundInstruction], plans: Sequence[SegmentPlan
                 live[plan.number] = new
                 changed = True
     return live
+
+
+def borrowed_registers(body: Sequence[BoundInstruction]) -> int:
+    """Return the registers that asynchronous instructions read after they were issued, as a bit mask.
+
+    Liveness ends at the instruction that names them; their values must last until the operation lands.
+    """
+    mask = 0
+    for bound in body:
+        for arg in bound.args:
+            if isinstance(arg, TupleArg) and arg.by_index:
+                for item in arg.items:
+                    if isinstance(item, RegisterArg) and item.register.index not in bound.writes:
+                        mask |= 1 << item.register.index
+    return mask
 
 
 def register_pressure(

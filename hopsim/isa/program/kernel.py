@@ -143,9 +143,11 @@ class Kernel:
         segments = self._programs.get(values)
         if segments is None:
             body = self.instructions
-            joins = flow.post_dominators(self.plans)
+            joins = flow.meeting_points(self.plans)
             tainted = flow.tainted_registers(body)
-            segments = generate(body, self.plans, joins, self._live, self.placement.offsets, tainted, values)
+            held = flow.borrowed_registers(body)
+            live = [mask | held for mask in self._live]
+            segments = generate(body, self.plans, joins, live, self.placement.offsets, tainted, values)
             self._programs[values] = segments
         return segments
 
