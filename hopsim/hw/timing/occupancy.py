@@ -1,7 +1,7 @@
 """How many CTAs of a kernel an SM holds, and what limits it.
 
-Source: CUDA occupancy calculator, compute capability 9.0: registers in units of 256 a warp, warps
-in steps of 4 (one for each sub-partition), shared memory in units of 128 bytes with 1 KiB reserved
+Source: CUDA occupancy calculator, compute capability 9.0: registers in units of 256 a warp
+from the sub-partition that has the warp, shared memory in units of 128 bytes with 1 KiB reserved
 for each CTA.
 """
 
@@ -35,7 +35,6 @@ def occupancy(
         LaunchError: not even one CTA fits.
     """
     warps = -(-threads // WARP)
-    allocated_warps = _up(warps, device.subpartitions)
     registers = min(
         _up(max(1, registers_per_thread), REGISTER_STEP),
         _up(device.registers_per_thread_max, REGISTER_STEP),
@@ -44,12 +43,15 @@ def occupancy(
     warps_by_registers = (
         device.registers_per_sm // device.subpartitions // registers_per_warp * device.subpartitions
     )
+    # The warps of a CTA are spread over the sub-partitions: the fullest one must hold its part.
+    spread = _up(warps, device.subpartitions)
+    too_many = registers_per_warp * spread > device.registers_per_sm
     shared = _up(
         shared_bytes + device.reserved_shared_per_cta_bytes, device.shared_allocation_unit_bytes
     )
     limits = {
         "warps": device.max_warps_per_sm // warps,
-        "registers": warps_by_registers // allocated_warps,
+        "registers": 0 if too_many else warps_by_registers // warps,
         "shared memory": device.shared_per_sm_bytes // shared,
         "CTAs": device.max_ctas_per_sm,
     }
