@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from hopsim.cli.gemm_choice import Choice
     from hopsim.kernels.gemm.launch import Device, GemmRun
     from hopsim.kernels.gemm.problem import GemmProblem
+    from hopsim.report.facts import Row
 
 
 class Dtype(StrEnum):
@@ -106,6 +107,12 @@ def gemm(
     settings: SetOption = None,
     max_cycles: MaxCyclesOption = None,
     trace: TraceOption = None,
+    ptx: Annotated[
+        str | None,
+        typer.Option(
+            "--ptx", metavar="FILE", help="Save the kernel's PTX; reports name its lines."
+        ),
+    ] = None,
     json_file: JsonOption = None,
     backend: BackendOption = Backend.SIM,
 ) -> None:
@@ -142,7 +149,8 @@ def gemm(
         schedule.value, problem, choice.tile, choice.stages,
         warpgroups=choice.warpgroups, cluster=(along_m, along_n), persistent=persistent, group_m=group_m,
     )  # fmt: skip
-    a, b = operands(problem, seed)
+    saved = _save_ptx(kernel.ptx, ptx)
+    a, b = operands(problem, seed if values else None)
     with progress_bar(f"gemm {m} x {n} x {k}") as tell:
         done = launch(cast("Device", device), kernel, a, b, progress=tell, **options)
     result = done.result
@@ -156,9 +164,9 @@ def gemm(
             result,
             first=[("problem", _words(problem)), ("choice", _choice_words(choice))],
             outcome=outcome.rows,
-            last=save_trace(result, trace),
+            last=[*saved, *save_trace(result, trace)],
             flops=problem.flops,
-            path=f"<{kernel.entry}>",
+            path=ptx or f"<{kernel.entry}>",
         )
     )
     parameters = {
@@ -172,14 +180,16 @@ def gemm(
     )
 
 
-def operands(problem: GemmProblem, seed: int) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Return A (m, k) and B (n, k): normal numbers in the problem's type."""
+def operands(problem: GemmProblem, seed: int | None) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Return A (m, k) and B (n, k) in the problem's type: normal numbers, or zeros where nobody looks (None)."""
     import numpy as np
 
     from hopsim.kernels.gemm.launch import NUMPY_TYPES
 
-    rng = np.random.default_rng(seed)
     kind = NUMPY_TYPES[problem.dtype]
+    if seed is None:
+        return np.zeros((problem.m, problem.k), kind), np.zeros((problem.n, problem.k), kind)
+    rng = np.random.default_rng(seed)
     a = rng.standard_normal((problem.m, problem.k), np.float32).astype(kind)
     b = rng.standard_normal((problem.n, problem.k), np.float32).astype(kind)
     return a, b
@@ -251,6 +261,18 @@ def _extents(text: str, count: int, where: str, example: str) -> tuple[int, ...]
             hint=f"{where} {example}",
         )
     return tuple(int(part) for part in text.split("x"))
+
+
+def _save_ptx(text: str, path: str | None) -> list[Row]:
+    from pathlib import Path
+
+    if path is None:
+        return []
+    try:
+        Path(path).write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise ConfigError(f"cannot write {path}: {error.strerror}", where="--ptx") from None
+    return [("PTX", f"saved to {path}")]
 
 
 def _words(problem: GemmProblem) -> str:

@@ -113,6 +113,14 @@ def run(
 
 
 def _entry(module: Module, name: str | None) -> Kernel:
+    kernel = _named(module, name)
+    assert (
+        kernel.instructions
+    )  # raises where something is not modelled, before arguments are looked at
+    return kernel
+
+
+def _named(module: Module, name: str | None) -> Kernel:
     if name is not None:
         return module[name]
     names = list(module)

@@ -119,7 +119,7 @@ def memory_rows(counters: Mapping[str, int | float]) -> list[Row]:
             ("L2", "hopsim__l2_busy.pct"),
             ("HBM", "hopsim__dram_busy.pct"),
         )
-        if name in counters and (counters[name] or word != "mma.sync")
+        if counters.get(name)
     ]
     if busy:
         rows.append(("busy", joined(busy)))

@@ -1,0 +1,211 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from hopsim.cli.app import app
+from tests.cli.golden import GOLDEN, assert_golden
+
+UNTIMED = ("--run-schedule", "in-order", "--no-check")
+
+
+def hopsim(*arguments: str) -> Result:
+    return CliRunner().invoke(app, list(arguments))
+
+
+def gemm(m: int, n: int, k: int, *more: str) -> Result:
+    return hopsim("gemm", "--m", str(m), "--n", str(n), "--k", str(k), *more)
+
+
+def json_of(result: Result) -> dict[str, Any]:
+    return json.loads(result.stdout)
+
+
+@pytest.mark.parametrize("dtype", ["bf16", "fp16", "e4m3"])
+@pytest.mark.parametrize("schedule", ["pipelined", "warp-specialized"])
+def test_ragged_sizes_have_the_reference_s_bits(dtype: str, schedule: str) -> None:
+    done = gemm(200, 328, 144, "--dtype", dtype, "--schedule", schedule, *UNTIMED)
+    assert done.exit_code == 0
+    assert "bits          C has the bits of the reference: all 65,600 elements equal" in done.stdout
+
+
+def test_summary_of_an_untimed_run() -> None:
+    done = gemm(128, 128, 64, "--run-schedule", "seeded", "--seed", "3", "--no-check")
+    assert (done.exit_code, done.stderr) == (0, "")
+    assert_golden(done.stdout, GOLDEN / "gemm_seeded.txt")
+
+
+def test_a_timed_run_says_where_the_time_went() -> None:
+    done = gemm(128, 128, 256, "--no-check")
+    assert done.exit_code == 0
+    labels = [
+        line.split("  ")[0]
+        for line in done.stdout.splitlines()
+        if line and not line.startswith(" ")
+    ]
+    expected = [
+        "problem",
+        "choice",
+        "kernel",
+        "launch",
+        "run",
+        "bits",
+        "verdict",
+        "not checked",
+        "time",
+        "busy",
+    ]
+    assert labels[:10] == expected
+    assert {"L2", "HBM", "occupancy", "where the warps' time went", "mbarrier"} <= set(labels)
+    assert "us at 1.98 GHz, " in done.stdout
+
+
+@pytest.mark.slow
+def test_everything_checked_is_clean() -> None:
+    done = gemm(256, 256, 256)
+    assert done.exit_code == 0, done.stdout
+    assert "verdict       clean: no hazards" in done.stdout
+
+
+def test_json_alone_on_standard_output_is_the_same_on_every_run() -> None:
+    command = ("--no-check", "--json", "-")
+    first, second = gemm(128, 64, 128, *command), gemm(128, 64, 128, *command)
+    assert first.stdout_bytes == second.stdout_bytes
+    content = json_of(first)
+    assert (content["command"], content["exit_code"], content["verdict"]) == (
+        "gemm",
+        0,
+        "not-modelled",
+    )
+    assert content["comparison"] == {
+        "against": "the reference", "different": 0, "elements": 8192, "equal": True, "first": None, "name": "C",
+    }  # fmt: skip
+    assert content["gemm"]["tile"] == "64x16x64"
+    assert content["tflops"] == pytest.approx(content["gemm"]["flops"] / content["time_us"] / 1e6)
+    assert content["not_checked"] == ["races: the hazard checker was off (--no-check)"]
+    assert content["beyond_choice"] == []
+
+
+def test_json_in_a_file_leaves_the_summary_on_the_screen(tmp_path: Path) -> None:
+    path = tmp_path / "r.json"
+    done = gemm(64, 64, 64, *UNTIMED, "--json", str(path))
+    assert "bits" in done.stdout
+    assert json.loads(path.read_text())["command"] == "gemm"
+
+
+def test_timing_only() -> None:
+    done = gemm(512, 512, 512, "--no-values", "--json", "-")
+    content = json_of(done)
+    assert (done.exit_code, content["comparison"], content["values"]) == (0, None, False)
+    assert content["cycles"] > 0
+    assert content["not_checked"] == ["values: no data was moved or computed (--no-values)"]
+
+
+def test_float32_sums_are_held_against_their_bound() -> None:
+    done = gemm(128, 64, 128, "--numerics", "float32", *UNTIMED)
+    assert done.exit_code == 0
+    assert "bits          not compared: --numerics float32 is an approximation" in done.stdout
+    assert "within the bound of f32 sums" in done.stdout
+
+
+def test_options_of_the_kernel_are_kept() -> None:
+    content = json_of(
+        gemm(
+            256, 256, 128, "--tile", "64x64x32", "--stages", "3", "--warpgroups", "1", "--cluster", "2x1",
+            "--persistent", "--group-m", "2", "--out-dtype", "f32", *UNTIMED, "--json", "-",
+        )
+    )  # fmt: skip
+    kernel = content["gemm"]
+    assert (kernel["tile"], kernel["stages"], kernel["warpgroups"], kernel["chosen"]) == (
+        "64x64x32",
+        3,
+        1,
+        [],
+    )
+    assert (kernel["cluster"], kernel["persistent"], kernel["group_m"]) == ([2, 1], True, 2)
+    assert kernel["out_dtype"] == "f32"
+    assert content["comparison"]["equal"]
+
+
+def test_overrides_change_the_prediction() -> None:
+    command = ("--no-values", "--json", "-", "--tile", "64x64x64")
+    plain = json_of(gemm(256, 256, 256, *command))["cycles"]
+    far = json_of(gemm(256, 256, 256, *command, "--set", "dram.latency=5000cycles"))["cycles"]
+    assert far > plain + 4000
+
+
+def test_the_timeline_and_the_ptx_are_saved(tmp_path: Path) -> None:
+    trace, ptx = tmp_path / "t.json", tmp_path / "k.ptx"
+    done = gemm(128, 128, 128, "--no-check", "--trace", str(trace), "--ptx", str(ptx))
+    assert f"timeline      saved to {trace}; open it at https://ui.perfetto.dev" in done.stdout
+    assert {event["ph"] for event in json.loads(trace.read_text())["traceEvents"]} == {
+        "M",
+        "X",
+        "C",
+        "s",
+        "f",
+    }
+    assert ptx.read_text().startswith(".version 8.7")
+    assert hopsim("lint", str(ptx)).exit_code == 0
+
+
+def test_a_deadline_is_not_modelled(tmp_path: Path) -> None:
+    done = gemm(256, 256, 256, "--no-values", "--max-cycles", "4500")
+    assert done.exit_code == 4
+    assert "the run was ended by its limit of cycles or steps" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("more", "code", "message"),
+    [
+        (("--k", "12"), 2, "row pitch of A and B must be a multiple of 16 bytes for TMA, got 24"),
+        (("--tile", "100x64x64"), 2, "gemm: tile m must be a multiple of 64"),
+        (
+            ("--tile", "64x64"),
+            2,
+            "--tile: expected 3 numbers joined by x, got '64x64'\n  try: --tile 128x128x64\n",
+        ),
+        (("--cluster", "3"), 2, "--cluster: expected 2 numbers joined by x"),
+        (("--stages", "40"), 2, "40 stages"),
+        (("--set", "nonsense"), 2, "--set: expected KEY=VALUE, got 'nonsense'"),
+        (("--set", "dram.bandwith=1TB/s"), 2, "did you mean 'dram.bandwidth'?"),
+        (("--set", "l2.line=1B", "--set", "l2.line=2B"), 2, "l2.line is set twice"),
+        (("--gpu", "h1000"), 2, "no configuration named 'h1000'"),
+        (
+            ("--trace", "t.json", *UNTIMED),
+            2,
+            "a timeline needs time, and the schedule in-order knows none",
+        ),
+        (("--trace", "/no/such/folder/t.json"), 2, "there is no folder /no/such/folder"),
+        (("--ptx", "/no/such/folder/k.ptx"), 2, "cannot write /no/such/folder/k.ptx"),
+        (("--json", "/no/such/folder/r.json", *UNTIMED), 2, "cannot write /no/such/folder/r.json"),
+        (("--persistent", "--schedule", "pipelined"), 2, "computes one tile a CTA"),
+        (("--backend", "cuda"), 5, "--backend cuda: "),
+        (("--dtype", "int4"), 2, "Invalid value for '--dtype'"),
+    ],
+)
+def test_mistakes_are_told_without_a_traceback(
+    more: tuple[str, ...], code: int, message: str
+) -> None:
+    done = gemm(64, 64, 64, *more)
+    assert (done.exit_code, done.stdout if "/no/such/folder/r.json" not in more else "") == (
+        code,
+        "",
+    )
+    assert message in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_an_error_is_told_in_json_too() -> None:
+    done = gemm(64, 64, 12, "--json", "-")
+    content = json_of(done)
+    assert (content["command"], content["exit_code"], content["error"]["kind"]) == (
+        "gemm",
+        2,
+        "LaunchError",
+    )
+    assert content["error"]["hint"] == "pad k to 16"

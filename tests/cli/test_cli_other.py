@@ -1,0 +1,119 @@
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from hopsim.cli.app import app
+from hopsim.config import load, names
+from tests.cli.golden import GOLDEN, assert_golden
+
+DATA = Path(__file__).parent / "data"
+
+
+def hopsim(*arguments: str) -> Result:
+    return CliRunner().invoke(app, list(arguments))
+
+
+@pytest.mark.parametrize(
+    "command", [(), ("gemm",), ("run",), ("lint",), ("isa",), ("config",), ("config", "show")]
+)
+def test_help(command: tuple[str, ...]) -> None:
+    done = hopsim(*command, "--help")
+    assert done.exit_code == 0
+    assert "--help" in done.stdout
+
+
+def test_help_imports_no_simulator() -> None:
+    code = (
+        "import sys\nfrom hopsim.cli.app import main\nsys.argv = ['hopsim', '--help']\n"
+        "try:\n    main()\nexcept SystemExit:\n    pass\n"
+        "print([m for m in ('numpy', 'pydantic', 'rich', 'simpy', 'hopsim.isa.catalog') if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "[]"
+
+
+def test_the_module_is_the_command() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "hopsim", "--version"], capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stdout.split()[0]) == (0, "hopsim")
+
+
+def test_lint_lists_what_is_not_modelled(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(DATA)
+    done = hopsim("lint", "textures.ptx")
+    assert done.exit_code == 4
+    assert_golden(done.stdout, GOLDEN / "lint_textures.txt")
+    content = json.loads(hopsim("lint", "textures.ptx", "--json", "-").stdout)
+    assert (content["exit_code"], content["kernels"][0]["unsupported"][0]["line"]) == (4, 13)
+
+
+def test_lint_of_good_and_of_wrong_text(tmp_path: Path) -> None:
+    done = hopsim("lint", str(DATA / "scale.ptx"))
+    assert (done.exit_code, done.stdout) == (
+        0,
+        f"{DATA / 'scale.ptx'}: scale: ok, all 11 instructions modelled\n",
+    )
+    bad = tmp_path / "bad.ptx"
+    bad.write_text((DATA / "scale.ptx").read_text().replace("mul.f32 %f3", "mul.f32 %f33"))
+    done = hopsim("lint", str(bad))
+    assert done.exit_code == 2
+    assert f"{bad}:" in done.stdout + done.stderr
+    bad.write_text("what is this")
+    assert hopsim("lint", str(bad)).exit_code == 2
+    assert hopsim("lint", str(tmp_path / "none.ptx")).exit_code == 2
+
+
+def test_isa_filters_by_the_beginning_of_an_opcode() -> None:
+    done = hopsim("isa", "mbarrier.try_wait")
+    assert done.exit_code == 0
+    assert done.stdout.startswith("mbarrier.try_wait")
+    every = json.loads(hopsim("isa", "--json", "-").stdout)["forms"]
+    assert {"add", "wgmma.mma_async.sync.aligned"} <= {form["name"] for form in every}
+    wrong = hopsim("isa", "wgmna")
+    assert (wrong.exit_code, wrong.stderr.splitlines()[0]) == (
+        2,
+        "no modelled instruction begins with 'wgmna'",
+    )
+    assert "wgmma" in wrong.stderr
+
+
+def test_config_show() -> None:
+    done = hopsim("config", "show", "h100-sxm", "--set", "dram.bandwidth=4TB/s")
+    assert done.exit_code == 0
+    (line,) = [line for line in done.stdout.splitlines() if line.startswith("dram.bandwidth")]
+    assert line.split() == ["dram.bandwidth", "4TB/s", "2020.2", "B/clk", "override"]
+    facts = {
+        fact["key"]: fact
+        for fact in json.loads(hopsim("config", "show", "--json", "-").stdout)["facts"]
+    }
+    assert (facts["smem.latency"]["value"], facts["smem.latency"]["unit"]) == (29, "cycles")
+
+
+def test_config_show_as_toml_loads_again(tmp_path: Path) -> None:
+    path = tmp_path / "mine.toml"
+    path.write_text(hopsim("config", "show", "--toml", "--set", "smem.latency=31cycles").stdout)
+    assert load(path).smem.latency_cycles == 31
+    assert hopsim("config", "validate", str(path)).exit_code == 0
+
+
+def test_config_validate() -> None:
+    done = hopsim("config", "validate")
+    assert [line.split(":")[0] for line in done.stdout.splitlines()] == list(names())
+    assert hopsim("config", "validate", "h100-sxm", "--json", "-").exit_code == 0
+
+
+def test_a_wrong_configuration_is_a_usage_error(tmp_path: Path) -> None:
+    path = tmp_path / "mine.toml"
+    path.write_text(
+        'hopsim_config = 1\nextends = "h100-sxm"\n[smem]\nlatency = { value = "9 parsecs", source = "x" }\n'
+    )
+    done = hopsim("config", "validate", str(path))
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert "mine.toml: smem.latency" in done.stderr

@@ -1,0 +1,284 @@
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import ml_dtypes
+import numpy as np
+import pytest
+from typer.testing import CliRunner, Result
+
+from hopsim.cli.app import app
+from hopsim.kernels.gemm.kernel import build
+from hopsim.kernels.gemm.problem import GemmProblem
+from hopsim.reference.gemm import gemm
+from tests.cli.golden import GOLDEN, assert_golden
+
+DATA = Path(__file__).parent / "data"
+QUICK = ("--run-schedule", "in-order", "--no-check")
+
+
+def run(ptx: Path, toml: Path, *more: str) -> Result:
+    return CliRunner().invoke(app, ["run", str(ptx), "--args", str(toml), *more])
+
+
+def written(folder: Path, text: str) -> Path:
+    path = folder / "args.toml"
+    path.write_text(text)
+    return path
+
+
+def scale(folder: Path, old: str, new: str) -> Path:
+    """The launch file of `scale.ptx` with one part replaced."""
+    text = (DATA / "scale.toml").read_text()
+    assert old in text
+    return written(folder, text.replace(old, new))
+
+
+def test_a_result_is_saved_and_compared(tmp_path: Path) -> None:
+    np.save(tmp_path / "x.npy", np.arange(64, dtype=np.float32))
+    np.save(tmp_path / "twice.npy", np.arange(64, dtype=np.float32) * 2)
+    toml = written(
+        tmp_path,
+        (DATA / "scale.toml").read_text()
+        .replace('dtype = "float32"\nshape = [64]\nrandom = "integers"', 'npy = "x.npy"')
+        .replace("uninitialised = true", 'uninitialised = true\nsave = "y.npy"\ncompare = "twice.npy"'),
+    )  # fmt: skip
+    done = run(DATA / "scale.ptx", toml, *QUICK)
+    assert done.exit_code == 0, done.stderr
+    assert "bits          y has the bits of twice.npy: all 64 elements equal" in done.stdout
+    assert f"saved         y to {tmp_path / 'y.npy'}" in done.stdout
+    assert np.array_equal(np.load(tmp_path / "y.npy"), np.arange(64) * 2)
+
+
+def test_a_mismatch_shows_the_first_element_and_exits_with_1(tmp_path: Path) -> None:
+    np.save(tmp_path / "ones.npy", np.ones(64, np.float32))
+    toml = scale(tmp_path, "uninitialised = true", 'fill = 7\ncompare = "ones.npy"')
+    text = toml.read_text().replace('random = "integers"', "fill = 1.5")
+    done = run(DATA / "scale.ptx", written(tmp_path, text), *QUICK, "--json", "-")
+    content = json.loads(done.stdout)
+    assert (done.exit_code, content["exit_code"]) == (1, 1)
+    assert content["comparisons"][0]["different"] == 64
+    assert content["comparisons"][0]["first"] == {
+        "index": [0], "expected": "1.0", "expected_bits": "0x3f800000", "got": "3.0", "got_bits": "0x40400000",
+    }  # fmt: skip
+
+
+def test_a_deadlock_tells_its_story_and_exits_with_3(tmp_path: Path) -> None:
+    done = run(DATA / "hang.ptx", written(tmp_path, "grid = 1\nblock = 64\n"), *QUICK)
+    assert done.exit_code == 3
+    assert_golden(done.stdout, GOLDEN / "run_hang.txt")
+
+
+def test_what_is_not_modelled_is_listed_before_anything_else(tmp_path: Path) -> None:
+    done = run(
+        DATA / "textures.ptx", written(tmp_path, "grid = 1\nblock = 32\n"), "--entry", "sample"
+    )
+    assert (done.exit_code, done.stdout) == (4, "")
+    assert "13: tex.2d.v4.f32.s32 {%f0, %f1, %f2, %f3}, [%t, {%x, %y}];" in done.stderr
+
+
+def test_a_gemm_with_tensor_maps(tmp_path: Path) -> None:
+    """The launch that `hopsim gemm` makes, written by hand."""
+    problem = GemmProblem(64, 64, 128, "bf16")
+    kernel = build("pipelined", problem, (64, 64, 64), stages=2)
+    (tmp_path / "gemm.ptx").write_text(kernel.ptx)
+    rng = np.random.default_rng(1)
+    a, b = (rng.standard_normal((64, 128)).astype(ml_dtypes.bfloat16) for _ in range(2))
+    np.save(tmp_path / "a.npy", a)
+    np.save(tmp_path / "b.npy", b.view(np.uint16))
+    np.save(tmp_path / "c.npy", gemm(a, b, out_dtype=ml_dtypes.bfloat16))
+    maps = "".join(
+        f'[[args]]\nkind = "tensor_map"\narray = "{name}"\nbox = {list(spec.box)}\nswizzle = "{spec.swizzle}"\n'
+        for name, spec in zip("abc", kernel.maps, strict=True)
+    )
+    sizes = "".join(
+        f'[[args]]\nkind = "scalar"\ndtype = "uint32"\nvalue = {size}\n' for size in kernel.scalars
+    )
+    toml = written(
+        tmp_path,
+        f"""
+        grid = {list(kernel.grid)}
+        block = {kernel.block}
+        shared_bytes = {kernel.shared_bytes}
+        [arrays]
+        a = {{ dtype = "bfloat16", npy = "a.npy" }}
+        b = {{ dtype = "bfloat16", npy = "b.npy" }}
+        c = {{ dtype = "bfloat16", shape = [64, 64], uninitialised = true, compare = "c.npy" }}
+        """
+        + maps + sizes,
+    )  # fmt: skip
+    done = run(tmp_path / "gemm.ptx", toml, *QUICK)
+    assert done.exit_code == 0, done.stderr
+    assert "c has the bits of c.npy: all 4,096 elements equal" in done.stdout
+
+
+def test_a_struct_carries_pointers_scalars_and_maps(tmp_path: Path) -> None:
+    ptx = tmp_path / "s.ptx"
+    ptx.write_text(
+        """
+        .version 8.7
+        .target sm_90a
+        .address_size 64
+        .visible .entry add(.param .align 64 .b8 s[192], .param .u64 unused)
+        {
+            .reg .b32 %a;
+            .reg .b64 %p;
+            ld.param.u64 %p, [s+8];
+            ld.param.u32 %a, [s+16];
+            st.global.u32 [%p], %a;
+            ret;
+        }
+        """
+    )
+    np.save(tmp_path / "want.npy", np.asarray([77], np.uint32))
+    toml = written(
+        tmp_path,
+        """
+        grid = 1
+        block = 1
+        [arrays.out]
+        dtype = "uint32"
+        shape = [1]
+        fill = 0
+        compare = "want.npy"
+        [arrays.t]
+        dtype = "float16"
+        shape = [8, 8]
+        random = "uniform"
+        [[args]]
+        kind = "struct"
+        size_bytes = 192
+        [[args.parts]]
+        offset = 8
+        kind = "array"
+        array = "out"
+        [[args.parts]]
+        offset = 16
+        kind = "scalar"
+        dtype = "uint32"
+        value = 77
+        [[args.parts]]
+        offset = 64
+        kind = "tensor_map"
+        array = "t"
+        box = [8, 8]
+        [[args]]
+        kind = "null"
+        """,
+    )
+    done = run(ptx, toml, *QUICK)
+    assert done.exit_code == 0, done.stderr
+    assert "out has the bits of want.npy: all 1 elements equal" in done.stdout
+
+
+def test_random_arrays_follow_the_seed(tmp_path: Path) -> None:
+    def y(seed: int) -> bytes:
+        toml = scale(tmp_path, "uninitialised = true", 'fill = 0\nsave = "y.npy"')
+        assert run(DATA / "scale.ptx", toml, *QUICK, "--seed", str(seed)).exit_code == 0
+        return (tmp_path / "y.npy").read_bytes()
+
+    assert y(1) == y(1) != y(2)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("grid = 1", "", "args.toml: grid is missing\n  try: grid = [8, 8]   (CTAs)"),
+        ("grid = 1", "grid = 1.5", "grid: expected a whole number or a list of them, got 1.5"),
+        ("grid = 1", "grid = 1\nwarps = 4", "unknown entry 'warps'"),
+        ("grid = 1", "grid =", "args.toml: not TOML: "),
+        ("block = 64", "block = 5000", "block.x is 5000, the limit is 1024"),
+        ('random = "integers"', 'random = "normals"', "did you mean \"normal\"?"),
+        ('random = "integers"', "", "arrays.x: expected one of npy, random, fill, uninitialised; got none"),
+        ('random = "integers"', 'random = "normal"\nfill = 0', "got random and fill"),
+        ('random = "integers"', 'random = "integers"\nlow = 1.5', "expected whole low and high, got 1.5 and 8"),
+        ('random = "integers"', 'random = "uniform"\nlow = 3', "low = 3 is above high = 1"),
+        ('random = "integers"', 'random = "normal"\nstd = -1', "std: expected 0 or more"),
+        ('random = "integers"', 'random = "normal"\nsdt = 1', "unknown entry 'sdt'\n  try: did you mean 'std'?"),
+        ('random = "integers"', 'npy = "no.npy"', "no.npy: No such file or directory"),
+        ('random = "integers"', 'fill = "x"', "fill: expected a number, got 'x'"),
+        ("shape = [64]\nrandom", "shape = [0]\nrandom", "shape: expected positive extents"),
+        ("shape = [64]\nrandom", "shape = [640000000000]\nrandom", "is more than a GPU holds"),
+        ('dtype = "float32"\nshape = [64]\nrandom', 'shape = [64]\nrandom', "arrays.x: dtype is missing"),
+        ('dtype = "float32"\nshape = [64]\nrandom', 'dtype = "float33"\nrandom', 'did you mean "float32"?'),
+        ('array = "x"', 'array = "z"', "args 0: there is no array 'z'; there are: x, y"),
+        ('kind = "scalar"', 'kind = "scaler"', 'args 2: kind: expected one of array, tensor_map, scalar, null, struct'),
+        ("value = 2", "value = true", "value: expected a number for float32, got True"),
+        ("value = 2", "", "args 2: value is missing"),
+        ('dtype = "float32"\nvalue = 2', 'dtype = "int8"\nvalue = 300', "value: 300 does not fit int8 (-128 to 127)"),
+        ('dtype = "float32"\nvalue = 2', 'dtype = "float64"\nvalue = 2', "factor: expected .f32, got a float64"),
+        ('kind = "array"\narray = "x"', 'kind = "tensor_map"\narray = "x"', "args 0: box is missing"),
+        ('kind = "array"\narray = "x"', 'kind = "tensor_map"\narray = "x"\nbox = 512', "args 0"),
+        ('kind = "array"\narray = "x"', 'kind = "struct"', "a struct needs either size_bytes or hex"),
+        ('kind = "array"\narray = "x"', 'kind = "struct"\nhex = "0"', "args 0: hex: "),
+        ('kind = "array"\narray = "x"', "kind = 3", "kind: expected text, got 3"),
+    ],
+)  # fmt: skip
+def test_mistakes_in_the_launch_file(tmp_path: Path, old: str, new: str, message: str) -> None:
+    done = run(DATA / "scale.ptx", scale(tmp_path, old, new), *QUICK)
+    assert (done.exit_code, done.stdout) == (2, ""), done.stdout
+    assert message in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("dtype", "content", "message"),
+    [
+        ("", np.zeros(4, ml_dtypes.bfloat16), 'say what it is\n  try: dtype = "bfloat16"'),
+        ('dtype = "int32"', np.zeros(4, np.float32), "holds float32, expected int32"),
+        ("shape = [5]", np.zeros(4, np.float32), "shape: expected [5], got [4] from the file"),
+        ("", b"not numpy", "is no .npy file"),
+    ],
+)
+def test_files_that_do_not_fit(tmp_path: Path, dtype: str, content: object, message: str) -> None:
+    path = tmp_path / "x.npy"
+    if isinstance(content, bytes):
+        path.write_bytes(content)
+    else:
+        np.save(path, content)  # type: ignore[arg-type]
+    toml = scale(
+        tmp_path, 'dtype = "float32"\nshape = [64]\nrandom = "integers"', f'npy = "x.npy"\n{dtype}'
+    )
+    done = run(DATA / "scale.ptx", toml, *QUICK)
+    assert done.exit_code == 2
+    assert message in done.stderr
+
+
+def test_the_entry_must_be_told_where_there_are_several(tmp_path: Path) -> None:
+    toml = written(tmp_path, "grid = 1\nblock = 32\n")
+    done = run(DATA / "textures.ptx", toml)
+    assert "has 2 entries: sample, fine\n  try: --entry sample" in done.stderr
+    assert run(DATA / "textures.ptx", toml, "--entry", "none").exit_code == 2
+    assert (
+        run(
+            DATA / "textures.ptx",
+            written(tmp_path, 'entry = "fine"\ngrid = 1\nblock = 32\n'),
+            *QUICK,
+        ).exit_code
+        == 0
+    )
+
+
+def test_missing_files(tmp_path: Path) -> None:
+    done = run(tmp_path / "no.ptx", DATA / "scale.toml")
+    assert (done.exit_code, done.stderr.count("\n")) == (2, 2)
+    assert (
+        "cannot read it: No such file or directory"
+        in run(DATA / "scale.ptx", tmp_path / "no.toml").stderr
+    )
+
+
+def test_a_fault_while_running_exits_with_1(tmp_path: Path) -> None:
+    toml = scale(tmp_path, "block = 64", "block = 96")
+    done = run(DATA / "scale.ptx", toml, *QUICK)
+    assert done.exit_code == 1
+    assert "scale.ptx:" in done.stderr
+
+
+def test_the_documented_launch_file_works(tmp_path: Path) -> None:
+    page = (DATA.parents[2] / "docs" / "cli.md").read_text(encoding="utf-8")
+    example = page.split("```toml\n")[1].split("```")[0]
+    shutil.copy(DATA / "scale.ptx", tmp_path)
+    done = run(tmp_path / "scale.ptx", written(tmp_path, example), *QUICK)
+    assert done.exit_code == 0, done.stderr
