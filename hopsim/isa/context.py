@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 from hopsim.errors import HopsimError
 from hopsim.isa.types import ScalarType
-from hopsim.isa.values import Value
+from hopsim.isa.values import Predicate, Value
 from hopsim.isa.wgmma import WgmmaShape
 
 
@@ -98,7 +98,7 @@ class Context(Protocol):
         a_registers: tuple[int, ...] | None,
         a_descriptor: Value | None,
         b_descriptor: Value,
-        scale_d: bool,
+        scale_d: Predicate,
         negate_a: bool,
         negate_b: bool,
     ) -> Any: ...

@@ -76,7 +76,7 @@ def _bytes_of(
     if isinstance(value, np.generic):
         raw = value.tobytes()
         if param.is_array or len(raw) != param.size:
-            raise _mismatch(kernel, position, param, f"a {value.dtype} scalar ({len(raw)} bytes)", "match the width")
+            raise _mismatch(kernel, position, param, f"a {np.asarray(value).dtype} scalar ({len(raw)} bytes)", "match the width")
         return raw
     if isinstance(value, bool | int | float):
         raise _mismatch(

@@ -174,7 +174,7 @@ class MemoryOps(StrandCore):
                 split = self._by_region(space, address)
                 if len(split) > 1:
                     for part, positions in split:
-                        picked = [v[positions] if isinstance(v, np.ndarray) else v for v in values]
+                        picked: list[Any] = [v[positions] if isinstance(v, np.ndarray) else v for v in values]
                         part.store(address[positions], word, picked)
                     return
             raise self.fault(f"store to {space}: {fault.what}", _hint(fault)) from None
@@ -197,7 +197,7 @@ class MemoryOps(StrandCore):
                 raise self.fault(f"load: {fault.what}", _hint(fault)) from None
             for k, value in enumerate(values):
                 if len(results) <= k:
-                    results.append(np.zeros(total, value.dtype))
+                    results.append(np.zeros(total, f"u{word}"))
                 results[k][positions] = value
         return results
 

@@ -9,7 +9,7 @@ Source: PTX ISA 8.7 "Data Movement and Conversion Instructions: Bulk copy", "Ten
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -489,7 +489,8 @@ class BulkOps(CopyOps):
 def _of_lane(value: Any, lane: int) -> Any:
     """Return one lane's part of an operand: a register value, a tuple of them, or a word of the instruction."""
     if isinstance(value, tuple):
-        return tuple(pick(item, lane) for item in value)
+        items = cast("tuple[Any, ...]", value)
+        return tuple(pick(item, lane) for item in items)
     return pick(value, lane)
 
 

@@ -24,6 +24,7 @@ from hopsim.hw.machine.schedule import Schedule
 from hopsim.hw.machine.tensor_queue import Group
 from hopsim.hw.machine.waiting import Wait
 from hopsim.isa.program.codegen import Segment
+from hopsim.isa.values import Value
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +53,7 @@ class Setup:
     explicit_cluster: bool = False
     track_initialisation: bool = True
     has_register_bound: bool = True
-    notes: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list[str])
 
 
 class Machine:
@@ -151,7 +152,7 @@ class Machine:
         strands: list[Strand] = []
         for first in range(0, self.threads, width):
             tids = np.arange(first, min(first + width, self.threads), dtype=np.int64)
-            registers: list[Any] = [False if bits == 1 else 0 for bits in self.register_widths]
+            registers: list[Value] = [False if bits == 1 else 0 for bits in self.register_widths]
             assert len(registers) == count
             strands.append(Strand(cta, tids, registers, 0))
         return strands

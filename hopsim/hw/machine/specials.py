@@ -5,6 +5,7 @@ Source: PTX ISA 8.7 "Special Registers".
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -55,7 +56,7 @@ class Specials(dict[str, Any]):
             }[word][k]
         lane = strand.tids % 32
         ones = (1 << 32) - 1
-        masks = {
+        masks: dict[str, Callable[[int], int]] = {
             "lanemask_eq": lambda n: 1 << n,
             "lanemask_le": lambda n: (2 << n) - 1,
             "lanemask_lt": lambda n: (1 << n) - 1,

@@ -25,7 +25,7 @@ from hopsim.isa.forms.form import BLOCKED
 from hopsim.isa.program.codegen import SPLIT, WAITING, Segment
 from hopsim.isa.program.flow import EXIT
 from hopsim.isa.types import DTYPES
-from hopsim.isa.values import collapse
+from hopsim.isa.values import Array, Value, collapse
 
 if TYPE_CHECKING:
     from hopsim.hw.machine.cta import Cta
@@ -39,7 +39,7 @@ LONGEST_PLAIN_RUN = 100_000
 class StrandCore:
     """State and control flow of a strand; the instruction families are mixed in by `Strand`."""
 
-    def __init__(self, cta: Cta, tids: NDArray[np.int64], registers: list[Any], segment: int) -> None:
+    def __init__(self, cta: Cta, tids: NDArray[np.int64], registers: list[Value], segment: int) -> None:
         self.cta = cta
         self.machine = cta.machine
         self.tids = tids
@@ -74,9 +74,9 @@ class StrandCore:
         return (self.cta.index, int(self.tids[0]))
 
     @property
-    def agent(self) -> tuple[int, tuple[int, ...]]:
+    def agent(self) -> tuple[int, NDArray[np.int64]]:
         """(linear CTA index, thread numbers): who acts, for events."""
-        return (self.cta.index, tuple(self.tids.tolist()))
+        return (self.cta.index, self.tids)
 
     @property
     def is_whole(self) -> bool:
@@ -208,7 +208,7 @@ class StrandCore:
         return outer
 
     def _branch_off(
-        self, lanes: NDArray[np.bool_], target: int, point: Join | None, registers: list[Any], live: int
+        self, lanes: NDArray[np.bool_], target: int, point: Join | None, registers: list[Value], live: int
     ) -> None:
         other = type(self)(self.cta, self.tids[lanes], _restrict(registers, lanes, live), target)
         other.join = point
@@ -221,7 +221,7 @@ class StrandCore:
         else:
             self.machine.spawned(other)
 
-    def _become(self, lanes: NDArray[np.bool_], point: Join | None, registers: list[Any], live: int) -> None:
+    def _become(self, lanes: NDArray[np.bool_], point: Join | None, registers: list[Value], live: int) -> None:
         self.registers = _restrict(registers, lanes, live)
         self.tids = self.tids[lanes]
         self.lanes = len(self.tids)
@@ -289,7 +289,7 @@ class StrandCore:
             ):
                 continue
             dtype = np.dtype(np.bool_) if widths[index] == 1 else DTYPES[widths[index]]
-            columns = [
+            columns: list[Array] = [
                 value if isinstance(value, np.ndarray) else np.full(strand.lanes, value, dtype)
                 for value, strand in zip(values, strands, strict=True)
             ]
@@ -301,6 +301,7 @@ class StrandCore:
         self.tids = tids[order]
         self.lanes = len(tids)
         self.warps = range(int(self.tids[0]) // WARP, int(self.tids[-1]) // WARP + 1)
+        self.is_apart = any(strand.is_apart for strand in strands) and not self.is_whole
         self.sp = Specials(self)
         self._views = {}
         for other in others:
@@ -343,7 +344,7 @@ class StrandCore:
         self.machine.blocked(self)
 
 
-def _restrict(registers: list[Any], lanes: NDArray[np.bool_], live: int) -> list[Any]:
+def _restrict(registers: list[Value], lanes: NDArray[np.bool_], live: int) -> list[Any]:
     """Keep the chosen lanes of live registers; what is dead becomes 0."""
     result = list(registers)
     for index, value in enumerate(registers):

@@ -8,18 +8,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hopsim.events import BarrierEvent, SyncEvent
-from hopsim.hw.machine.access import MemoryOps, first_of
+from hopsim.hw.machine.access import first_of
 from hopsim.hw.machine.barriers import COUNT_LIMIT, BarrierMisuse, Mbarrier, NamedBarrier
+from hopsim.hw.machine.convergence import ConvergenceOps
 from hopsim.hw.machine.cta import Cta
 from hopsim.hw.machine.memory import OFFSET_MASK, RANK_SHIFT, SHARED_WINDOW
 from hopsim.hw.machine.operations import Operation
 from hopsim.hw.machine.waiting import Wait
 from hopsim.hw.machine.work import ArriveWork
 from hopsim.isa.forms.form import BLOCKED
-from hopsim.isa.values import Value, lanes
+from hopsim.isa.values import Predicate, Value, lanes
 
 
-class SyncOps(MemoryOps):
+class SyncOps(ConvergenceOps):
     """Named barriers, cluster barriers, mbarriers, fences, setmaxnreg."""
 
     peek = False
@@ -529,7 +530,7 @@ def _is_over(barrier: Mbarrier, parity: Value | None, state: Value | None) -> bo
     return barrier.parity_done(parity)
 
 
-def _reduce(entries: list[Any]) -> Any:
+def _reduce(entries: list[tuple[str, Predicate, int]]) -> Any:
     """Combine the predicates of bar.red."""
     if not entries:
         return None

@@ -23,8 +23,8 @@ from hopsim.hw.machine.work import TensorWork
 from hopsim.isa.forms.form import BLOCKED
 from hopsim.isa.numerics.mma_plain import mma_float32, mma_integer
 from hopsim.isa.numerics.tensor_core import WGMMA, DFormat, mma_chain
-from hopsim.isa.values import Array, Value
-from hopsim.isa.wgmma import WgmmaShape
+from hopsim.isa.values import Array, Predicate, Value
+from hopsim.isa.wgmma import Major, WgmmaShape
 from hopsim.layout.descriptor import descriptor_problems, gather_operand, operand_chunks
 from hopsim.layout.fragments import (
     accumulator_to_registers,
@@ -116,7 +116,7 @@ class TensorOps(SyncOps):
         a_registers: tuple[int, ...] | None,
         a_descriptor: Value | None,
         b_descriptor: Value,
-        scale_d: bool,
+        scale_d: Predicate,
         negate_a: bool,
         negate_b: bool,
     ) -> Any:
@@ -260,10 +260,11 @@ def whole_warpgroup(first_tid: int) -> Array:
 @lru_cache(maxsize=4096)
 def _descriptor_problem(shape: WgmmaShape, a_bits: int | None, b_bits: int) -> str:
     """Return what is wrong with the descriptors of an operation, or the empty string."""
-    for bits, which, major, width in (
+    operands: tuple[tuple[int | None, str, Major, int], ...] = (
         (a_bits, "A", shape.a_major, shape.a_bytes),
         (b_bits, "B", shape.b_major, shape.b_bytes),
-    ):
+    )
+    for bits, which, major, width in operands:
         if bits is not None:
             problems = descriptor_problems(bits, width, major)
             if problems:

@@ -41,14 +41,14 @@ class Warpgroup:
 
     cta: Cta
     number: int
-    open: list[Operation] = field(default_factory=list)
-    groups: list[Group] = field(default_factory=list)
-    waiters: list[Any] = field(default_factory=list)
-    strands: list[Any] = field(default_factory=list)
+    open: list[Operation] = field(default_factory=list["Operation"])
+    groups: list[Group] = field(default_factory=list[Group])
+    waiters: list[Any] = field(default_factory=list[Any])
+    strands: list[Any] = field(default_factory=list[Any])
     committed: int = 0
     stand_ins: dict[Any, Operation] = field(default_factory=dict[Any, "Operation"])
     # Destination registers of operations in flight, oldest first, and the matrix of the last one that landed.
-    destinations: list[tuple[int, ...]] = field(default_factory=list)
+    destinations: list[tuple[int, ...]] = field(default_factory=list[tuple[int, ...]])
     matrix: Array | None = None
 
     @property

@@ -169,16 +169,19 @@ class Untimed(Schedule):
 
     def _peek(self, machine: Machine) -> bool:
         """Tell parked `try_wait`s "not yet"; return False when they came back the same from the last time."""
-        parked = [strand for strand in machine.waiting if strand.waiting.kind == "mbarrier"]
+        parked = [
+            (strand, strand.waiting.subject)
+            for strand in machine.waiting
+            if strand.waiting is not None and strand.waiting.kind == "mbarrier"
+        ]
         again = machine.version == self._peeked_at and len(parked) == len(self._peeked)
         if not parked or (
             again and all(s in self._peeked and same_state(s, self._peeked[s]) for s in parked)
         ):
             return False
         self._peeked = {strand: state_of(strand) for strand in parked}
-        for strand in parked:
+        for strand, barrier in parked:
             strand.peek = True
-            barrier = strand.waiting.subject
             if strand in barrier.waiters:
                 barrier.waiters.remove(strand)
             machine.wake(strand)

@@ -15,50 +15,17 @@ from typing import Any
 import numpy as np
 
 from hopsim.hw.machine.access import AccessNote
+from hopsim.hw.machine.convergence import FULL
 from hopsim.hw.machine.memory import OFFSET_MASK, RegionFault
 from hopsim.hw.machine.strand import WARP
 from hopsim.hw.machine.tensor import TensorOps
-from hopsim.hw.machine.waiting import Wait
 from hopsim.isa.forms.form import BLOCKED
 from hopsim.isa.values import Array, Value, collapse, lanes
 from hopsim.layout.fragments import matrices_to_registers, movmatrix, registers_to_matrices
 
-FULL = 0xFFFFFFFF
-
 
 class WarpOps(TensorOps):
     """Collectives of a warp."""
-
-    def gather_lanes(self, mask: Value, what: str) -> Any:
-        """Make sure that every live lane of `mask` is in this strand; BLOCKED while some are elsewhere."""
-        if self.lanes % WARP == 0 and len(self.warps) * WARP == self.lanes:
-            return None
-        if isinstance(mask, np.ndarray):
-            if (mask != mask[0]).any():
-                raise self.fault(f"{what}: the member mask differs between lanes (not modelled)")
-            mask = int(mask[0])
-        warp = self.warps[0]
-        wanted = mask & self.cta.live_lanes(warp)
-        own = 0
-        for lane in (self.tids % WARP).tolist():
-            own |= 1 << lane
-        if len(self.warps) > 1 or wanted & ~own == 0:
-            if own & ~mask:
-                raise self.fault(f"{what}: executed by lanes {own & ~mask:#x}, which are not in its mask {mask:#x}")
-            return None
-        key = ("lanes", warp, self.segment)
-        present = self.cta.rendezvous.setdefault(key, [])
-        present.append(self)
-        together = 0
-        for strand in present:
-            for lane in (strand.tids % WARP).tolist():
-                together |= 1 << lane
-        wait = Wait("collective", self.warpgroup, what)
-        if wanted & ~together:
-            self.block(wait)
-            return BLOCKED
-        del self.cta.rendezvous[key]
-        return self.fuse(present, wait)
 
     def _by_warp(self, value: Any, width_bits: int) -> Array:
         """Return (warps, 32) words; lanes that are not in the strand hold 0."""
@@ -81,6 +48,25 @@ class WarpOps(TensorOps):
         here[self.tids - self.warps[0] * WARP] = True
         return here.reshape(-1, WARP)
 
+    def _by_mask(self, method: str, mask: Any, *values: Any) -> Any:
+        """Do a collective for each group of lanes with the same mask by itself, and put the answers together."""
+        answers: list[Any] = []
+        single = True
+        for one in dict.fromkeys(mask.tolist()):
+            view, chosen = self.choose(mask == one)
+            given = [value[chosen] if isinstance(value, np.ndarray) else value for value in values]
+            if isinstance(chosen, int):
+                given = [value.item() if isinstance(value, np.generic) else value for value in given]
+            answer = getattr(view, method)(*given, one)
+            single = not isinstance(answer, tuple)
+            parts = (answer,) if single else answer
+            if not answers:
+                answers = [np.zeros(self.lanes, np.bool_ if _is_predicate(part) else np.uint32) for part in parts]
+            for whole, part in zip(answers, parts, strict=True):
+                whole[chosen] = part
+        results = [collapse(whole) for whole in answers]
+        return results[0] if single else tuple(results)
+
     # -- data between lanes ------------------------------------------------------------------------
 
     def shfl(self, mode: str, value: Value | None, b: Value, c: Value, mask: Value) -> Any:
@@ -89,8 +75,8 @@ class WarpOps(TensorOps):
             return BLOCKED
         if value is None:
             return None, None
-        if not isinstance(value, np.ndarray) and mode == "idx":
-            # The same word in every lane: whoever it comes from, it is this one.
+        if not isinstance(value, np.ndarray) and mode == "idx" and not isinstance(c, np.ndarray) and c & 31 == 31:
+            # The same word in every lane, and no source out of range: whoever it comes from, it is this one.
             return value, True
         words = self._by_warp(value, 32)
         offset = self._by_warp(b, 32).astype(np.int64) & 31
@@ -111,6 +97,8 @@ class WarpOps(TensorOps):
         """vote.sync: `all`, `any`, `uni` or `ballot`."""
         if self.gather_lanes(mask, "vote.sync") is BLOCKED:
             return BLOCKED
+        if _differs(mask):
+            return self._by_mask("vote", mask, mode, predicate)
         held = lanes(predicate, self.lanes, 8).astype(np.bool_)
         full = np.zeros(len(self.warps) * WARP, np.bool_)
         full[self.tids - self.warps[0] * WARP] = held
@@ -119,9 +107,9 @@ class WarpOps(TensorOps):
         if mode == "ballot":
             bits = (held.astype(np.uint64) << np.arange(WARP, dtype=np.uint64)).sum(axis=1).astype(np.uint32)
             return self._from_warps(np.repeat(bits[:, None], WARP, axis=1))
-        every = (held | ~here).all(axis=1)
+        every: Array = (held | ~here).all(axis=1)
         some = held.any(axis=1)
-        answer = {"all": every, "any": some, "uni": every | ~some}[mode]
+        answer: Array = {"all": every, "any": some, "uni": every | ~some}[mode]
         return self._from_warps(np.repeat(answer[:, None], WARP, axis=1))
 
     def match(self, mode: str, value: Value | None, width_bits: int, mask: Value) -> Any:
@@ -130,6 +118,8 @@ class WarpOps(TensorOps):
             return BLOCKED
         if value is None:
             return None, None
+        if _differs(mask):
+            return self._by_mask("match", mask, mode, value, width_bits)
         words = self._by_warp(value, width_bits)
         here = self._present()
         equal = (words[:, :, None] == words[:, None, :]) & here[:, None, :]
@@ -145,6 +135,8 @@ class WarpOps(TensorOps):
             return BLOCKED
         if value is None:
             return None
+        if _differs(mask):
+            return self._by_mask("redux", mask, fold, value)
         words = self._by_warp(value, 32)
         here = self._present()
         results = [fold(row[held].tolist()) for row, held in zip(words, here, strict=True)]
@@ -157,6 +149,8 @@ class WarpOps(TensorOps):
         """
         if self.gather_lanes(mask, "elect.sync") is BLOCKED:
             return BLOCKED
+        if _differs(mask):
+            return self._by_mask("elect", mask)
         here = self._present()
         leader = here.argmax(axis=1)
         elected = np.zeros(here.shape, np.bool_)
@@ -174,7 +168,7 @@ class WarpOps(TensorOps):
 
     def warp_sync(self, mask: Value) -> Any:
         """bar.warp.sync."""
-        if self.gather_lanes(mask, "bar.warp.sync") is BLOCKED:
+        if self.meet_lanes(mask) is BLOCKED:
             return BLOCKED
         self._sync_event("bar.warp.sync", mask)
         return None
@@ -256,6 +250,14 @@ class WarpOps(TensorOps):
         ]
         results = [product(*(operand[:, warp] for operand in stacked)) for warp in range(len(self.warps))]
         return [np.concatenate([result[k] for result in results]) for k in range(results[0].shape[0])]
+
+
+def _differs(mask: Value) -> bool:
+    return isinstance(mask, np.ndarray) and not (mask == mask[0]).all()
+
+
+def _is_predicate(value: Any) -> bool:
+    return value.dtype == np.bool_ if isinstance(value, np.ndarray) else isinstance(value, bool)
 
 
 __all__ = ["FULL", "OFFSET_MASK", "WarpOps"]

@@ -32,7 +32,7 @@ From a declaration derive parsing, operand checks, register reads and writes, th
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
@@ -246,7 +246,7 @@ class Registry:
         self.by_word.setdefault(form.base[0], []).append(form)
         self._cache.clear()
 
-    def __iter__(self) -> Any:
+    def __iter__(self) -> Iterator[Form]:
         for forms in self.by_word.values():
             yield from forms
 
@@ -254,7 +254,7 @@ class Registry:
         """Return every form that matches `opcode`, with its slot values, longest base first."""
         cached = self._cache.get(opcode)
         if cached is None:
-            cached = []
+            cached = list[tuple[Form, dict[str, str]]]()
             for form in self.by_word.get(opcode[0], ()):
                 slots = form.match(opcode)
                 if slots is not None:

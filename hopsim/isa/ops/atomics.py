@@ -7,7 +7,7 @@ DEVIATIONS D-ATOMFTZ).  Lanes of one instruction go in thread order.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 from hopsim.isa.context import Context
 from hopsim.isa.forms.form import shared_form
@@ -65,7 +65,7 @@ def operation_of(op: str, t: ScalarType) -> Callable[[int, int], int]:
     """Return (old, b) -> new on raw bits."""
     mask, width = t.mask, t.width_bits
     if op == "add" and t.kind in ("float", "packed"):
-        return make_float_add(t.name, "rn", False, False)
+        return cast("Callable[[int, int], int]", make_float_add(t.name, "rn"))
     table: dict[str, Callable[[int, int], int]] = {
         "add": lambda old, b: (old + b) & mask,
         "inc": lambda old, b: 0 if old >= b else old + 1,

@@ -7,7 +7,7 @@ from typing import Any
 
 from hopsim.isa.context import Context
 from hopsim.isa.forms.decode import CLOCKS
-from hopsim.isa.forms.form import shared_form
+from hopsim.isa.forms.form import BLOCKED, shared_form
 from hopsim.isa.types import ScalarType
 from hopsim.isa.values import Value
 
@@ -54,8 +54,8 @@ def match_any(t: ScalarType) -> Any:
     """The mask of lanes that hold the same value."""
 
     def run(ctx: Context, a: Value, m: Value) -> Any:
-        answer = ctx.match("any", a, t.width_bits, m)
-        return answer[0] if isinstance(answer, tuple) else answer
+        answer: Any = ctx.match("any", a, t.width_bits, m)
+        return answer if answer is BLOCKED else answer[0]
 
     return run
 
@@ -98,10 +98,14 @@ FOLDS: dict[tuple[str, str], Callable[[list[int]], int]] = {
 }
 
 
+def _redux_problem(slots: dict[str, str]) -> str:
+    op, kind = slots["op"], slots["t"]
+    return "" if (op, kind) in FOLDS else f"redux.sync.{op} does not take .{kind}"
+
+
 @shared_form("redux.sync.{op}.{t} d:t, a:t, m:b32", op=("add", "min", "max", "and", "or", "xor"),
              t=("u32", "s32", "b32"), quiet=True, may_block=True, data_operands=("a",), unit="shuffle",
-             check=lambda slots: "" if (slots["op"], slots["t"]) in FOLDS
-             else f"redux.sync.{slots['op']} does not take .{slots['t']}",
+             check=_redux_problem,
              source='PTX ISA 8.7, "redux.sync"')  # fmt: skip
 def redux(op: str, t: ScalarType) -> Any:
     """Reduces a register over the lanes of the mask."""

@@ -22,6 +22,10 @@ def _problem(slots: dict[str, str]) -> str:
 Prepared = tuple[WgmmaShape, bool, bool]
 
 
+def _integer_problem(slots: dict[str, str]) -> str:
+    return shape_problem(slots["shape"], "s32", slots["at"], slots["bt"])
+
+
 def _scale(ctx: Context, name: str, value: int | None) -> bool:
     if value is None:
         return False
@@ -155,7 +159,7 @@ def wgmma_narrow_registers(shape: str, dt: Any, at: Any, bt: Any) -> Any:
 @shared_form(
     "wgmma.mma_async.sync.aligned.{shape}.s32.{at}.{bt}{.satfinite} +{d}:b32, a:b64, b:b64, s:pred",
     shape=SHAPES, at=INTEGER, bt=INTEGER, satfinite=("satfinite",), data=True, collective=True, may_block=True, quiet=True,
-    check=lambda slots: shape_problem(slots["shape"], "s32", slots["at"], slots["bt"]),
+    check=_integer_problem,
     unit="tensor", effects=("reads [a], [b] async", "updates d"), source=SOURCE,
 )  # fmt: skip
 def wgmma_integer(shape: str, at: Any, bt: Any, satfinite: str) -> Any:
@@ -172,7 +176,7 @@ def wgmma_integer(shape: str, at: Any, bt: Any, satfinite: str) -> Any:
 @shared_form(
     "wgmma.mma_async.sync.aligned.{shape}.s32.{at}.{bt}{.satfinite} +{d}:b32, &{a}:b32, b:b64, s:pred",
     shape=SHAPES, at=INTEGER, bt=INTEGER, satfinite=("satfinite",), data=True, collective=True, may_block=True, quiet=True,
-    check=lambda slots: shape_problem(slots["shape"], "s32", slots["at"], slots["bt"]),
+    check=_integer_problem,
     unit="tensor", effects=("reads a", "reads [b] async", "updates d"), source=SOURCE,
 )  # fmt: skip
 def wgmma_integer_registers(shape: str, at: Any, bt: Any, satfinite: str) -> Any:

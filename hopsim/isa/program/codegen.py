@@ -63,7 +63,7 @@ def invert(predicate: Predicate) -> Predicate:
     return ~predicate if isinstance(predicate, np.ndarray) else not predicate
 
 
-def pick(value: Any, chosen: Any) -> Any:
+def pick(value: Value, chosen: Any) -> Any:
     """Return the lanes `chosen` (an int for one lane, else an index array) of a register value."""
     if not isinstance(value, np.ndarray):
         return value

@@ -14,8 +14,8 @@ from collections.abc import Iterator
 from functools import cached_property
 from pathlib import Path
 
-import hopsim.isa.catalog as catalog  # noqa: F401  declares every form
 from hopsim.errors import LaunchError, NotModelled, PtxError
+from hopsim.isa.catalog import FAMILIES
 from hopsim.isa.forms.decode import BoundInstruction, decode
 from hopsim.isa.program import flow
 from hopsim.isa.program.codegen import Segment, generate
@@ -24,7 +24,8 @@ from hopsim.isa.ptx.ast import FlatBody, Function, LabelRef, PtxModule
 from hopsim.isa.ptx.parser import parse
 from hopsim.isa.ptx.scope import flatten
 
-DEFAULT_REGISTERS = 255
+# Importing the catalogue declares every instruction form; without them nothing could be decoded.
+_DECLARED = FAMILIES
 
 
 class Kernel:

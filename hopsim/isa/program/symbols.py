@@ -11,7 +11,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hopsim.errors import NotModelled, PtxError
-from hopsim.isa.ptx.ast import FlatBody, Function, Immediate, Name, PtxModule, Sum, Variable
+from hopsim.isa.ptx.ast import (
+    FlatAddress,
+    FlatBody,
+    FlatOperand,
+    FlatPair,
+    FlatVector,
+    Function,
+    Immediate,
+    Name,
+    PtxModule,
+    Sum,
+    SymbolRef,
+    Variable,
+)
 from hopsim.isa.types import TYPES
 
 SHARED_RESERVED_BYTES = 0x400
@@ -109,21 +122,22 @@ def place(function: Function, body: FlatBody, module: PtxModule) -> Placement:
 
 
 def _symbols(body: FlatBody) -> set[str]:
+    """Return the names of all symbols that instructions name."""
     found: set[str] = set()
 
-    def walk(operand: object) -> None:
-        name = getattr(operand, "name", None)
-        if type(operand).__name__ == "SymbolRef" and isinstance(name, str):
-            found.add(name)
-        for attribute in ("base", "first", "second"):
-            inner = getattr(operand, attribute, None)
-            if inner is not None:
-                walk(inner)
-        for attribute in ("items", "coordinates"):
-            inner = getattr(operand, attribute, None)
-            if isinstance(inner, tuple):
-                for one in inner:
-                    walk(one)
+    def walk(operand: FlatOperand) -> None:
+        if isinstance(operand, SymbolRef):
+            found.add(operand.name)
+        elif isinstance(operand, FlatAddress):
+            walk(operand.base)
+            for one in operand.coordinates:
+                walk(one)
+        elif isinstance(operand, FlatVector):
+            for one in operand.items:
+                walk(one)
+        elif isinstance(operand, FlatPair):
+            walk(operand.first)
+            walk(operand.second)
 
     for instruction in body.instructions:
         for operand in instruction.operands:
