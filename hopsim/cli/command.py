@@ -36,6 +36,11 @@ class Command(TyperCommand):
             typer.echo(str(error), err=True)
             _write_error(ctx, error, code)
             raise typer.Exit(code) from None
+        except MemoryError as error:
+            typer.echo(
+                f"not enough memory on this machine: {error}\n  try: a smaller problem", err=True
+            )
+            raise typer.Exit(2) from None
         except KeyboardInterrupt:
             typer.echo("interrupted", err=True)
             raise typer.Exit(INTERRUPTED) from None

@@ -6,11 +6,10 @@ import json
 import time
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from hopsim.cli.options import Backend, Numerics, RunSchedule, overrides
-from hopsim.cli.output import terminal
+from hopsim.cli.output import check_folder, terminal
 from hopsim.errors import ConfigError, DeviceError
 from hopsim.report.facts import Row
 from hopsim.report.launch import beyond_choice, not_checked
@@ -60,11 +59,7 @@ def launch_options(
                 where="--trace",
                 hint="--run-schedule timed",
             )
-        folder = Path(trace).resolve().parent
-        if not folder.is_dir():
-            raise ConfigError(
-                f"there is no folder {folder}", where="--trace", hint=f"mkdir -p {folder}"
-            )
+        check_folder(trace, "--trace")
     return {
         "schedule": run_schedule.value,
         "timing": run_schedule is RunSchedule.TIMED,

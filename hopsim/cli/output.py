@@ -14,8 +14,8 @@ from rich.console import Console, RenderableType
 
 from hopsim.errors import ConfigError
 
-PLAIN_WIDTH: Final = 120
-"""Columns when the output is no terminal: what is written to a file does not depend on a window."""
+PLAIN_WIDTH: Final = 2000
+"""Columns when the output is no terminal: what a file gets does not depend on a window, and no line is broken."""
 STDOUT: Final = "-"
 
 
@@ -50,10 +50,13 @@ class Output:
 
     Args:
         json_file: path of a JSON file, `-` for standard output, or None.
+    Raises: ConfigError: the file's folder does not exist.
     """
 
     def __init__(self, json_file: str | None) -> None:
         self.json_file = json_file
+        if json_file is not None and json_file != STDOUT:
+            check_folder(json_file, "--json")
 
     def show(self, *renderables: RenderableType) -> None:
         """Print, unless standard output is kept for JSON; long lines of stories are not broken in files."""
@@ -74,6 +77,16 @@ class Output:
             write_json(self.json_file, {**content, "exit_code": code})
         if code:
             raise typer.Exit(code)
+
+
+def check_folder(path: str, option: str) -> None:
+    """Find out before a long run that a file cannot be written after it.
+
+    Raises: ConfigError: its folder does not exist.
+    """
+    folder = Path(path).resolve().parent
+    if not folder.is_dir():
+        raise ConfigError(f"there is no folder {folder}", where=option, hint=f"mkdir -p {folder}")
 
 
 def write_json(target: str, content: Mapping[str, Any]) -> None:

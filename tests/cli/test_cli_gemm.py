@@ -182,7 +182,12 @@ def test_a_deadline_is_not_modelled(tmp_path: Path) -> None:
         ),
         (("--trace", "/no/such/folder/t.json"), 2, "there is no folder /no/such/folder"),
         (("--ptx", "/no/such/folder/k.ptx"), 2, "cannot write /no/such/folder/k.ptx"),
-        (("--json", "/no/such/folder/r.json", *UNTIMED), 2, "cannot write /no/such/folder/r.json"),
+        (
+            ("--json", "/no/such/folder/r.json", *UNTIMED),
+            2,
+            "--json: there is no folder /no/such/folder",
+        ),
+        (("--json", ".", *UNTIMED), 2, "--json: "),
         (("--persistent", "--schedule", "pipelined"), 2, "computes one tile a CTA"),
         (("--backend", "cuda"), 5, "--backend cuda: "),
         (("--dtype", "int4"), 2, "Invalid value for '--dtype'"),
@@ -192,10 +197,8 @@ def test_mistakes_are_told_without_a_traceback(
     more: tuple[str, ...], code: int, message: str
 ) -> None:
     done = gemm(64, 64, 64, *more)
-    assert (done.exit_code, done.stdout if "/no/such/folder/r.json" not in more else "") == (
-        code,
-        "",
-    )
+    assert done.exit_code == code
+    assert done.stdout == "" or "." in more
     assert message in done.stderr
     assert "Traceback" not in done.stderr
 

@@ -45,6 +45,28 @@ def test_the_module_is_the_command() -> None:
     assert (done.returncode, done.stdout.split()[0]) == (0, "hopsim")
 
 
+@pytest.mark.parametrize(
+    ("error", "code", "message"),
+    [
+        (KeyboardInterrupt(), 130, "interrupted"),
+        (
+            MemoryError("8 TiB"),
+            2,
+            "not enough memory on this machine: 8 TiB\n  try: a smaller problem",
+        ),
+    ],
+)
+def test_what_is_nobody_s_fault_is_said_without_a_traceback(
+    monkeypatch: pytest.MonkeyPatch, error: BaseException, code: int, message: str
+) -> None:
+    def fail(word: str = "") -> list[object]:
+        raise error
+
+    monkeypatch.setattr("hopsim.isa.support.support_matrix", fail)
+    done = hopsim("isa")
+    assert (done.exit_code, done.stdout, done.stderr) == (code, "", message + "\n")
+
+
 def test_lint_lists_what_is_not_modelled(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(DATA)
     done = hopsim("lint", "textures.ptx")
