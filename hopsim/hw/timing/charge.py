@@ -231,13 +231,11 @@ class Charge:
         """Charge the head of a segment whose cost is known only now; return when the plain run can begin."""
         stalls = self._stalls
         warps = actor.warps
-        if head is Head.TENSOR:
-            time = self._issue_tensor(actor, position, time)
         if cost.block and not actor.resumed:
             time += cost.block
             stalls[cost.block_stall] += cost.block * warps
         if head is Head.TENSOR:
-            return time
+            return self._issue_tensor(actor, position, time)
         if head is Head.COMMIT:
             while self.committed and self.committed[0][0] <= position:
                 self._close(actor, self.committed.pop(0)[1], time)

@@ -252,7 +252,7 @@ class CostTable:
         if unit == "tensor_sync" and bound.form.name.startswith("wgmma.commit_group"):
             return Head.COMMIT
         if unit == "mbarrier":
-            waits = bound.form.name in ("mbarrier.try_wait", "mbarrier.test_wait")
+            waits = bound.form.name.startswith(("mbarrier.try_wait", "mbarrier.test_wait"))
             return Head.BARRIER_WAIT if waits else Head.ARRIVE
         kinds = {
             "tensor": Head.TENSOR,

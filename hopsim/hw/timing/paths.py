@@ -94,11 +94,9 @@ class PathCosts:
                     reads.setdefault(register, time + when)
             written |= cost.writes
             first = resumed and position == 0
-            if cost.head is Head.TENSOR:
-                actions.append((position, cost.head, time))
             if not first:
                 time += hold(cost.block_stall, cost.block)
-            if cost.head in (Head.COMMIT, Head.COPY):
+            if cost.head in (Head.TENSOR, Head.COMMIT, Head.COPY):
                 actions.append((position, cost.head, time))
             if cost.prefetches_map:
                 prefetches.append(time)

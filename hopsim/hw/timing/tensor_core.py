@@ -88,7 +88,9 @@ class TensorCore:
 
     def complete(self, queue: WarpgroupQueue) -> float:
         """Return when the results of everything the warpgroup issued so far are in its registers."""
-        return queue.last_end + self._config.latency_base_cycles
+        # The base is measured from a wait, which is issued after the commit.
+        config = self._config
+        return queue.last_end + config.commit_cycles + config.latency_base_cycles
 
 
 class MmaPipe:

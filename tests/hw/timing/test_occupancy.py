@@ -27,7 +27,9 @@ DEVICE = load("h100-sxm").device
         (128, 32, 16384, 13, "shared memory"),
     ],
 )
-def test_known_occupancies(threads: int, registers: int, shared: int, ctas: int, limiter: str) -> None:
+def test_known_occupancies(
+    threads: int, registers: int, shared: int, ctas: int, limiter: str
+) -> None:
     found = occupancy(DEVICE, threads, registers, shared)
     assert (found.ctas_per_sm, found.limiter) == (ctas, limiter)
     assert found.warps_per_sm == ctas * -(-threads // 32)

@@ -1,0 +1,107 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from hopsim.config import load
+from hopsim.hw.timing.costs import CostTable, Head, SegmentCost, Stall
+from hopsim.hw.timing.paths import PathCosts
+from tests.hw.timing.kernels import kernel
+
+CONFIG = load("h100-sxm")
+LATENCY = CONFIG.issue.latency_cycles
+INTERVAL = CONFIG.issue.interval_cycles
+
+
+def table(body: str) -> tuple[Any, list[SegmentCost]]:
+    program = kernel(body).program(True)
+    return program, CostTable(CONFIG, program).segments
+
+
+def test_independent_instructions_issue_at_the_rate_of_their_pipe() -> None:
+    _, costs = table("add.f32 %f1,%f0,%f0; add.f32 %f2,%f0,%f0; add.f32 %f3,%f0,%f0; ret;")
+    # fp32 issues every cycle; the branch after the third one.
+    assert costs[0].span == 3 * INTERVAL["fp32"] + 1
+    _, costs = table("add.u32 %r1,%r0,%r0; add.u32 %r2,%r0,%r0; add.u32 %r3,%r0,%r0; ret;")
+    assert costs[0].span == 2 * INTERVAL["alu"] + 2
+    assert costs[0].slots == 3 * INTERVAL["alu"]
+
+
+def test_a_chain_takes_its_latencies() -> None:
+    _, costs = table("add.u32 %r1,%r0,%r0; add.u32 %r1,%r1,%r1; add.u32 %r1,%r1,%r1; ret;")
+    assert costs[0].span == 2 * LATENCY["alu"] + 2
+    assert costs[0].instructions == 4
+    assert costs[0].reads == {
+        costs[0].late[0][0] if costs[0].late else next(iter(costs[0].reads)): 0.0
+    }
+
+
+def test_wide_integer_arithmetic_is_two_instructions() -> None:
+    _, costs = table("add.s64 %rd1,%rd0,%rd0; ret;")
+    assert costs[0].instructions == 3
+
+
+def test_late_results_are_kept_when_a_successor_reads_them() -> None:
+    body = "div.u32 %r1,%r0,%r2; bra L; L: add.u32 %r3,%r1,%r1; st.shared.u32 [%r3],%r3; ret;"
+    _, costs = table(body)
+    assert [stall for _, _, stall in costs[0].late] == [Stall.SHORT_SCOREBOARD]
+    _, costs = table(body.replace("add.u32 %r3,%r1,%r1", "add.u32 %r3,%r0,%r0"))
+    assert costs[0].late == ()
+
+
+@pytest.mark.parametrize(
+    ("instruction", "head", "block", "private"),
+    [
+        ("fence.proxy.async;", Head.FIXED, CONFIG.fence.proxy_async_cycles, True),
+        ("fence.acq_rel.cluster;", Head.FIXED, CONFIG.fence.cluster_cycles, True),
+        ("membar.cta;", Head.FIXED, CONFIG.fence.cta_cycles, True),
+        ("wgmma.fence.sync.aligned;", Head.FIXED, CONFIG.tensor.fence_cycles, True),
+        ("wgmma.commit_group.sync.aligned;", Head.COMMIT, CONFIG.tensor.commit_cycles, True),
+        ("wgmma.wait_group.sync.aligned 0;", Head.FIXED, CONFIG.tensor.wait_cycles, True),
+        ("bar.sync 0;", Head.FIXED, CONFIG.barrier.bar_sync_latency_cycles, False),
+        ("mbarrier.try_wait.parity.shared::cta.b64 %p0,[%r0],%r1;", Head.BARRIER_WAIT, 0, True),
+        ("mbarrier.test_wait.parity.shared::cta.b64 %p0,[%r0],%r1;", Head.BARRIER_WAIT, 0, False),
+        ("mbarrier.arrive.shared::cta.b64 %rd0,[%r0];", Head.ARRIVE, 0, False),
+        ("ld.shared.u32 %r1,[%r0];", Head.MEMORY, 0, False),
+        ("cp.async.commit_group;", Head.COPY, CONFIG.cp_async.commit_cycles, True),
+    ],
+)
+def test_heads(instruction: str, head: Head, block: float, private: bool) -> None:
+    _, costs = table(f"{instruction} ret;")
+    found = next(cost for cost in costs if cost.head is not Head.NONE)
+    assert (found.head, found.block, found.private) == (head, block, private)
+
+
+def test_wgmma_issue_depends_on_where_a_is() -> None:
+    acc = ", ".join(f"%acc{k}" for k in range(32))
+    shape = "wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16"
+    _, costs = table(f"{shape} {{{acc}}}, %rd0, %rd1, %p0, 1, 1, 0, 0; ret;")
+    assert costs[0].block == CONFIG.tensor.issue_ss_cycles
+    _, costs = table(f"{shape} {{{acc}}}, {{%r0,%r1,%r2,%r3}}, %rd1, %p0, 1, 1, 0; ret;")
+    assert costs[0].block == CONFIG.tensor.issue_rs_cycles
+
+
+def test_a_woken_wait_pays_no_test() -> None:
+    program, costs = table(
+        "W: mbarrier.try_wait.parity.shared::cta.b64 %p0,[%r0],%r1; @!%p0 bra W; ret;"
+    )
+    wait = next(k for k, cost in enumerate(costs) if cost.head is Head.BARRIER_WAIT)
+    after = program[wait].successors[0]
+    paths = PathCosts(CONFIG, costs)
+    tested = paths.work_out([wait], after, resumed=False)
+    woken = paths.work_out([wait], after, resumed=True)
+    assert tested is not None
+    assert woken is not None
+    assert (
+        tested.total - woken.total == CONFIG.mbarrier.try_wait_latency_cycles - costs[wait].head_use
+    )
+    assert dict(tested.stalls)[Stall.MBARRIER] == tested.total - woken.total
+    again = paths.work_out([wait], wait, resumed=True)
+    assert again is not None
+    assert again.total == woken.total + LATENCY["branch"]
+
+
+def test_memory_paths_are_left_to_the_run() -> None:
+    _, costs = table("ld.shared.u32 %r1,[%r0]; ret;")
+    assert PathCosts(CONFIG, costs).work_out(range(len(costs)), 0, False) is None

@@ -1,0 +1,114 @@
+"""The timed schedule on small kernels: times that can be worked out by hand, and what must hold for any."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import hopsim as hs
+from hopsim.config import load
+from tests.hw.timing.kernels import launch
+
+CONFIG = load("h100-sxm")
+
+
+def clocked(body: str, before: str = "", **options: Any) -> int:
+    """Return the cycles between two reads of %clock64 around `body`, less an empty pair's."""
+    gpu = hs.Gpu("h100-sxm", overrides=options.pop("overrides", None))
+    out = gpu.array(np.zeros(1024, np.uint64))
+
+    def run(inside: str) -> int:
+        text = f"""
+        ld.param.u64 %rd30,[out]; mov.u32 %r60,%tid.x; mul.wide.u32 %rd31,%r60,8;
+        add.u64 %rd30,%rd30,%rd31;
+        {before}
+        mov.u64 %rd28,%clock64;
+        {inside}
+        mov.u64 %rd29,%clock64;
+        sub.u64 %rd29,%rd29,%rd28; st.global.u64 [%rd30],%rd29; ret;"""
+        launch(text, gpu=gpu, args=[out], **options)
+        return int(out.numpy()[0])
+
+    return run(body) - run("")
+
+
+def test_an_empty_kernel_costs_the_launch_overhead() -> None:
+    overhead = CONFIG.launch.kernel_overhead_cycles
+    assert overhead <= launch("ret;", grid=132, block=384).cycles <= overhead + 20
+    # Recorded on an H100: 1,024 CTAs take 6,300 to 7,800 cycles.
+    assert 6300 <= launch("ret;", grid=1024, block=384).cycles <= 7800
+
+
+def test_dependent_additions_take_their_latency() -> None:
+    chain = "add.u32 %r1,%r1,%r1;" * 20
+    assert clocked(chain) == pytest.approx(20 * CONFIG.issue.latency_cycles["alu"], abs=6)
+
+
+def test_shared_load_latency_and_conflicts() -> None:
+    smem = CONFIG.smem.latency_cycles
+    declarations = ".shared .align 16 .b8 buf[8192];"
+    before = "mov.u32 %r0,buf; mov.u32 %r2,%tid.x; mad.lo.u32 %r1,%r2,{stride},%r0; st.shared.u32 [%r1],%r2;"
+    times = {
+        stride: clocked(
+            "ld.shared.u32 %r3,[%r1]; add.u32 %r4,%r3,%r3;" * 4,
+            before.format(stride=stride),
+            declarations=declarations,
+        )
+        for stride in (4, 8, 128)
+    }
+    assert times[4] == pytest.approx(4 * smem, abs=16)
+    assert times[8] - times[4] == pytest.approx(4 * 1, abs=2)
+    # The first load also waits for what is left of the store before it.
+    assert 4 * 31 <= times[128] - times[4] <= 5 * 31
+
+
+def test_global_load_misses_then_hits() -> None:
+    body = "ld.global.u32 %r1,[%rd30]; add.u32 %r2,%r1,%r1;"
+    cold = clocked(body)
+    assert cold == pytest.approx(CONFIG.dram.latency_cycles, rel=0.05)
+    warm = clocked(body, "ld.global.u32 %r1,[%rd30]; add.u32 %r2,%r1,%r1;")
+    assert warm == pytest.approx(CONFIG.l1.latency_cycles, abs=8)
+    relaxed = "ld.relaxed.gpu.global.u32 %r1,[%rd30]; add.u32 %r2,%r1,%r1;"
+    through = clocked(relaxed, relaxed)
+    assert through == pytest.approx(CONFIG.l2.latency_near_cycles, abs=16)
+
+
+ACC = ", ".join(f"%acc{k}" for k in range(128))
+
+
+def wgmma(n: int, count: int = 1) -> str:
+    registers = ", ".join(f"%acc{k}" for k in range(n // 2))
+    one = f"wgmma.mma_async.sync.aligned.m64n{n}k16.f32.bf16.bf16 {{{registers}}}, %rd1, %rd2, %p1, 1, 1, 0, 0;"
+    return (
+        "wgmma.fence.sync.aligned;" + one * count
+        + "wgmma.commit_group.sync.aligned; wgmma.wait_group.sync.aligned 0;"
+    )  # fmt: skip
+
+
+MATRICES = {"declarations": ".shared .align 1024 .b8 tile[32768];", "block": 128, "values": False}
+
+
+def wgmma_time(n: int, count: int, **options: Any) -> float:
+    """Return the cycles of a launch that executes `count` wgmmas, less those of one that executes none."""
+    options = {**MATRICES, **options}
+    before = "mov.u64 %rd1, 4611686293305360384; mov.u64 %rd2, 4611686293305360448; setp.eq.u32 %p1, 0, 0;"
+    full = launch(before + wgmma(n, count) + "ret;", **options)
+    return full.cycles - launch(before + "ret;", **options).cycles
+
+
+@pytest.mark.parametrize("n", [64, 128, 256])
+def test_one_wgmma_and_its_wait(n: int) -> None:
+    """Flash calibration: issue to return 97.8 cycles at N = 64, 129.8 at 128."""
+    fence_commit_issue = 97.8 - 75
+    assert wgmma_time(n, 1) == pytest.approx(43 + n / 2 + fence_commit_issue, abs=8)
+
+
+def test_a_chain_of_wgmmas_runs_at_the_rate() -> None:
+    assert wgmma_time(128, 40) - wgmma_time(128, 8) == pytest.approx(32 * 64, abs=4)
+
+
+def test_two_warpgroups_share_the_tensor_core() -> None:
+    one = wgmma_time(256, 16)
+    assert wgmma_time(256, 16, block=256) - one == pytest.approx(16 * 128, abs=40)
