@@ -1,0 +1,88 @@
+"""Probes of mma.sync: every shape and type that sm_90 takes and hopsim models, one warp a case."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from hopsim.isa.values import Array
+from hopsim.kernels.probes.probe import Probe
+from hopsim.kernels.probes.tensor import FP8, INT8, Case, Types, case, decisive
+from hopsim.kernels.ptx.text import Param, PtxEntry, Reg, address, module_text, vector
+from hopsim.layout.fragments import mma_a_to_registers, mma_b_to_registers, mma_c_to_registers
+
+M, N = 16, 8
+SHAPES: tuple[tuple[int, Types], ...] = (
+    *((k, Types(d, "f16", "f16")) for k in (8, 16) for d in ("f32", "f16")),
+    *((k, Types("f32", "bf16", "bf16")) for k in (8, 16)),
+    *((k, Types("f32", "tf32", "tf32")) for k in (4, 8)),
+    *((k, Types(d, a, b)) for k in (16, 32) for d in ("f32", "f16") for a in FP8 for b in FP8),
+    *((k, Types("s32", a, b, sat)) for k in (16, 32) for a in INT8 for b in INT8 for sat in (False, True)),
+)  # fmt: skip
+
+
+def opcode(k: int, types: Types) -> str:
+    """Return the mnemonic."""
+    sat = ".satfinite" if types.saturate else ""
+    return f"mma.sync.aligned.m16n8k{k}.row.col{sat}.{types.d}.{types.a}.{types.b}.{types.d}"
+
+
+def _kernel(name: str, mnemonic: str, counts: Sequence[int]) -> PtxEntry:
+    """Return the kernel that loads A, B and C as registers, multiplies, and stores D."""
+    k = PtxEntry(name, [Param(one, ".u64") for one in ("a", "b", "c", "d")], [".reqntid 32"])
+    lane = k.let(".b32", "lane", "mov.u32", "%tid.x")
+    number = k.let(".b32", "case", "mov.u32", "%ctaid.x")
+    places = [k.let(".b64", one, "ld.param.u64", f"[{one}]") for one in ("a", "b", "c", "d")]
+    registers: list[list[Reg]] = []
+    for letter, place, count in zip("abcd", places, (*counts, counts[2]), strict=True):
+        k.emit("mad.wide.u32", place, number, count * 128, place)
+        k.emit("mad.wide.u32", place, lane, 4, place)
+        registers.append(k.regs(".b32", f"r{letter}", count))
+    for place, held in zip(places[:3], registers[:3], strict=True):
+        for index, one in enumerate(held):
+            k.emit("ld.global.b32", one, address(place, 128 * index))
+    k.emit(mnemonic, *(vector(held) for held in (registers[3], *registers[:3])))
+    for index, one in enumerate(registers[3]):
+        k.emit("st.global.b32", address(places[3], 128 * index), one)
+    k.emit("ret")
+    return k
+
+
+def _packed(matrices: Sequence[Array], convert: Callable[[Array], Array]) -> Array:
+    return np.stack([convert(matrix) for matrix in matrices])
+
+
+def _probe(k: int, types: Types) -> Probe:
+    cases: list[Case] = []
+    labels: list[str] = []
+    for seed in (100, 200):
+        for number, distribution in enumerate(types.distributions):
+            cases.append(case(types, distribution, M, N, k, seed + number * 1000))
+            labels.append(f"{distribution} {seed}")
+    if not types.is_integer:
+        vectors = decisive(types, M, N, k)
+        cases += vectors
+        labels += ["decisive"] * len(vectors)
+    inputs = {
+        "a": _packed([one[0] for one in cases], mma_a_to_registers),
+        "b": _packed([one[1] for one in cases], mma_b_to_registers),
+        "c": _packed([one[2] for one in cases], mma_c_to_registers),
+    }
+    counts = [value.shape[1] for value in inputs.values()]
+    name = f"k{k}_{types.name}"
+    return Probe(
+        f"mma_sync.{name}",
+        module_text(_kernel(name, opcode(k, types), counts), "shared_memory"),
+        name,
+        grid=len(cases),
+        block=32,
+        inputs=inputs,
+        outputs={"d": ((len(cases), counts[2], 32), np.uint32)},
+        labels={"d": tuple(labels)},
+    )
+
+
+def probes() -> list[Probe]:
+    """Return a probe for each shape and type."""
+    return [_probe(k, types) for k, types in SHAPES]
