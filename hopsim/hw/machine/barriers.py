@@ -107,22 +107,56 @@ class Mbarrier:
 
 
 class NamedBarrier:
-    """One of the 16 barriers of a CTA: how many threads arrived, how many it waits for."""
+    """One of the 16 barriers of a CTA.
 
-    __slots__ = ("arrived", "count", "number", "parties", "red", "waiters")
+    Warps arrive as a whole: `arrived` counts 32 threads for each, whether lanes of it have exited or not; `partial` holds
+    the lanes of warps of which some are still to come.  `count` is the number of threads the barrier waits for; None: all
+    warps that have not exited.
+    """
+
+    __slots__ = ("arrived", "count", "number", "partial", "parties", "red", "waiters")
 
     def __init__(self, number: int) -> None:
         self.number = number
         self.arrived = 0
         self.count: int | None = None
+        self.partial: dict[int, int] = {}
         self.waiters: list[Any] = []
         self.parties: list[tuple[Any, int]] = []
         self.red: list[Any] = []
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether nobody has arrived since the last use."""
+        return not self.arrived and not self.partial
+
+    def needed(self, cta: Cta) -> int:
+        """Return how many threads it waits for, in whole warps."""
+        return 32 * cta.live_warps if self.count is None else self.count
+
+    def enter(self, warp: int, lanes: int, live: int) -> None:
+        """Let lanes of a warp arrive; the warp has arrived when its last live lane has.
+
+        Raises: BarrierMisuse: a lane is here already.
+        """
+        here = self.partial.get(warp, 0)
+        if here & lanes:
+            raise BarrierMisuse(
+                f"lanes {here & lanes:#x} of warp {warp} arrive twice on barrier {self.number} before the rest of the warp",
+                "all lanes of a warp take part in each use of a barrier",
+            )
+        here |= lanes
+        if here & live == live:
+            self.partial.pop(warp, None)
+            self.arrived += 32
+        else:
+            self.partial[warp] = here
 
     def reset(self) -> None:
         """Make the barrier ready for its next use."""
         self.arrived = 0
         self.count = None
+        self.partial = {}
         self.waiters = []
         self.parties = []
         self.red = []
@@ -141,5 +175,5 @@ class ClusterBarrier:
 
     @property
     def expected(self) -> int:
-        """Threads of the cluster that have not exited, plus those that arrived and then exited (none: they wait)."""
+        """Threads of the cluster that have not exited; one that arrives and exits is not waited for, nor counted."""
         return sum(cta.live for cta in self.cluster.ctas)

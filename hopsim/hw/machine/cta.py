@@ -78,6 +78,11 @@ class Cta:
         counts = self._live_of_warp
         return sum(counts[warp] for warp in warps)
 
+    @property
+    def live_warps(self) -> int:
+        """How many warps have threads that have not exited."""
+        return sum(count > 0 for count in self._live_of_warp)
+
     def live_lanes(self, warp: int) -> int:
         """Return the mask of lanes of a warp that have not exited."""
         lanes = self.alive[warp * WARP : (warp + 1) * WARP]

@@ -25,6 +25,11 @@ class SpinWatch:
         self._renew = 1
         self._seen: dict[Any, tuple[int, list[Any]]] = {}
         self._spinning: dict[Any, None] = {}
+        self._moved: set[Any] = set()
+
+    def moved(self, strand: Any) -> None:
+        """Note that a strand took a step: only then does coming back to a state mean anything."""
+        self._moved.add(strand)
 
     def sample(self, version: int, strands: Iterable[Any]) -> bool:
         """Look at the strands that can step; return whether all of them are known to spin.
@@ -39,6 +44,7 @@ class SpinWatch:
             self._renew = 1
             self._seen = {}
             self._spinning = {}
+            self._moved = set()
         self._samples += 1
         renew = self._samples == self._renew
         if renew:
@@ -48,12 +54,13 @@ class SpinWatch:
             if strand in self._spinning or strand.done:
                 continue
             seen = self._seen.get(strand)
-            if seen is not None and same_state(strand, seen):
+            if seen is not None and strand in self._moved and same_state(strand, seen):
                 self._spinning[strand] = None
                 continue
             everyone = False
             if renew:
                 self._seen[strand] = state_of(strand)
+                self._moved.discard(strand)
         return everyone
 
 

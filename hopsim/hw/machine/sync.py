@@ -14,10 +14,15 @@ from hopsim.hw.machine.convergence import ConvergenceOps
 from hopsim.hw.machine.cta import Cta
 from hopsim.hw.machine.memory import OFFSET_MASK, RANK_SHIFT, SHARED_WINDOW
 from hopsim.hw.machine.operations import Operation
+from hopsim.hw.machine.strand import WARP
 from hopsim.hw.machine.waiting import Wait
 from hopsim.hw.machine.work import ArriveWork
 from hopsim.isa.forms.form import BLOCKED
-from hopsim.isa.values import Predicate, Value, lanes
+from hopsim.isa.values import Predicate, Value, collapse, lanes
+
+BAR = 'PTX ISA 8.7, "bar, barrier"'
+CLUSTER = 'PTX ISA 8.7, "barrier.cluster"'
+MBARRIER = 'PTX ISA 8.7, "mbarrier"'
 
 
 class SyncOps(ConvergenceOps):
@@ -39,23 +44,24 @@ class SyncOps(ConvergenceOps):
         if threads is not None and (threads % 32 or not 0 < threads <= 2048):
             raise self.fault(f"barrier thread count {threads} must be a positive multiple of 32")
         if aligned and not self.is_whole:
-            raise self.fault(
-                f"aligned barrier {identity} executed by {self.lanes} lanes of {self.describe()}",
-                "use barrier.sync (not aligned), or let the warp converge first",
-                'PTX ISA 8.7, "bar, barrier"',
+            gathered = self.converge(
+                f"aligned barrier {identity}", "use barrier.sync (not aligned), or let the warp converge first", BAR
             )
+            if gathered is BLOCKED:
+                return BLOCKED
         cta = self.cta
         barrier = cta.named.get(identity)
         if barrier is None:
             barrier = cta.named[identity] = NamedBarrier(identity)
-        if barrier.count is None:
+        if barrier.is_idle:
             barrier.count = threads
-        elif threads != barrier.count and (threads is not None or barrier.arrived):
+        elif threads != barrier.count:
             raise self.fault(
-                f"barrier {identity} is used with {threads or 'all'} threads while others wait with {barrier.count}",
-                "give every participant of one barrier the same count",
-            )
-        barrier.arrived += self.lanes
+                f"barrier {identity} is used with {threads or 'all'} threads while others wait with "
+                f"{barrier.count or 'all'}",
+                "give every participant of one barrier the same count", BAR,
+            )  # fmt: skip
+        self._enter(barrier)
         barrier.parties.append((self.identity, self.line))
         self.machine.version += 1
         self._barrier_event("named", action, identity, 0, self.lanes)
@@ -66,8 +72,8 @@ class SyncOps(ConvergenceOps):
         if action != "arrive":
             barrier.waiters.append((self, wait))
         if self._named_complete(cta, barrier):
-            # Waiting, done or resumed already: the strand became part of another and starts its instruction again.
-            if self.done or self.resumed is not None:
+            # The strand became part of another, or took others in, and starts its instruction again.
+            if self.done or self.resumed is wait:
                 return BLOCKED
             return wait.detail
         if action == "arrive":
@@ -75,14 +81,28 @@ class SyncOps(ConvergenceOps):
         self.block(wait)
         return BLOCKED
 
+    def _enter(self, barrier: NamedBarrier) -> None:
+        """Let the warps of this strand arrive, as far as they are here."""
+        cta = self.cta
+        if self.is_whole:
+            barrier.arrived += WARP * len(self.warps)
+            return
+        try:
+            for warp in self.warps:
+                here = self.tids[self.tids // WARP == warp] % WARP
+                barrier.enter(warp, sum(1 << lane for lane in here.tolist()), cta.live_lanes(warp))
+        except BarrierMisuse as misuse:
+            raise self.fault(misuse.what, misuse.hint, BAR) from None
+
     def _named_complete(self, cta: Cta, barrier: NamedBarrier) -> bool:
-        needed = cta.live if barrier.count is None else barrier.count
-        if barrier.arrived < needed:
+        needed = barrier.needed(cta)
+        if barrier.arrived < needed or barrier.partial:
             return False
         if barrier.arrived > needed:
             raise self.fault(
                 f"{barrier.arrived} threads arrived on barrier {barrier.number}, which waits for {needed}",
                 "two uses of one barrier overlap: give them different numbers",
+                BAR,
             )
         waiters = barrier.waiters
         value = _reduce(barrier.red)
@@ -120,13 +140,15 @@ class SyncOps(ConvergenceOps):
 
     def cluster_arrive(self, aligned: bool, sem: str) -> None:
         """barrier.cluster.arrive."""
+        self._check_aligned(aligned, "barrier.cluster.arrive.aligned")
         cluster = self.cta.cluster
         barrier = cluster.barrier
         arrived = self.cta.cluster_arrived
         if arrived[self.tids].any():
             raise self.fault(
-                "barrier.cluster.arrive twice without a wait between", "each thread arrives once, then waits, per phase"
-            )
+                "barrier.cluster.arrive twice without a wait between",
+                "each thread arrives once, then waits, per phase", CLUSTER,
+            )  # fmt: skip
         arrived[self.tids] = 1
         barrier.arrived += self.lanes
         self.machine.version += 1
@@ -151,10 +173,13 @@ class SyncOps(ConvergenceOps):
 
     def cluster_wait(self, aligned: bool, sem: str) -> Any:
         """barrier.cluster.wait."""
+        self._check_aligned(aligned, "barrier.cluster.wait.aligned")
         cta = self.cta
         state = cta.cluster_arrived[self.tids]
         if (state == 0).any():
-            raise self.fault("barrier.cluster.wait without an arrive before it")
+            raise self.fault(
+                "barrier.cluster.wait without an arrive before it", "barrier.cluster.arrive comes first", CLUSTER
+            )
         if (state == 2).all():
             cta.cluster_arrived[self.tids] = 0
             phase = cta.cluster.barrier.phase
@@ -164,6 +189,13 @@ class SyncOps(ConvergenceOps):
         barrier.waiters.append(self)
         self.block(Wait("cluster barrier", barrier, barrier.phase))
         return BLOCKED
+
+    def _check_aligned(self, aligned: bool, what: str) -> None:
+        if aligned and not self.is_whole and not self.is_apart:
+            raise self.fault(
+                f"{what} executed by {self.lanes} lanes of a warp",
+                "leave out .aligned, or let the warp converge first", CLUSTER,
+            )  # fmt: skip
 
     # -- mbarriers ---------------------------------------------------------------------------------
 
@@ -222,6 +254,7 @@ class SyncOps(ConvergenceOps):
                 raise self.fault(f"mbarrier address {one:#x} is not aligned to 8 bytes")
             if offset + 8 > cta.shared.size:
                 raise self.fault(f"mbarrier address {one:#x} is outside shared memory ({cta.shared.size} bytes)")
+            self._nobody_waits(cta.mbarriers.get(offset), "mbarrier.init")
             cta.mbarriers[offset] = Mbarrier(cta, offset, number)
             cta.shared.mark(offset, offset + 8)
             self._mbarrier_event("init", cta.mbarriers[offset], number)
@@ -231,13 +264,17 @@ class SyncOps(ConvergenceOps):
         """mbarrier.inval."""
         for one, _ in self._each(address):
             barrier = self.mbarrier_at(space, one)
-            if barrier.waiters:
-                raise self.fault(
-                    f"mbarrier.inval of {barrier.name} while {barrier.waiters[0].describe()} waits on it"
-                )
+            self._nobody_waits(barrier, "mbarrier.inval")
             self._mbarrier_event("inval", barrier, 0)
             del barrier.cta.mbarriers[barrier.address]
         self.machine.version += 1
+
+    def _nobody_waits(self, barrier: Mbarrier | None, what: str) -> None:
+        if barrier is not None and barrier.waiters:
+            raise self.fault(
+                f"{what} of {barrier.name} while {barrier.waiters[0].describe()} waits on it",
+                "let everybody who waits on it pass first", f'PTX ISA 8.7, "{what}"',
+            )  # fmt: skip
 
     def mbarrier_arrive(
         self,
@@ -251,20 +288,28 @@ class SyncOps(ConvergenceOps):
         no_complete: bool = False,
     ) -> Any:
         """mbarrier.arrive and its kin; return the state word of the phase before the arrival."""
-        state: Value = 0
+        times = 1 if count is None else self._uniform(count, "the arrive count")
+        if not 1 <= times <= COUNT_LIMIT:
+            raise self.fault(f"an arrive count of {times}: expected 1 to {COUNT_LIMIT}", source=MBARRIER)
+        bytes_ = 0 if expect is None else self._uniform(expect, "the number of expected bytes")
+        states = np.zeros(self.lanes, np.uint64)
         for one, threads in self._each(address):
             barrier = self.mbarrier_at(space, one)
-            remote = barrier.cta is not self.cta
-            times = 1 if count is None else self._uniform(count, "arrive count")
-            state = _state_word(barrier)
+            here = slice(None) if isinstance(address, int) else address == one
+            tids = self.tids[here]
+            # Lanes arrive one after another: each sees what those before it left pending.
+            states[here] = _state_word(barrier) - times * np.arange(threads)
             total = times * threads
-            bytes_ = 0 if expect is None else self._uniform(expect, "expected bytes") * threads
-            tids = self._lanes_at(address, one)
-            if remote:
-                self._remote_arrive(barrier, total, bytes_, drop, sem, scope, tids)
+            if no_complete and barrier.pending == total and barrier.tx == 0:
+                raise self.fault(
+                    f"mbarrier.arrive.noComplete is the last arrival of phase {barrier.phase} of {barrier.name}",
+                    "the arrival that completes a phase must not say .noComplete", MBARRIER,
+                )  # fmt: skip
+            if barrier.cta is not self.cta:
+                self._remote_arrive(barrier, total, bytes_ * threads, drop, sem, scope, tids)
             else:
-                self._arrive(barrier, total, bytes_, drop, sem, scope, tids)
-        return state
+                self._arrive(barrier, total, bytes_ * threads, drop, sem, scope, tids)
+        return collapse(states)
 
     def _arrive(
         self, barrier: Mbarrier, count: int, expect: int, drop: bool, sem: str, scope: str, tids: NDArray[np.int64]
@@ -354,14 +399,15 @@ class SyncOps(ConvergenceOps):
     ) -> Any:
         """mbarrier.test_wait and try_wait; return the predicate, or BLOCKED while try_wait may still wait."""
         if isinstance(address, np.ndarray) or isinstance(parity if state is None else state, np.ndarray):
-            return self._test_lanes(space, address, parity, state, sem, scope)
-        barrier = self.mbarrier_at(space, first_of(address))
-        if barrier.cta is not self.cta:
-            raise self.fault(
-                f"wait on {barrier.name} of another CTA ({barrier.cta.id_text})",
-                "only arrive on remote mbarriers; wait on the one in your own CTA",
-                'PTX ISA 8.7, "mbarrier.test_wait"',
-            )
+            # What counts of a state word is its phase, of a parity its low bit: mostly the same in all lanes.
+            address = collapse(address) if isinstance(address, np.ndarray) else address
+            if isinstance(state, np.ndarray) and (state >> np.uint64(32) == state[0] >> np.uint64(32)).all():
+                state = int(state[0])
+            if isinstance(parity, np.ndarray):
+                parity = collapse(parity & np.uint32(1))
+            if isinstance(address, np.ndarray) or isinstance(parity if state is None else state, np.ndarray):
+                return self._test_lanes(space, address, parity, state, sem, scope)
+        barrier = self._own_mbarrier(space, first_of(address))
         if _is_over(barrier, parity, state):
             barrier.used = True
             self._mbarrier_event("wait", barrier, 0, sem or "acquire", scope or "cta")
@@ -375,6 +421,16 @@ class SyncOps(ConvergenceOps):
         self.block(Wait("mbarrier", barrier, parity if state is None else state))
         return BLOCKED
 
+    def _own_mbarrier(self, space: str, address: int) -> Mbarrier:
+        barrier = self.mbarrier_at(space, address)
+        if barrier.cta is not self.cta:
+            raise self.fault(
+                f"wait on {barrier.name} of another CTA {barrier.cta.id_text}",
+                "only arrive on remote mbarriers; wait on the one in your own CTA",
+                'PTX ISA 8.7, "mbarrier.test_wait"',
+            )
+        return barrier
+
     def _test_lanes(
         self, space: str, address: Value, parity: Value | None, state: Value | None, sem: str, scope: str
     ) -> Any:
@@ -385,7 +441,7 @@ class SyncOps(ConvergenceOps):
         values = lanes(known, self.lanes, 64).tolist()
         answers: list[bool] = []
         for lane, (one, value) in enumerate(zip(spread, values, strict=True)):
-            barrier = self.mbarrier_at(space, one)
+            barrier = self._own_mbarrier(space, one)
             over = _is_over(barrier, value if state is None else None, value if state is not None else None)
             how = "wait" if over else "peek"
             tids = self.tids[lane : lane + 1]
@@ -508,12 +564,21 @@ class SyncOps(ConvergenceOps):
                 listen(event)
 
     def after_exit(self) -> None:
-        """Let barriers that count live threads look again."""
+        """Let whoever counts or gathers live threads look again."""
         cta = self.cta
-        for barrier in list(cta.named.values()):
-            if barrier.count is None and barrier.arrived and cta.live:
-                self._named_complete(cta, barrier)
-        if self.machine.cluster_size > 1 or cta.cluster.barrier.arrived:
+        self.regroup()
+        for named in list(cta.named.values()):
+            if named.is_idle:
+                continue
+            for warp in self.warps:
+                if warp in named.partial:
+                    named.enter(warp, 0, cta.live_lanes(warp))
+            if cta.live:
+                self._named_complete(cta, named)
+        cluster, states = cta.cluster.barrier, cta.cluster_arrived
+        cluster.arrived -= int(np.count_nonzero(states[self.tids] == 1))
+        states[self.tids] = 0
+        if self.machine.cluster_size > 1 or cluster.arrived:
             self.cluster_maybe_complete()
 
 

@@ -98,7 +98,7 @@ class Untimed(Schedule):
             if self.flights and (not self.ready or quiet or self.wants_landing()):
                 self._land(machine)
             elif self.ready and not (quiet and self._all_spin(machine)):
-                self._step(machine)
+                self._step(quiet)
             elif self._start(machine, self.resident_clusters):
                 pass
             elif machine.clusters_done == machine.cluster_count:
@@ -139,7 +139,7 @@ class Untimed(Schedule):
         machine.start_next_cluster()
         return True
 
-    def _step(self, machine: Machine) -> None:
+    def _step(self, quiet: bool) -> None:
         position = self.next_strand()
         if position == 0:
             strand = self.ready.popleft()
@@ -148,6 +148,8 @@ class Untimed(Schedule):
             del self.ready[position]
         if strand.done:
             return
+        if quiet:
+            self._watch.moved(strand)
         for _ in range(self.turn()):
             self.ticks += 1
             if not strand.step():
@@ -159,7 +161,7 @@ class Untimed(Schedule):
         operation = self.flights[position]
         if operation.queue is not None:
             # The oldest of its queue lands first.
-            position = next(k for k, other in enumerate(self.flights) if other.queue is operation.queue)
+            position = next(k for k, other in enumerate(self.flights) if other.queue == operation.queue)
             operation = self.flights[position]
         while not operation.may_land:
             operation = next(other for other in operation.after if not other.done)
@@ -176,10 +178,10 @@ class Untimed(Schedule):
         ]
         again = machine.version == self._peeked_at and len(parked) == len(self._peeked)
         if not parked or (
-            again and all(s in self._peeked and same_state(s, self._peeked[s]) for s in parked)
+            again and all(s in self._peeked and same_state(s, self._peeked[s]) for s, _ in parked)
         ):
             return False
-        self._peeked = {strand: state_of(strand) for strand in parked}
+        self._peeked = {strand: state_of(strand) for strand, _ in parked}
         for strand, barrier in parked:
             strand.peek = True
             if strand in barrier.waiters:
