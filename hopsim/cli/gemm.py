@@ -120,6 +120,7 @@ def gemm(
     from hopsim.cli.gemm_choice import choose
     from hopsim.cli.launching import launch_json, launch_options, make_gpu, progress_bar, save_trace
     from hopsim.cli.output import Output
+    from hopsim.config import load
     from hopsim.kernels.gemm.kernel import build
     from hopsim.kernels.gemm.launch import launch
     from hopsim.kernels.gemm.plan import Tile
@@ -140,7 +141,7 @@ def gemm(
     problem = GemmProblem(m, n, k, dtype.value, out_dtype.value if out_dtype else "")
     along_m, along_n = _extents(cluster, 2, "--cluster", "2x1")
     choice = choose(
-        problem, device.config,
+        problem, load(gpu),
         has_producer=schedule is KernelSchedule.WARP_SPECIALIZED,
         tile=Tile(*_extents(tile, 3, "--tile", "128x128x64")) if tile is not None else None,
         warpgroups=warpgroups, stages=stages, cluster=(along_m, along_n),

@@ -20,6 +20,7 @@ from hopsim.errors import ConfigError, LaunchError
 from hopsim.launch.arrays import DeviceArray, ParamBytes, TensorMap
 
 if TYPE_CHECKING:
+    from hopsim.cuda.gpu import CudaGpu
     from hopsim.runtime.gpu import Gpu
 
 KINDS: Final = ("array", "tensor_map", "scalar", "null", "struct")
@@ -88,7 +89,7 @@ def read_launch_file(path: Path) -> LaunchFile:
 
 
 def make_arguments(
-    launch: LaunchFile, gpu: Gpu, seed: int
+    launch: LaunchFile, gpu: Gpu | CudaGpu, seed: int
 ) -> tuple[list[Any], dict[str, DeviceArray]]:
     """Put the arrays on the device and return the arguments, and the arrays by name.
 

@@ -10,32 +10,37 @@ from typing import TYPE_CHECKING, Any, Final
 
 from hopsim.cli.options import Backend, Numerics, RunSchedule, overrides
 from hopsim.cli.output import check_folder, terminal
-from hopsim.errors import ConfigError, DeviceError
+from hopsim.errors import ConfigError
 from hopsim.report.facts import Row
 from hopsim.report.launch import beyond_choice, not_checked
 from hopsim.results import LaunchResult
 
 if TYPE_CHECKING:
+    from hopsim.cuda.gpu import CudaGpu
     from hopsim.runtime.gpu import Gpu
 
 LONG_RUN_SECONDS: Final = 1.0
 """Nobody needs a progress bar before this."""
 
 
-def make_gpu(backend: Backend, name: str, settings: list[str] | None) -> Gpu:
-    """Return the GPU to run on.
+def make_gpu(backend: Backend, hardware: str, settings: list[str] | None) -> Gpu | CudaGpu:
+    """Return the GPU to run on; a real one is the driver's first.
 
-    Raises: ConfigError: no such configuration.  DeviceError: no such backend here.
+    Raises: ConfigError: no such configuration.  DeviceError: no device, or no extra to reach it.
     """
-    if backend is Backend.CUDA:
-        raise DeviceError(
-            "the CUDA backend is not part of this version of hopsim",
-            where="--backend cuda",
-            hint="--backend sim; with the backend: an sm_90 device, its driver, and pip install 'hopsim[cuda]'",
-        )
-    from hopsim.runtime.gpu import Gpu
+    if backend is Backend.SIM:
+        from hopsim.runtime.gpu import Gpu
 
-    return Gpu(name, overrides(settings))
+        return Gpu(hardware, overrides(settings))
+    if settings:
+        raise ConfigError(
+            "a real device has its own numbers",
+            where="--set",
+            hint="--backend sim, or leave --set out",
+        )
+    from hopsim.cuda.gpu import CudaGpu
+
+    return CudaGpu(0)
 
 
 def launch_options(

@@ -71,6 +71,8 @@ def run(
     module = load(file)
     described = read_launch_file(args)
     kernel = _entry(module, entry or described.entry)
+    if backend is Backend.SIM:
+        _require_modelled(kernel)
     device = make_gpu(backend, gpu, settings)
     options = launch_options(
         run_schedule,
@@ -113,14 +115,6 @@ def run(
 
 
 def _entry(module: Module, name: str | None) -> Kernel:
-    kernel = _named(module, name)
-    assert (
-        kernel.instructions
-    )  # raises where something is not modelled, before arguments are looked at
-    return kernel
-
-
-def _named(module: Module, name: str | None) -> Kernel:
     if name is not None:
         return module[name]
     names = list(module)
@@ -130,6 +124,14 @@ def _named(module: Module, name: str | None) -> Kernel:
             hint=f"--entry {names[0]}" if names else "a .visible .entry",
         )
     return module[names[0]]
+
+
+def _require_modelled(kernel: Kernel) -> None:
+    """Tell what is not modelled before the arguments are looked at.
+
+    Raises: NotModelled: some instruction is not.
+    """
+    len(kernel.instructions)
 
 
 def _compare(described: LaunchFile, arrays: dict[str, DeviceArray]) -> list[Comparison]:

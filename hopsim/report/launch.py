@@ -31,6 +31,8 @@ def beyond_choice(result: LaunchResult) -> tuple[NotModelledNote, ...]:
 
 def not_checked(result: LaunchResult) -> tuple[str, ...]:
     """Return what the caller's own options left out, in words."""
+    if result.backend != "sim":
+        return ("races: a device cannot look for them, the simulator can",)
     left_out: list[str] = []
     if not result.values:
         left_out.append("values: no data was moved or computed (--no-values)")
@@ -56,12 +58,13 @@ def launch_rows(result: LaunchResult) -> list[Row]:
     shape = f"grid {triple(result.grid)}, block {triple(result.block)}"
     if result.cluster != (1, 1, 1):
         shape += f", cluster {triple(result.cluster)}"
+    schedule = f"schedule {result.schedule}" if result.schedule else ""
     seed = f"seed {result.seed}" if result.schedule == "seeded" else ""
     values = f"numerics {result.numerics}" if result.values else "no values"
     return [
         ("kernel", result.kernel),
         ("launch", shape),
-        ("run", joined([f"schedule {result.schedule}", seed, values, f"on {result.config}"])),
+        ("run", joined([schedule, seed, values, f"on {result.config}"])),
     ]
 
 
@@ -90,15 +93,15 @@ def time_rows(result: LaunchResult, flops: int | None = None) -> list[Row]:
     Args:
         flops: additions and multiplications of the problem, for TFLOP/s.
     """
-    if result.cycles is None:
-        return []
-    parts = [f"{grouped(result.cycles)} cycles"]
+    parts: list[str] = []
+    if result.cycles is not None:
+        parts.append(f"{grouped(result.cycles)} cycles")
     if result.time_us is not None:
         at = f" at {clock(result.clock_hz)}" if result.clock_hz else ""
         parts.append(f"{result.time_us:.2f} us{at}")
         if flops is not None and result.time_us:
             parts.append(f"{tflops(flops, result.time_us):.1f} TFLOP/s")
-    return [("time", joined(parts))]
+    return [("time", joined(parts))] if parts else []
 
 
 def tflops(flops: int, time_us: float) -> float:

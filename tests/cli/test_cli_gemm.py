@@ -8,6 +8,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from hopsim.cli.app import app
+from hopsim.errors import DeviceError
 from tests.cli.golden import GOLDEN, assert_golden
 
 UNTIMED = ("--run-schedule", "in-order", "--no-check")
@@ -189,7 +190,11 @@ def test_a_deadline_is_not_modelled(tmp_path: Path) -> None:
         ),
         (("--json", ".", *UNTIMED), 2, "--json: "),
         (("--persistent", "--schedule", "pipelined"), 2, "computes one tile a CTA"),
-        (("--backend", "cuda"), 5, "--backend cuda: "),
+        (
+            ("--backend", "cuda", "--set", "l2.line=1B"),
+            2,
+            "--set: a real device has its own numbers",
+        ),
         (("--dtype", "int4"), 2, "Invalid value for '--dtype'"),
     ],
 )
@@ -201,6 +206,16 @@ def test_mistakes_are_told_without_a_traceback(
     assert done.stdout == "" or "." in more
     assert message in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_no_device_is_a_device_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing(index: int) -> None:
+        raise DeviceError("no driver", where=f"CUDA device {index}", hint="pip install 'hopsim[cuda]'")
+
+    monkeypatch.setattr("hopsim.cuda.gpu.CudaGpu", missing)
+    done = gemm(64, 64, 64, "--backend", "cuda")
+    assert (done.exit_code, done.stdout) == (5, "")
+    assert done.stderr == "CUDA device 0: no driver\n  try: pip install 'hopsim[cuda]'\n"
 
 
 def test_an_error_is_told_in_json_too() -> None:

@@ -177,6 +177,20 @@ def test_what_was_not_asked_for_is_said_but_is_no_failure(
     assert words in plain_text(launch_report(result))
 
 
+def test_a_device_tells_time_and_no_races() -> None:
+    result = launch(
+        verdict="not-modelled", not_modelled=(NotModelledNote("check=False: races were not checked"),), checked=False,
+        backend="cuda", config="NVIDIA H100", schedule="", numerics="silicon", time_us=12.5,
+    )  # fmt: skip
+    assert exit_code(result) == 0
+    assert plain_text(launch_report(result, flops=10**9)).splitlines()[2:] == [
+        "run           numerics silicon, on NVIDIA H100",
+        "verdict       not-modelled",
+        "not checked   races: a device cannot look for them, the simulator can",
+        "time          12.50 us, 80.0 TFLOP/s",
+    ]
+
+
 def test_an_untimed_schedule_says_that_it_knows_no_cycles() -> None:
     assert not_checked(launch(timing=False, schedule="seeded")) == (
         "time: the schedule seeded knows no cycles",
