@@ -64,6 +64,11 @@ class Charge:
         self.issued: list[tuple[int, Operation]] = []
         self.committed: list[tuple[int, Group]] = []
 
+    def length(self, trail: list[Segment]) -> float:
+        """Return the cycles of some segments when nothing stalls them."""
+        costs = [self._costs[segment.number] for segment in trail]
+        return sum(cost.block + cost.span for cost in costs)
+
     def forget(self, warpgroup: Warpgroup) -> None:
         """Drop the queue of a warpgroup that has exited."""
         self._queues.pop(warpgroup, None)

@@ -284,7 +284,7 @@ class CostTable:
             return next(
                 cycles for known, cycles in waits.items() if name.startswith(known)
             ), Stall.GMMA
-        if unit == "barrier" and "arrive" not in name:
+        if unit == "barrier" and "arrive" not in bound.instruction.opcode:
             return float(config.barrier.bar_sync_latency_cycles), Stall.BARRIER
         if unit == "fence":
             return float(self._fence(name, slots)), Stall.MEMBAR
@@ -296,7 +296,7 @@ class CostTable:
             if name.startswith("cp.async.wait"):
                 return config.cp_async.wait_cycles, Stall.COPY_GROUP
             return config.cp_async.issue_interval_cycles, Stall.WAIT
-        if name == "nanosleep" and isinstance(bound.args[0], ConstantArg):
+        if name.startswith("nanosleep") and isinstance(bound.args[0], ConstantArg):
             return bound.args[0].value * NANOSECONDS * config.device.clock_hz, Stall.SLEEPING
         return 0.0, Stall.WAIT
 

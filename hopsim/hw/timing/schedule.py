@@ -27,6 +27,7 @@ from hopsim.hw.machine.launch import Machine
 from hopsim.hw.machine.memory import GLOBAL_BASE
 from hopsim.hw.machine.operations import Operation
 from hopsim.hw.machine.schedule import Outcome, Schedule
+from hopsim.hw.machine.strand import StrandCore
 from hopsim.hw.machine.tensor_queue import Group
 from hopsim.hw.machine.waiting import Wait
 from hopsim.hw.timing.actor import Actor, GroupLanding, Landing, Moment, Placed
@@ -95,7 +96,8 @@ class TimedSchedule(Schedule):
         self._actors: dict[Any, Actor] = {}
         self._current: Actor | None = None
         self._runnable: list[Actor] = []
-        self._newborn: list[Actor] = []
+        # Strands spawned in the step that runs, and after how many of its segments.
+        self._newborn: list[tuple[Actor, int]] = []
         self._ended: list[Cta] = []
         self._arrive_extra = 0.0
         self._arrive_latency = float(config.mbarrier.arrive_latency_cycles)
@@ -287,7 +289,8 @@ class TimedSchedule(Schedule):
             actor.time = actor.active_since = self.now
         actor.resume = self.now
         actor.waited = Stall.CONVERGENCE
-        self._newborn.append(actor)
+        parent = self._current
+        self._newborn.append((actor, 0 if parent is None else len(parent.strand.trail)))
 
     def woken(self, strand: Any, wait: Wait) -> None:
         """What a strand waited for happened."""
@@ -304,6 +307,11 @@ class TimedSchedule(Schedule):
         """A strand is gone."""
         actor = self._actors.pop(strand)
         actor.sm.issue.admit(actor.ports, -1)
+        if actor is not self._current and self.now > actor.time:
+            # It waited until it became part of another one.
+            wait: Wait | None = strand.waiting
+            stall = Stall.CONVERGENCE if wait is None else self._wake_latency[wait.kind][1]
+            self.totals.stalls[stall] += (self.now - actor.time) * actor.warps
 
     def issued(self, operation: Operation) -> None:
         """An operation is in flight; it is booked when the step's times are known."""
@@ -338,7 +346,7 @@ class TimedSchedule(Schedule):
     def _drain(self) -> None:
         """Set strands going that can: at once where nobody can tell, else at their time."""
         if self._newborn:
-            self._runnable += self._newborn
+            self._runnable += [child for child, _ in self._newborn]
             self._newborn.clear()
         costs = self._costs.segments
         while self._runnable:
@@ -378,26 +386,33 @@ class TimedSchedule(Schedule):
                 self._arrive_extra = 0.0
             else:
                 more = strand.step()
+            if strand.lanes != actor.lanes and not strand.done:
+                actor.refresh()
             time = charge.step(actor, time)
             self._current = None
             actor.time = time
             if self._newborn:
-                for child in self._newborn:
-                    child.resume = max(child.resume, time)
-                self._runnable += self._newborn
-                self._newborn.clear()
+                self._begin_children(strand, time)
             if self._ended:
                 self._end_ctas(time)
             if not more:
                 if self._recording is not None:
                     self._recording.ran(actor)
                 return
-            if strand.lanes != actor.lanes:
-                actor.refresh()
             cost = costs[strand.segment]
             if not cost.private and (self._runnable or time >= self.env.peek()):
                 break
         actor.set(time)
+
+    def _begin_children(self, parent: StrandCore, time: float) -> None:
+        """Let strands go on that a step spawned: when it had come to where they left it."""
+        trail = parent.trail
+        for child, count in self._newborn:
+            ahead = count < len(trail)
+            left = self.now + self._charge.length(trail[:count]) if ahead else time
+            child.resume = max(child.resume, left)
+            self._runnable.append(child)
+        self._newborn.clear()
 
     # -- operations --------------------------------------------------------------------------------
 

@@ -60,6 +60,7 @@ def test_late_results_are_kept_when_a_successor_reads_them() -> None:
         ("wgmma.commit_group.sync.aligned;", Head.COMMIT, CONFIG.tensor.commit_cycles, True),
         ("wgmma.wait_group.sync.aligned 0;", Head.FIXED, CONFIG.tensor.wait_cycles, True),
         ("bar.sync 0;", Head.FIXED, CONFIG.barrier.bar_sync_latency_cycles, False),
+        ("bar.arrive 1, 64;", Head.FIXED, 0, False),
         ("mbarrier.try_wait.parity.shared::cta.b64 %p0,[%r0],%r1;", Head.BARRIER_WAIT, 0, True),
         ("mbarrier.test_wait.parity.shared::cta.b64 %p0,[%r0],%r1;", Head.BARRIER_WAIT, 0, False),
         ("mbarrier.arrive.shared::cta.b64 %rd0,[%r0];", Head.ARRIVE, 0, False),

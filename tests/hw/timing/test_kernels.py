@@ -1,0 +1,271 @@
+"""Whole kernels under the timed schedule: what is counted, and what may not change it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+import hopsim as hs
+from hopsim.config import load
+from hopsim.hw.machine.launch import Machine
+from hopsim.hw.timing.schedule import TimedSchedule
+from hopsim.kernels.gemm.kernel import build
+from hopsim.kernels.gemm.problem import GemmProblem
+from tests.hw.timing.kernels import launch
+
+CONFIG = load("h100-sxm")
+SIZE = (256, 512, 256)
+
+
+class Spans:
+    """A recorder that keeps everything."""
+
+    def __init__(self) -> None:
+        self.spans: list[tuple[Any, str, float, float]] = []
+        self.flows: list[tuple[str, Any, float, Any, float]] = []
+
+    def span(self, track: Any, name: str, start: float, stop: float, **args: object) -> None:
+        self.spans.append((track, name, start, stop))
+
+    def flow(self, name: str, source: Any, start: float, target: Any, stop: float) -> None:
+        self.flows.append((name, source, start, target, stop))
+
+
+def gemm(
+    size: tuple[int, int, int] = SIZE,
+    overrides: Any = None,
+    *,
+    values: bool = False,
+    **options: Any,
+) -> Any:
+    m, n, k = size
+    shape = {"tile": (128, 128, 64), "stages": 3, **options}
+    made = build(shape.pop("schedule", "warp-specialized"), GemmProblem(m, n, k), **shape)
+    gpu = hs.Gpu("h100-sxm", overrides=overrides)
+    kind = ml_dtypes.bfloat16
+    random = np.random.default_rng(1)
+    arrays = {
+        "A": gpu.array(random.integers(-2, 3, (m, k)).astype(kind)),
+        "B": gpu.array(random.integers(-2, 3, (n, k)).astype(kind)),
+        "C": gpu.empty((m, n), kind),
+    }
+    maps = [hs.TensorMap(arrays[s.operand], box=s.box, swizzle=s.swizzle) for s in made.maps]
+    args = [*maps, *(np.uint32(x) for x in made.scalars)]
+    result = gpu.launch(
+        hs.loads(made.ptx)[made.entry],
+        grid=made.grid, block=made.block, cluster=made.cluster, args=args, shared_bytes=made.shared_bytes,
+        values=values, check=False, numerics="float32",
+    )  # fmt: skip
+    return result, arrays
+
+
+def test_bytes_of_a_gemm() -> None:
+    result, _ = gemm()
+    m, n, k = SIZE
+    counters = result.counters
+    tiles = (m // 128) * (n // 128)
+    assert counters["dram__bytes_read.sum"] == 2 * (m * k + n * k)
+    assert counters["dram__bytes_write.sum"] == 0
+    assert counters["hopsim__l2_requested_bytes.sum"] == tiles * 2 * (128 * k + 128 * k)
+    assert counters["hopsim__l2_dirty_bytes_left.sum"] == 2 * m * n
+    assert counters["hopsim__tma_bytes.sum"] == tiles * (2 * 256 * k + 2 * 128 * 128)
+    # m64n128k16: 4 warps count one instruction each.
+    assert counters["sm__inst_executed_pipe_tensor_op_gmma.sum"] == tiles * (k // 16) * 2 * 4
+    assert counters["l1tex__data_bank_conflicts_pipe_lsu.sum"] == 0
+    assert counters["gpc__cycles_elapsed.max"] == result.cycles
+    # Writes are looked up twice when their home is the other half.
+    assert 1.3 < counters["lts__t_sectors_op_write.sum"] * 32 / (2 * m * n) < 1.7
+
+
+def test_time_does_not_depend_on_values() -> None:
+    timing, _ = gemm(values=False)
+    full, arrays = gemm(values=True)
+    assert full.cycles == timing.cycles
+    assert full.stalls == timing.stalls
+    assert full.counters == timing.counters
+    a, b, c = (arrays[x].numpy().astype(np.float32) for x in "ABC")
+    assert np.array_equal(c, (a @ b.T).astype(ml_dtypes.bfloat16).astype(np.float32))
+
+
+@pytest.mark.parametrize("schedule", ["pipelined", "warp-specialized"])
+def test_the_same_run_twice_is_the_same(schedule: str) -> None:
+    first, _ = gemm(schedule=schedule)
+    second, _ = gemm(schedule=schedule)
+    assert first.json() == second.json()
+
+
+def test_stalls_are_shares() -> None:
+    result, _ = gemm()
+    assert sum(result.stalls.values()) == pytest.approx(1.0)
+    assert {"selected", "gmma", "mbarrier"} <= result.stalls.keys()
+    assert all(share > 0 for share in result.stalls.values())
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"dram.latency": "1200cycles"},
+        {"dram.bandwidth": "200GB/s"},
+        {"l2.bandwidth": "600B/clk"},
+        {"tma.latency": "600cycles"},
+        {"mbarrier.wakeup_latency": "300cycles"},
+        {"tensor.latency_base": "400cycles"},
+        {"launch.kernel_overhead": "9000cycles"},
+    ],
+)
+def test_slower_parts_make_the_kernel_slower(change: dict[str, str]) -> None:
+    usual, _ = gemm()
+    slower, _ = gemm(overrides=change)
+    assert slower.cycles > usual.cycles
+    assert slower.counters["dram__bytes_read.sum"] == usual.counters["dram__bytes_read.sum"]
+
+
+def test_an_ideal_memory_leaves_the_tensor_core() -> None:
+    ideal = {
+        "dram.latency": "0cycles", "dram.bandwidth": "1000000B/clk", "l2.bandwidth": "1000000B/clk",
+        "l2.latency_near": "0cycles", "l2.latency_far": "0cycles", "tma.latency": "0cycles",
+        "tma.bandwidth": "1000000B/clk", "tma.issue_interval": "0cycles", "l2.bandwidth_per_sm": "1000000B/clk",
+        "tma.rank_extra": ["0cycles"] * 5,
+    }  # fmt: skip
+    size = (128, 128, 4096)
+    usual, _ = gemm(size)
+    best, _ = gemm(size, overrides=ideal)
+    # 64 k-blocks of two m64n128: 4 k-steps, 64 cycles each.
+    tensor = (4096 // 16) * 2 * 64
+    overhead = CONFIG.launch.kernel_overhead_cycles
+    assert best.cycles < usual.cycles
+    assert tensor + overhead < best.cycles < 1.1 * tensor + overhead + 1500
+
+
+def test_clusters_multicast_read_l2_once() -> None:
+    alone, _ = gemm()
+    pairs, _ = gemm(cluster=(2, 1))
+    requested = "hopsim__l2_requested_bytes.sum"
+    # Two CTAs along M share B: a quarter of all bytes is saved.
+    assert pairs.counters[requested] == alone.counters[requested] * 3 // 4
+    assert pairs.counters["dram__bytes_read.sum"] == alone.counters["dram__bytes_read.sum"]
+
+
+def test_dram_traffic_grows_when_l2_is_small() -> None:
+    size = (2048, 2048, 128)
+    usual, _ = gemm(size)
+    small, _ = gemm(size, overrides={"l2.capacity": "256KiB"})
+    assert small.counters["dram__bytes_read.sum"] > usual.counters["dram__bytes_read.sum"]
+    assert small.counters["dram__bytes_write.sum"] > 0
+    written = (
+        small.counters["dram__bytes_write.sum"] + small.counters["hopsim__l2_dirty_bytes_left.sum"]
+    )
+    assert written == 2 * 2048 * 2048
+
+
+# -- ends of a run ---------------------------------------------------------------------------------
+
+WAIT_FOREVER = """
+mov.u32 %r0, bar;
+mov.u32 %r1, 1;
+mbarrier.init.shared.b64 [%r0], %r1;
+W: mbarrier.try_wait.parity.shared::cta.b64 %p0, [%r0], 0;
+@!%p0 bra W;
+ret;"""
+
+
+def test_a_wait_for_nothing_is_a_deadlock() -> None:
+    result = launch(WAIT_FOREVER, declarations=".shared .align 8 .b64 bar;")
+    assert result.verdict == "deadlock"
+    assert result.deadlock.waiting[0].kind == "mbarrier"
+
+
+def test_spinning_is_ended_by_the_limit() -> None:
+    body = "W: ld.relaxed.gpu.global.u32 %r0,[%rd0]; setp.eq.u32 %p0,%r0,0; @%p0 bra W; ret;"
+    gpu = hs.Gpu("h100-sxm")
+    flag = gpu.array(np.zeros(1, np.uint32))
+    result = launch("ld.param.u64 %rd0,[out];" + body, gpu=gpu, args=[flag], max_cycles=20_000)
+    assert result.verdict == "not-modelled"
+    assert 20_000 < result.cycles < 25_000
+
+
+def test_a_flag_between_ctas_arrives() -> None:
+    body = """
+    ld.param.u64 %rd0,[out]; mov.u32 %r1,%ctaid.x; setp.eq.u32 %p1,%r1,0; @%p1 bra WRITE;
+    W: ld.acquire.gpu.global.u32 %r0,[%rd0]; setp.eq.u32 %p0,%r0,0; @%p0 bra W; ret;
+    WRITE: nanosleep.u32 5000; mov.u32 %r2,1; st.release.gpu.global.u32 [%rd0],%r2; ret;"""
+    gpu = hs.Gpu("h100-sxm")
+    flag = gpu.array(np.zeros(1, np.uint32))
+    result = launch(body, gpu=gpu, args=[flag], grid=2)
+    sleep = 5e-6 * CONFIG.device.clock_hz
+    assert result.cycles == pytest.approx(CONFIG.launch.kernel_overhead_cycles + sleep, abs=1500)
+
+
+def test_ctas_wait_for_room() -> None:
+    body = "nanosleep.u32 1000; ret;"
+    one = launch(body, grid=132, block=1024).cycles
+    three = launch(body, grid=132 * 5, block=1024).cycles
+    # Two CTAs of 32 warps fit an SM: five need three rounds.
+    sleep = 1e-6 * CONFIG.device.clock_hz
+    assert 2 * sleep < three - one < 2 * sleep + 2500
+
+
+def test_named_barriers_release_together() -> None:
+    body = """
+    mov.u32 %r0,%tid.x; setp.lt.u32 %p0,%r0,32; @!%p0 bra L; nanosleep.u32 2000; L: bar.sync 0;
+    ret;"""
+    result = launch(body, block=256)
+    assert result.stalls["barrier"] == pytest.approx(7 / 8, abs=0.1)
+
+
+# -- the timeline ----------------------------------------------------------------------------------
+
+
+def test_the_recorder_hears_tma_barriers_and_tensor_core(monkeypatch: pytest.MonkeyPatch) -> None:
+    heard = Spans()
+
+    class Listening(TimedSchedule):
+        def __init__(self, config: Any, **options: Any) -> None:
+            super().__init__(config, **{**options, "recorder": heard})
+
+    monkeypatch.setattr("hopsim.hw.timing.schedule.TimedSchedule", Listening)
+    result, _ = gemm()
+    quiet = result.cycles
+    kinds = {
+        track[1].split(" ")[-1] if "mbarrier" not in track[1] else "mbarrier"
+        for track, *_ in heard.spans
+    }
+    assert {"tma", "core", "mbarrier"} <= kinds
+    assert any("warps" in track[1] for track, *_ in heard.spans)
+    assert all(0 <= start <= stop for _, _, start, stop in heard.spans)
+    names = {name for name, *_ in heard.flows}
+    assert names == {"bytes", "mbarrier"}
+    loads = sum(name == "tma load" for _, name, *_ in heard.spans)
+    assert loads == 8 * (256 // 64) * 2
+    monkeypatch.undo()
+    assert gemm()[0].cycles == quiet
+
+
+def test_warm_memory_is_not_fetched() -> None:
+    def run(warm: bool) -> dict[str, Any]:
+        gpu = hs.Gpu("h100-sxm")
+        data = gpu.array(np.zeros(32 * 1024, np.uint32))
+        seen: dict[str, Any] = {}
+        original = Machine.__init__
+
+        class Warm(TimedSchedule):
+            def __init__(self, config: Any, **options: Any) -> None:
+                ranges = [(data.address, data.nbytes)] if warm else []
+                super().__init__(config, warm=ranges, **options)
+
+        body = """
+        ld.param.u64 %rd0,[out]; mov.u32 %r0,%ctaid.x; mov.u32 %r1,%tid.x; mad.lo.u32 %r2,%r0,1024,%r1;
+        mul.wide.u32 %rd1,%r2,4; add.u64 %rd0,%rd0,%rd1; ld.global.u32 %r3,[%rd0]; ret;"""
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("hopsim.hw.timing.schedule.TimedSchedule", Warm)
+            result = launch(body, gpu=gpu, args=[data], grid=32, block=1024)
+        assert Machine.__init__ is original
+        seen.update(result.counters)
+        return seen
+
+    assert run(False)["dram__bytes_read.sum"] == 128 * 1024
+    assert run(True)["dram__bytes_read.sum"] == 0
+    assert run(True)["lts__t_sector_hit_rate.pct"] == 100.0
