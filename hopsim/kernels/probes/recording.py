@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import Any, Final, Protocol, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -324,7 +324,8 @@ def record_device(
     from hopsim.cuda.gpu import CudaGpu
 
     with CudaGpu(index) as gpu:
+        facts, device = gpu.facts, cast("Device", gpu)
         return record(
-            gpu, folder, device=gpu.facts.name, driver=gpu.facts.driver, date=date, command=command, groups=groups,
+            device, folder, device=facts.name, driver=facts.driver, date=date, command=command, groups=groups,
             progress=progress,
         )  # fmt: skip

@@ -116,6 +116,8 @@ class PtxEntry:
     def regs(self, kind: str, name: str, count: int) -> list[Reg]:
         """Declare `%name0` to `%name<count-1>` in the current block."""
         unique = self._unique(f"%{name}")
+        if unique[-1].isdigit():  # ptxas takes all digits at the end for the index
+            unique = self._unique(f"{unique}_")
         self._blocks[-1].ranges.append(f".reg {kind} {unique}<{count}>;")
         return [Reg(f"{unique}{index}", kind) for index in range(count)]
 

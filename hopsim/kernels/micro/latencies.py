@@ -1,0 +1,229 @@
+"""Latencies of one warp: arithmetic, shared and global memory, mbarriers, barriers, fences."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from hopsim.kernels.micro.clocked import Benchmark, Clocked
+from hopsim.kernels.ptx.text import Param, Reg, address, vector
+
+SHORT, LONG = 64, 192
+LENGTHS = (SHORT, LONG)
+
+# Dependent chains: label -> PTX with {d} (the result), {s} (the chain), {y} and {z} (operands from memory).
+CHAINS = {
+    "add.s32": "add.s32 {d}, {s}, {y};",
+    "sub.s32": "sub.s32 {d}, {y}, {s};",
+    "mad.lo.s32": "mad.lo.s32 {d}, {s}, {y}, {z};",
+    "mul.hi.u32": "mul.hi.u32 {d}, {s}, {y};",
+    "shl.b32": "shl.b32 {d}, {y}, {s};",
+    "bfe.u32": "bfe.u32 {d}, {y}, {s}, 9;",
+    "prmt.b32": "prmt.b32 {d}, {s}, {y}, {z};",
+    "min.s32": "min.s32 {d}, {s}, {y};",
+    "popc.b32": "popc.b32 {d}, {s};",
+    "add.f32": "add.rn.f32 {d}, {s}, {y};",
+    "fma.rn.f32": "fma.rn.f32 {d}, {s}, {y}, {z};",
+    "fma.rn.f16x2": "fma.rn.f16x2 {d}, {s}, {y}, {z};",
+    "fma.rn.bf16x2": "fma.rn.bf16x2 {d}, {s}, {y}, {z};",
+    "ex2.approx.ftz.f32": "ex2.approx.ftz.f32 {d}, {s};",
+    "rcp.approx.ftz.f32": "rcp.approx.ftz.f32 {d}, {s};",
+    "cvt.rn.bf16x2.f32": "cvt.rn.bf16x2.f32 {d}, {s}, {y};",
+    "cvt.rni.s32.f32": "cvt.rni.s32.f32 {d}, {s};",
+    "shfl.sync.bfly": "shfl.sync.bfly.b32 {d}, {s}, 1, 31, -1;",
+    "redux.sync.add": "redux.sync.add.s32 {d}, {s}, -1;",
+    "match.any.sync": "match.any.sync.b32 {d}, {s}, -1;",
+    "movmatrix": "movmatrix.sync.aligned.m8n8.trans.b16 {d}, {s};",
+}
+
+
+def arithmetic() -> Benchmark:
+    """Dependent chains of common instructions; a slope is a latency."""
+    c = Clocked("arithmetic", [Param(name, ".u32") for name in ("x", "y", "z")])
+    x, y, z = (c.load(name) for name in ("x", "y", "z"))
+    for label, text in CHAINS.items():
+
+        def step(value: Reg, text: str = text) -> Reg:
+            result = c.k.reg(".b32", "d")
+            opcode, _, rest = (
+                text.format(d=result, s=value, y=y, z=z).removesuffix(";").partition(" ")
+            )
+            c.k.emit(opcode, rest)
+            return result
+
+        c.chain(label, LENGTHS, x, step)
+
+    def numbers(gpu: Any) -> list[Any]:
+        del gpu
+        return [np.uint32(0x3F800001), np.uint32(0x3F800003), np.uint32(0x00010203)]
+
+    return c.benchmark("latency of dependent instructions, one warp", arguments=numbers)
+
+
+def shared_memory() -> Benchmark:
+    """Pointer chases through shared memory, and conflicts."""
+    c = Clocked("shared_memory_latency")
+    c.fill_shared(2048, c.shared)
+
+    def load(value: Reg) -> Reg:
+        return c.k.let(".b32", "d", "ld.shared.b32", address(value))
+
+    def load4(value: Reg) -> Reg:
+        four = c.k.regs(".b32", "v", 4)
+        c.k.emit("ld.shared.v4.b32", vector(four), address(value))
+        return four[0]
+
+    def ldmatrix(count: int) -> Callable[[Reg], Reg]:
+        def step(value: Reg) -> Reg:
+            held = c.k.regs(".b32", "m", count)
+            opcode = f"ldmatrix.sync.aligned.m8n8.x{count}.shared.b16"
+            c.k.emit(opcode, vector(held), address(value))
+            return held[0]
+
+        return step
+
+    c.chain("ld.shared.b32", LENGTHS, c.shared, load)
+    c.chain("ld.shared.v4.b32", LENGTHS, c.shared, load4)
+    for count in (1, 2, 4):
+        c.chain(f"ldmatrix.x{count}", LENGTHS, c.shared, ldmatrix(count))
+    place = c.k.let(".b32", "mine", "mad.lo.u32", c.thread, 4, c.shared)
+    for ways in (1, 2, 4, 8, 16, 32):
+        # Lane i reads word i * ways modulo 1024: `ways` lanes share a bank; words hold the base, zero after the mask.
+        lane = c.k.let(".b32", "lane", "mul.lo.u32", c.thread, 4 * ways)
+        spread = c.k.let(".b32", "spread", "and.b32", lane, 4095)
+
+        def conflict(value: Reg, spread: Reg = spread) -> Reg:
+            at = c.k.let(".b32", "at", "add.u32", value, spread)
+            return c.k.let(".b32", "d", "ld.shared.b32", address(at))
+
+        c.chain(f"add, ld.shared {ways} ways", LENGTHS, c.shared, conflict)
+    c.repeat("st.shared.b32", LENGTHS, lambda: c.k.emit("st.shared.b32", address(place), c.shared))
+    return c.benchmark("latency of shared memory, one warp", shared_bytes=16384)
+
+
+def global_memory(kind: str) -> Benchmark:
+    """A chase through global memory.
+
+    Args:
+        kind: `l1` (16 KiB, ld.ca), `l2` (4 MiB, ld.cg, second pass) or `dram` (512 MiB, first pass).
+    """
+    size, steps, cache, warm = {
+        "l1": (1 << 14, 64, "ca", True), "l2": (1 << 22, 1024, "cg", True), "dram": (1 << 29, 1024, "cg", False),
+    }[kind]  # fmt: skip
+    c = Clocked(f"global_{kind}", [Param("chase", ".u64")])
+    base = c.load("chase", ".b64", "ld.param.u64")
+    at = c.k.reg(".b32", "at")
+    left = c.k.reg(".b32", "left")
+    more = c.k.reg(".pred", "more")
+
+    def walk() -> Reg:
+        c.k.emit("mov.u32", left, steps)
+        c.k.emit("mov.u32", at, 0)
+        loop = c.k.label("$walk")
+        c.k.place(loop)
+        for _ in range(8):
+            place = c.k.let(".b64", "place", "cvt.u64.u32", at)
+            c.k.emit("add.u64", place, base, place)
+            c.k.emit(f"ld.global.{cache}.b32", at, address(place))
+        c.k.emit("sub.u32", left, left, 8)
+        c.k.emit("setp.ne.u32", more, left, 0)
+        c.k.emit("bra", loop, guard=more)
+        return at
+
+    if warm:
+        c.measure("first pass", walk)
+    c.measure(f"{steps} loads", walk)
+
+    def arguments(gpu: Any) -> list[Any]:
+        rng = np.random.PCG64(3)
+        lines = size // 128
+        order = np.argsort(np.asarray(rng.random_raw(lines), np.uint64))[:steps]
+        order = np.concatenate([[0], order[order != 0]])[:steps]
+        table = np.zeros(size // 4, np.uint32)
+        table[order * 32] = np.roll(order, -1) * 128
+        return [gpu.array(table)]
+
+    return c.benchmark(
+        f"dependent loads from {kind}, one warp reads one line", arguments=arguments, block=32
+    )
+
+
+def mbarriers() -> Benchmark:
+    """Arrive and wait on an mbarrier by one thread, fences, elect."""
+    c = Clocked("mbarrier_latency")
+    bar = address(c.shared)
+    c.k.emit("mbarrier.init.shared::cta.b64", bar, 32)
+    c.k.emit("bar.warp.sync", -1)
+    parity = c.k.let(".b32", "parity", "mov.u32", 0)
+
+    def round_trip() -> None:
+        c.k.emit("mbarrier.arrive.shared::cta.b64", "_", bar)
+        done = c.k.reg(".pred", "done")
+        again = c.k.label("$again")
+        c.k.place(again)
+        c.k.emit("mbarrier.try_wait.parity.shared::cta.b64", done, bar, parity)
+        c.k.emit("bra", again, unless=done)
+        c.k.emit("xor.b32", parity, parity, 1)
+
+    def test(value: Reg) -> Reg:
+        done = c.k.reg(".pred", "done")
+        c.k.emit("mbarrier.test_wait.parity.shared::cta.b64", done, bar, value)
+        return c.k.let(".b32", "d", "selp.b32", 1, value, done)
+
+    c.repeat("arrive and try_wait", (8, 40), round_trip)
+    other = c.k.let(".b32", "other", "xor.b32", parity, 1)
+    c.chain("test_wait that succeeds", (8, 40), other, test)
+    c.chain("test_wait that fails", (8, 40), parity, test)
+    for opcode in (
+        "fence.proxy.async.shared::cta", "fence.proxy.async", "fence.acq_rel.cta", "fence.acq_rel.cluster",
+        "fence.acq_rel.gpu", "fence.sc.cta", "fence.sc.gpu", "fence.mbarrier_init.release.cluster",
+    ):  # fmt: skip
+        c.repeat(opcode, (8, 40), lambda opcode=opcode: c.k.emit(opcode))
+    c.repeat("bar.warp.sync", (8, 40), lambda: c.k.emit("bar.warp.sync", -1))
+    return c.benchmark("mbarriers and fences, one warp", shared_bytes=1024)
+
+
+def cta_barrier(threads: int) -> Benchmark:
+    """bar.sync of a whole CTA."""
+    c = Clocked(f"bar_sync_{threads}")
+    c.k.emit("bar.sync", 0)
+    c.repeat("bar.sync", (16, 80), lambda: c.k.emit("bar.sync", 0))
+    return c.benchmark(f"bar.sync of {threads} threads", block=threads)
+
+
+def cluster(ctas: int) -> Benchmark:
+    """The barrier of a cluster, and loads from the shared memory of the next CTA."""
+    c = Clocked(f"cluster_{ctas}")
+    c.fill_shared(64, c.shared)
+
+    def barrier() -> None:
+        c.k.emit("barrier.cluster.arrive.aligned")
+        c.k.emit("barrier.cluster.wait.aligned")
+
+    barrier()
+    c.repeat("barrier.cluster", (8, 40), barrier)
+    rank = c.k.let(".b32", "rank", "mov.u32", "%cluster_ctarank")
+    peer = c.k.let(".b32", "peer", "xor.b32", rank, 1)
+    remote = c.k.let(".b32", "remote", "mapa.shared::cluster.u32", c.shared, peer)
+    zero = c.k.let(".b32", "zero", "sub.u32", rank, rank)
+
+    def load(value: Reg) -> Reg:
+        # Every word holds the base of its CTA: masked to zero, it only makes the next load wait.
+        at = c.k.let(".b32", "at", "add.u32", remote, value)
+        word = c.k.let(".b32", "word", "ld.shared::cluster.b32", address(at))
+        return c.k.let(".b32", "d", "and.b32", word, zero)
+
+    c.chain("ld.shared::cluster and two more", (8, 40), zero, load)
+    barrier()
+    # The first CTA alone tells.
+    return c.benchmark(f"cluster of {ctas}", grid=ctas, cluster=ctas, shared_bytes=1024)
+
+
+def benchmarks() -> list[Benchmark]:
+    """Return all latency benchmarks."""
+    return [
+        arithmetic(), shared_memory(), *(global_memory(kind) for kind in ("l1", "l2", "dram")), mbarriers(),
+        *(cta_barrier(threads) for threads in (32, 64, 128, 256, 512, 1024)), *(cluster(ctas) for ctas in (2, 4, 8)),
+    ]  # fmt: skip
