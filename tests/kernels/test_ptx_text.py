@@ -9,7 +9,7 @@ def test_a_name_that_is_taken_gets_a_number() -> None:
     b = PtxEntry("k", [], [])
     assert [b.reg(".b32", "x").name for _ in range(3)] == ["%x", "%x_2", "%x_3"]
     assert [b.label("LOOP") for _ in range(2)] == ["LOOP", "LOOP_2"]
-    assert b.regs(".f32", "x", 2)[1].name == "%x_41"
+    assert b.regs(".f32", "x", 2)[1].name == "%x_4_1"
 
 
 def test_operands() -> None:
