@@ -11,8 +11,10 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
+import pytest
 from numpy.typing import NDArray
 
+from hopsim.errors import MachineFault
 from hopsim.isa.program.kernel import Kernel, loads
 from hopsim.results import LaunchResult
 from hopsim.runtime.gpu import Gpu
@@ -135,3 +137,23 @@ def each_order(orders: Sequence[Order] = ORDERS) -> Iterator[tuple[str, Order]]:
     """Yield a name and the launch options of each schedule."""
     for order in orders:
         yield f"{order['schedule']}-{order.get('seed', 0)}", order
+
+
+def fault_of(body: str | Kernel, *, orders: Sequence[Order] = UNTIMED, **options: Any) -> str:
+    """Run a body that faults; return the message without `test.ptx:LINE: `, the same under every schedule.
+
+    The line is checked: the message shows the text of that line.
+    """
+    texts: dict[str, str] = {}
+    kernel = build(body, len(options.get("inputs", ())), options.pop("module", ""), options.pop("directives", "")) \
+        if isinstance(body, str) else body  # fmt: skip
+    for name, order in each_order(orders):
+        with pytest.raises(MachineFault) as caught:
+            launch(kernel, order, **options)
+        path, line, text = str(caught.value).split(":", 2)
+        assert path == "test.ptx"
+        shown = kernel.module.lines[int(line) - 1].strip()
+        assert f"\n    {shown}" in text, (shown, text)
+        texts[name] = text.replace(f"\n    {shown}", "").strip()
+    (text,) = set(texts.values())
+    return text

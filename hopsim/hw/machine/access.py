@@ -28,6 +28,8 @@ from hopsim.hw.machine.strand import StrandCore
 from hopsim.isa.values import Value, lanes
 
 WINDOW_MASK = (1 << WINDOW_SHIFT) - 1
+OUTSIDE = "check the address arithmetic and the size of the buffer"
+NO_ALLOCATION = "pass an array that gpu.array or gpu.empty made"
 SHARED_SPACES = ("shared", "shared::cta", "shared::cluster")
 
 
@@ -102,15 +104,21 @@ class MemoryOps(StrandCore):
             try:
                 return self.machine.memory.find(first)
             except RegionFault as fault:
-                raise self.fault(f"{space} access: {fault.what}") from None
+                raise self.fault(f"{space} access: {fault.what}", NO_ALLOCATION) from None
         if space == "param":
             return self.machine.parameters
         if space == "local":
             return self.cta.local_region()
         raise AssertionError(space)
 
-    def _local_addresses(self, address: Value) -> Value:
+    def _local_addresses(self, address: Value, count_bytes: int, what: str) -> Value:
         per_thread = self.machine.local_bytes
+        last = int(address.max()) if isinstance(address, np.ndarray) else address
+        if last + count_bytes > per_thread:
+            raise self.fault(
+                f"{what} local: bytes {last:#x}..{last + count_bytes - 1:#x} leave the thread's local memory "
+                f"({per_thread} bytes)", OUTSIDE,
+            )  # fmt: skip
         return (lanes(address, self.lanes, 64).astype(np.int64) + self.tids * per_thread).astype(np.uint64)
 
     def to_generic(self, space: str, address: Value) -> Value:
@@ -145,7 +153,7 @@ class MemoryOps(StrandCore):
         if not self.machine.values and space != "param":
             return None
         if space == "local":
-            address = self._local_addresses(address)
+            address = self._local_addresses(address, word * count, "load from")
         region = self.region(space, address)
         try:
             return region.load(address, word, count)
@@ -165,7 +173,7 @@ class MemoryOps(StrandCore):
         if any(value is None for value in values):
             return
         if space == "local":
-            address = self._local_addresses(address)
+            address = self._local_addresses(address, word * count, "store to")
         region = self.region(space, address)
         try:
             region.store(address, word, values)
@@ -173,9 +181,7 @@ class MemoryOps(StrandCore):
             if isinstance(address, np.ndarray):
                 split = self._by_region(space, address)
                 if len(split) > 1:
-                    for part, positions in split:
-                        picked: list[Any] = [v[positions] if isinstance(v, np.ndarray) else v for v in values]
-                        part.store(address[positions], word, picked)
+                    self._store_split(split, address, word, values)
                     return
             raise self.fault(f"store to {space}: {fault.what}", _hint(fault)) from None
 
@@ -200,6 +206,14 @@ class MemoryOps(StrandCore):
                     results.append(np.zeros(total, f"u{word}"))
                 results[k][positions] = value
         return results
+
+    def _store_split(self, split: list[tuple[Region, Any]], address: Any, word: int, values: Any) -> None:
+        for region, positions in split:
+            picked: list[Any] = [value[positions] if isinstance(value, np.ndarray) else value for value in values]
+            try:
+                region.store(address[positions], word, picked)
+            except RegionFault as fault:
+                raise self.fault(f"store: {fault.what}", _hint(fault)) from None
 
     # -- atomics -----------------------------------------------------------------------------------
 
@@ -291,4 +305,6 @@ def _hint(fault: RegionFault) -> str:
         return "align the address to the access size"
     if "never written" in fault.what:
         return "write it first, or wait for the copy that fills it"
-    return "check the address arithmetic and the size of the buffer"
+    if "read-only" in fault.what:
+        return "write to global memory instead"
+    return OUTSIDE

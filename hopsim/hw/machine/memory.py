@@ -127,7 +127,7 @@ class Region:
         offset = self.check(address, word * count, word * count)
         if self.read_only:
             first = address if isinstance(address, int) else int(address[0])
-            raise RegionFault(f"{self.name} is read-only", first)
+            raise RegionFault(f"{self.name}: read-only", first)
         index = offset // word
         view = self.views[word]
         for k, value in enumerate(values):

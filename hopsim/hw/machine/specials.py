@@ -81,7 +81,8 @@ class Specials(dict[str, Any]):
             "total_smem_size": machine.shared_bytes,
             "aggr_smem_size": machine.shared_bytes,
             "reserved_smem_offset_begin": 0,
-            "reserved_smem_offset_end": 0x400,
+            # Recorded on an H100.
+            "reserved_smem_offset_end": 0x120,
             "reserved_smem_offset_cap": 0x400,
             "envreg1": 0,
             "envreg2": 0,

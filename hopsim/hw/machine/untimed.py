@@ -25,7 +25,9 @@ from hopsim.hw.machine.waiting import Wait
 # Steps of one strand in a row before others get their turn: spinning on memory must not starve the writer.
 TURN = 64
 # Steps without any change after which strands are suspected to spin, and operations and clusters get their turn.
-PATIENCE = 1024
+PATIENCE = 512
+# Steps of one strand in a row while it is suspected: the loops of those who wait are short.
+QUIET_TURN = 8
 
 
 class Untimed(Schedule):
@@ -120,7 +122,7 @@ class Untimed(Schedule):
         """Whether nothing has changed for a while although strands take steps."""
         if machine.version != self._version:
             self._version = machine.version
-            self._quiet_until = self.ticks + max(PATIENCE, 2 * TURN * len(self.ready))
+            self._quiet_until = self.ticks + max(PATIENCE, 2 * QUIET_TURN * len(self.ready))
             return False
         return self.ticks > self._quiet_until
 
@@ -148,9 +150,11 @@ class Untimed(Schedule):
             del self.ready[position]
         if strand.done:
             return
+        steps = self.turn()
         if quiet:
             self._watch.moved(strand)
-        for _ in range(self.turn()):
+            steps = min(steps, QUIET_TURN)
+        for _ in range(steps):
             self.ticks += 1
             if not strand.step():
                 return

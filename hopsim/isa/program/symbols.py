@@ -18,6 +18,7 @@ from hopsim.isa.ptx.ast import (
     FlatPair,
     FlatVector,
     Function,
+    GenericAddress,
     Immediate,
     Name,
     PtxModule,
@@ -92,7 +93,7 @@ class Placement:
 def place(function: Function, body: FlatBody, module: PtxModule) -> Placement:
     """Lay out what the function uses: only referenced module variables count, as ptxas does."""
     offsets: dict[str, int] = {p.name: p.offset for p in parameters(function)[0]}
-    used = _symbols(body)
+    used = _with_initialisers(_symbols(body), module)
     module_variables = [item for item in module.items if isinstance(item, Variable) and item.name in used]
     shared = [v for v in (*body.variables, *module_variables) if v.space == "shared"]
     static = 0
@@ -119,6 +120,19 @@ def place(function: Function, body: FlatBody, module: PtxModule) -> Placement:
             local += size_of(variable)
     others = tuple(v for v in module_variables if v.space in ("global", "const"))
     return Placement(offsets, dynamic if shared else 0, align, _up(local, 16), others)
+
+
+def _with_initialisers(used: set[str], module: PtxModule) -> set[str]:
+    """Add the variables whose addresses the initialisers of used ones hold."""
+    variables = {item.name: item for item in module.items if isinstance(item, Variable)}
+    todo = sorted(used & variables.keys())
+    while todo:
+        for item in variables[todo.pop()].init or ():
+            base = item if isinstance(item, Name) else None if isinstance(item, Immediate) else item.base
+            if base is not None and base.name in variables and base.name not in used:
+                used.add(base.name)
+                todo.append(base.name)
+    return used
 
 
 def _symbols(body: FlatBody) -> set[str]:
@@ -150,15 +164,17 @@ def initial_bytes(variable: Variable, addresses: dict[str, int]) -> NDArray[np.u
 
     Raises:
         NotModelled: an initialiser that hopsim cannot evaluate (function addresses).
+        PtxError: a value of the wrong kind, or too many of them.
     """
     element = TYPES[variable.type].bytes
     data = np.zeros(max(size_of(variable), element), np.uint8)
     for index, item in enumerate(variable.init or ()):
         if isinstance(item, Immediate):
-            value = item.value
+            value = _initial_word(variable, item)
         elif isinstance(item, Name) and item.name in addresses:
             value = addresses[item.name]
-        elif isinstance(item, Sum) and item.base.name in addresses:
+        elif isinstance(item, Sum | GenericAddress) and item.base.name in addresses:
+            # Generic and global addresses are the same.
             value = addresses[item.base.name] + item.offset
         else:
             raise NotModelled(f"the initialiser of {variable.name} is not modelled")
@@ -168,3 +184,20 @@ def initial_bytes(variable: Variable, addresses: dict[str, int]) -> NDArray[np.u
         raw = (value & ((1 << 8 * element) - 1)).to_bytes(element, "little")
         data[start : start + element] = np.frombuffer(raw, np.uint8)
     return data
+
+
+def _initial_word(variable: Variable, literal: Immediate) -> int:
+    """Return the bits of an initial value; PTX reads decimal floats in double precision and converts them."""
+    kind = TYPES[variable.type]
+    if (kind.kind == "float") != (literal.kind != "int") or kind.name not in ("f32", "f64") and kind.kind == "float":
+        raise PtxError(
+            f"the initial value of .{kind.name} {variable.name} is {'an integer' if literal.kind == 'int' else 'a float'}",
+            hint="only .f32 and .f64 variables take floats, and they take nothing else",
+            source='PTX ISA 8.7, "Initializers"',
+        )
+    if literal.kind == "int" or literal.kind == kind.name:
+        return literal.value
+    with np.errstate(over="ignore"):
+        if kind.name == "f32":
+            return int(np.array([literal.value], np.uint64).view(np.float64).astype(np.float32).view(np.uint32)[0])
+        return int(np.array([literal.value], np.uint32).view(np.float32).astype(np.float64).view(np.uint64)[0])

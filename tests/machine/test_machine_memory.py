@@ -1,0 +1,577 @@
+"""Loads, stores and addresses in every state space; what goes wrong is told exactly."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from hopsim.errors import LaunchError, PtxError
+from tests.machine.programs import (
+    IN_ORDER,
+    UNTIMED,
+    build,
+    expect,
+    fault_of,
+    gpu,
+    launch,
+)
+
+LANES = np.arange(32)
+ONE = (IN_ORDER,)
+
+# --- widths, vectors, extension -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("space", ["global", "shared", "generic"])
+@pytest.mark.parametrize(
+    ("kind", "size", "signed"),
+    [
+        ("u8", 1, False), ("s8", 1, True), ("b8", 1, False), ("u16", 2, False), ("s16", 2, True), ("b16", 2, False),
+        ("u32", 4, False), ("s32", 4, True), ("f32", 4, False), ("u64", 8, False), ("s64", 8, True), ("f64", 8, False),
+    ],
+)  # fmt: skip
+def test_every_width_extends_into_wider_registers(space: str, kind: str, size: int, signed: bool) -> None:
+    rng = np.random.default_rng(size)
+    data = rng.integers(0, 256, 32 * 8, dtype=np.uint8)
+    wide = "%rd10" if size == 8 or kind[0] not in "f" else "%f1"
+    wide = "%f1" if kind == "f32" else wide
+    loaded = "mov.b32 %r9, %f1; cvt.u64.u32 %rd10, %r9;" if kind == "f32" else ""
+    if kind == "f64":
+        wide = "%fd"
+        loaded = "mov.b64 %rd10, %fd;"
+    prefix = "" if space == "generic" else f".{space}"
+    body = f"""
+    .reg .f64 %fd;
+    .shared .align 16 .b8 box[256];
+    ld.param.u64 %rd1, [p0];
+    mul.wide.u32 %rd2, %t, 8;
+    add.u64 %rd3, %rd1, %rd2;
+    ld.global.u64 %rd4, [%rd3];
+    mov.u64 %rd5, box;
+    add.u64 %rd6, %rd5, %rd2;
+    st.shared.u64 [%rd6], %rd4;
+    cvta.shared.u64 %rd7, %rd6;
+    {"mov.u64 %rd8, %rd3;" if space == "global" else ""}
+    {"mov.u64 %rd8, %rd6;" if space == "shared" else ""}
+    {"mov.u64 %rd8, %rd7;" if space == "generic" else ""}
+    ld{prefix}.{kind} {wide}, [%rd8];
+    {loaded}
+    add.u64 %rd12, %out, %rd2;
+    st.global.u64 [%rd12], %rd10;
+    """
+    words = data.view(np.uint64).reshape(32)
+    low = words & np.uint64((1 << 8 * size) - 1)
+    if signed:
+        low = low.astype(f"u{size}").view(f"i{size}").astype(np.int64).view(np.uint64)
+    expect(body, low, dtype=np.uint64, inputs=[data], orders=UNTIMED[:2])
+
+
+@pytest.mark.parametrize(
+    ("kind", "count"),
+    [(kind, count) for kind in ("b8", "b16", "b32", "b64") for count in (2, 4) if (kind, count) != ("b64", 4)],
+)
+def test_vectors_store_and_load(kind: str, count: int) -> None:
+    size = int(kind[1:]) // 8
+    register = {1: "%h", 2: "%h", 4: "%r", 8: "%rd"}[size]
+    names = [f"{register}{20 + k}" for k in range(count)]
+    fill = "".join(f"add.u32 %r50, %t, {k * 50}; cvt.u{max(size, 2) * 8}.u32 {name}, %r50;" for k, name in enumerate(names))
+    if size == 4:
+        fill = "".join(f"add.u32 {name}, %t, {k * 50};" for k, name in enumerate(names))
+    bytes_each = size * count
+    body = f"""
+    {fill}
+    mul.wide.u32 %rd1, %t, {bytes_each};
+    add.u64 %rd2, %out, %rd1;
+    .shared .align 16 .b8 box[{32 * bytes_each}];
+    mov.u64 %rd3, box;
+    add.u64 %rd3, %rd3, %rd1;
+    st.shared.v{count}.{kind} [%rd3], {{{", ".join(reversed(names))}}};
+    ld.shared.v{count}.{kind} {{{", ".join(names)}}}, [%rd3];
+    st.global.v{count}.{kind} [%rd2], {{{", ".join(names)}}};
+    """
+    k = np.arange(count)[::-1]
+    expected = (LANES[:, None] + k * 50).astype(f"u{size}")
+    expect(body, expected.reshape(-1), dtype=expected.dtype, orders=UNTIMED[:2])
+
+
+def test_sub_word_stores_keep_their_neighbours() -> None:
+    body = """
+    add.u64 %rd1, %out, 1;
+    cvt.u64.u32 %rd2, %t;
+    mad.lo.u64 %rd1, %rd2, 4, %rd1;
+    cvt.u16.u32 %h1, %t;
+    st.global.u8 [%rd1], %h1;
+    mov.b32 %r1, 0x12345678;
+    st.global.u8 [%rd1+1], %r1;
+    """
+    expect(body, 0xFF0000FF | LANES << 8 | 0x78 << 16, fill=0xFFFFFFFF)
+
+
+# --- addresses ------------------------------------------------------------------------------------
+
+
+def test_static_shared_memory_begins_at_0x400_and_dynamic_at_an_aligned_address() -> None:
+    # Recorded on an H100: 24 static bytes, then `.extern .shared .align 1024`.
+    module = ".extern .shared .align 1024 .b8 dynamic[];"
+    body = """
+    .shared .align 8 .b8 static[24];
+    mov.u32 %r1, static;
+    mov.u32 %r2, dynamic;
+    mov.u32 %r3, %dynamic_smem_size;
+    mov.u32 %r4, %total_smem_size;
+    mov.u32 %r5, %cluster_ctarank;
+    setp.eq.u32 %p1, %t, 0; @%p1 st.global.u32 [%mine], %r1;
+    setp.eq.u32 %p1, %t, 1; @%p1 st.global.u32 [%mine], %r2;
+    setp.eq.u32 %p1, %t, 2; @%p1 st.global.u32 [%mine], %r3;
+    setp.eq.u32 %p1, %t, 3; @%p1 st.global.u32 [%mine], %r4;
+    setp.eq.u32 %p1, %t, 4; @%p1 st.global.u32 [%mine], %r5;
+    """
+    first = [0x400, 0x800, 4096, 0x1400, 0]
+    # In a cluster the rank of the CTA stands in bits 24 and up.
+    second = [0x01000400, 0x01000800, 4096, 0x1400, 1]
+    expect(
+        body, [*first, 0, 0, 0, *second, 0, 0, 0], grid=2, block=8, cluster=2, shared_bytes=4096, module=module,
+        orders=UNTIMED[:2],
+    )  # fmt: skip
+
+
+def test_reserved_shared_memory_as_recorded() -> None:
+    body = """
+    mov.u32 %r1, %reserved_smem_offset_begin;
+    mov.u32 %r2, %reserved_smem_offset_end;
+    mov.u32 %r3, %reserved_smem_offset_cap;
+    st.global.u32 [%out], %r1;
+    st.global.u32 [%out+4], %r2;
+    st.global.u32 [%out+8], %r3;
+    """
+    expect(body, [0, 0x120, 0x400], block=1, orders=ONE)
+
+
+def test_generic_addresses_go_both_ways() -> None:
+    body = """
+    .shared .align 16 .b32 box[32];
+    .local .align 8 .b32 own[4];
+    mov.u64 %rd1, box;
+    cvta.shared.u64 %rd2, %rd1;
+    cvta.to.shared.u64 %rd3, %rd2;
+    sub.u64 %rd4, %rd3, %rd1;
+    mul.wide.u32 %rd5, %t, 4;
+    add.u64 %rd2, %rd2, %rd5;
+    st.u32 [%rd2], %t;
+    mov.u64 %rd6, own;
+    cvta.local.u64 %rd7, %rd6;
+    add.u32 %r1, %t, 100;
+    st.u32 [%rd7+8], %r1;
+    ld.local.u32 %r2, [own+8];
+    cvta.to.local.u64 %rd8, %rd7;
+    ld.local.u32 %r3, [%rd8+8];
+    ld.shared.u32 %r4, [%rd3];
+    ld.u32 %r5, [%rd2];
+    isspacep.shared %p1, %rd2;
+    isspacep.local %p2, %rd7;
+    isspacep.global %p3, %out;
+    isspacep.shared %p4, %out;
+    isspacep.global %p5, %rd2;
+    selp.u32 %r6, 1000, 0, %p1;
+    selp.u32 %r7, 2000, 0, %p2;
+    selp.u32 %r8, 4000, 0, %p3;
+    selp.u32 %r9, 80000, 0, %p4;
+    selp.u32 %r10, 160000, 0, %p5;
+    add.u32 %r2, %r2, %r3;
+    add.u32 %r2, %r2, %r4;
+    add.u32 %r2, %r2, %r5;
+    add.u32 %r2, %r2, %r6;
+    add.u32 %r2, %r2, %r7;
+    add.u32 %r2, %r2, %r8;
+    add.u32 %r2, %r2, %r9;
+    add.u32 %r2, %r2, %r10;
+    cvt.u32.u64 %r11, %rd4;
+    add.u32 %r2, %r2, %r11;
+    st.u32 [%mine], %r2;
+    """
+    expect(body, 2 * (LANES + 100) + LANES + 7000, orders=(*UNTIMED[:2], UNTIMED[-1]))
+
+
+def test_local_arrays_belong_to_each_thread() -> None:
+    body = """
+    .local .align 16 .b8 own[64];
+    mov.u32 %r1, 0;
+    mov.u64 %rd1, own;
+    FILL:
+    mad.lo.u32 %r2, %r1, 1000, %t;
+    cvt.u64.u32 %rd2, %r1;
+    mad.lo.u64 %rd3, %rd2, 4, %rd1;
+    st.local.u32 [%rd3], %r2;
+    add.u32 %r1, %r1, 1;
+    setp.lt.u32 %p1, %r1, 16;
+    @%p1 bra FILL;
+    and.b32 %r3, %t, 15;
+    mul.wide.u32 %rd4, %r3, 4;
+    add.u64 %rd4, %rd1, %rd4;
+    ld.local.u32 %r4, [%rd4];
+    st.global.u32 [%mine], %r4;
+    """
+    tid = np.arange(96)
+    expect(body, (tid & 15) * 1000 + tid, block=96)
+
+
+def test_local_memory_of_another_thread_is_out_of_reach() -> None:
+    text = fault_of(
+        """
+        .local .align 16 .b8 own[64];
+        mov.u64 %rd1, own;
+        st.local.u32 [%rd1+64], %t;
+        """
+    )
+    assert text == (
+        "cta (0,0,0) warp 0: store to local: bytes 0x40..0x43 leave the thread's local memory (64 bytes)\n"
+        "  try: check the address arithmetic and the size of the buffer"
+    )
+
+
+def test_module_variables_and_their_initialisers() -> None:
+    module = """
+    .global .align 4 .f32 floats[3] = {1.5, 0f40200000, -0.1};
+    .global .align 8 .f64 doubles[2] = {0.1, 0f40000000};
+    .global .align 2 .b16 halves[2] = {0x3e00, 0xc000};
+    .global .align 4 .u32 words[4] = {1, 0xffffffff, -3};
+    .const .align 4 .s32 table[2] = {-7, 9};
+    .global .align 8 .u64 plain = words;
+    .global .align 8 .u64 generic_address = generic(words)+4;
+    .global .align 4 .u32 only_by_address = 60;
+    .global .align 8 .u64 chained = only_by_address;
+    .global .align 1 .b8 text[3] = {72, 105, 33};
+    .global .align 4 .u32 zero;
+    """
+    body = """
+    ld.global.u32 %r1, [floats];      st.global.u32 [%out], %r1;
+    ld.global.u32 %r1, [floats+4];    st.global.u32 [%out+4], %r1;
+    ld.global.u32 %r1, [floats+8];    st.global.u32 [%out+8], %r1;
+    ld.global.v2.u32 {%r1, %r2}, [doubles]; st.global.u32 [%out+12], %r1; st.global.u32 [%out+16], %r2;
+    ld.global.u32 %r1, [halves];      st.global.u32 [%out+20], %r1;
+    ld.global.u32 %r1, [words+8];     st.global.u32 [%out+24], %r1;
+    ld.const.u32 %r1, [table];        st.global.u32 [%out+28], %r1;
+    ld.global.u64 %rd1, [plain];      ld.global.u32 %r1, [%rd1];  st.global.u32 [%out+32], %r1;
+    ld.global.u64 %rd1, [generic_address]; ld.u32 %r1, [%rd1];    st.global.u32 [%out+36], %r1;
+    ld.global.u8 %r1, [text+1];       st.global.u32 [%out+40], %r1;
+    ld.global.u32 %r1, [zero];        st.global.u32 [%out+44], %r1;
+    mov.u64 %rd2, table; cvta.const.u64 %rd2, %rd2; ld.u32 %r1, [%rd2+4]; st.global.u32 [%out+48], %r1;
+    ld.global.u64 %rd1, [chained];    ld.u32 %r1, [%rd1];         st.global.u32 [%out+52], %r1;
+    """
+    double = np.array([0.1]).view(np.uint32)
+    expected = [
+        *np.array([1.5, 2.5, -0.1], np.float32).view(np.uint32), *double,
+        *np.array([1.5, -2.0], np.float16).view(np.uint32), 0xFFFFFFFD, 0xFFFFFFF9, 1, 0xFFFFFFFF, 105, 0, 9, 60,
+    ]  # fmt: skip
+    expect(body, np.array(expected, np.uint32), block=1, module=module, orders=UNTIMED[:2])
+
+
+@pytest.mark.parametrize(
+    ("variable", "got"),
+    [(".f32 x = 2", "an integer"), (".u64 x = 1.5", "a float"), (".f16 x = 1.5", "a float")],
+)
+def test_initial_values_of_the_wrong_kind(variable: str, got: str) -> None:
+    kind = variable.split()[0]
+    with pytest.raises(PtxError, match=f"the initial value of {kind} x is {got}"):
+        launch("ld.global.u16 %h1, [x];", module=f".global {variable};")
+
+
+def test_module_variables_are_fresh_in_each_launch() -> None:
+    module = ".global .align 4 .u32 counter = 5;"
+    body = "atom.global.add.u32 %r1, [counter], 1; st.global.u32 [%mine], %r1;"
+    for _ in range(2):
+        expect(body, 5 + LANES, module=module, orders=ONE)
+
+
+def test_parameters_through_registers_vectors_and_generic_addresses() -> None:
+    kernel = build(
+        """
+        mov.b64 %rd1, s;
+        ld.param.u32 %r1, [%rd1+8];
+        ld.param.v2.u32 {%r2, %r3}, [s];
+        cvta.param.u64 %rd2, %rd1;
+        ld.u8 %r4, [%rd2+12];
+        ld.param.s8 %r5, [s+13];
+        ld.param.u16 %r6, [n];
+        add.u32 %r1, %r1, %r2;
+        add.u32 %r1, %r1, %r3;
+        add.u32 %r1, %r1, %r4;
+        add.u32 %r1, %r1, %r5;
+        add.u32 %r1, %r1, %r6;
+        st.global.u32 [%mine], %r1;
+        """,
+        extra=".param .align 8 .b8 s[16], .param .u16 n",
+    )
+    raw = np.array([100, 200, 300, 0], np.uint32).view(np.uint8)
+    raw[12], raw[13] = 7, 0xFF
+    for order in UNTIMED[:2]:
+        _, got, _ = launch(kernel, order, args=[raw.tobytes(), np.uint16(4000)])
+        assert got.tolist() == [100 + 200 + 300 + 7 - 1 + 4000] * 32
+
+
+# --- faults ---------------------------------------------------------------------------------------
+
+
+def test_parameters_are_read_only() -> None:
+    text = fault_of("mov.b64 %rd1, out; cvta.param.u64 %rd2, %rd1;\nst.u32 [%rd2], %t;")
+    assert text == (
+        "cta (0,0,0) warp 0: store to param: the kernel parameters: read-only\n"
+        "  try: write to global memory instead"
+    )
+
+
+def test_constants_are_read_only() -> None:
+    module = ".const .align 4 .u32 table[2] = {1, 2};"
+    text = fault_of("mov.u64 %rd1, table; cvta.const.u64 %rd1, %rd1;\nst.global.u32 [%rd1], 1;", module=module)
+    assert "store to global: variable table: read-only" in text
+
+
+@pytest.mark.parametrize(
+    ("access", "what"),
+    [
+        ("st.global.u32 [%out+128], 1;", "store to global: bytes {end:#x}..{last:#x} leave array uint32[32] ({base:#x}..{stop:#x}, 128 bytes)"),
+        ("ld.global.v4.u32 {{%r1,%r2,%r3,%r4}}, [%out+24];", "load from global: address {v:#x} is not aligned to 16 bytes"),
+        ("ld.global.u32 %r1, [%out+2];", "load from global: address {two:#x} is not aligned to 4 bytes"),
+        ("atom.global.add.u32 %r1, [%out+130], 1;", "atomic on global: bytes {a:#x}..{b:#x} leave array uint32[32] ({base:#x}..{stop:#x}, 128 bytes)"),
+    ],
+)  # fmt: skip
+def test_global_accesses_outside_or_misaligned(access: str, what: str) -> None:
+    device = gpu()
+    kernel = build("setp.eq.u32 %p1, %t, 7;\n@%p1 " + access.replace("{{", "{").replace("}}", "}"))
+    # Each launch has its own array; all are made alike, so that only the base differs.
+    text = fault_of(kernel, orders=ONE)
+    base = device.memory._regions[-1].base
+    shown = what.format(
+        base=base, stop=base + 127, end=base + 128, last=base + 131, v=base + 24, two=base + 2, a=base + 130, b=base + 133,
+    )  # fmt: skip
+    if "aligned" in what:
+        hint = "align the address to the access size"
+    else:
+        hint = "check the address arithmetic and the size of the buffer"
+    assert text == f"cta (0,0,0) warp 0 lane 7: {shown}\n  try: {hint}"
+
+
+def test_global_addresses_in_no_allocation() -> None:
+    text = fault_of("mov.u64 %rd1, 4096;\nld.global.u32 %r1, [%rd1];")
+    assert text == (
+        "cta (0,0,0) warp 0: global access: address 0x1000 is in no allocation\n"
+        "  try: pass an array that gpu.array or gpu.empty made"
+    )
+
+
+def test_shared_accesses_outside_or_misaligned() -> None:
+    body = """
+    .shared .align 16 .b8 box[48];
+    mov.u32 %r1, box;
+    mad.lo.u32 %r1, %t, 4, %r1;
+    st.shared.u32 [%r1], %t;
+    """
+    assert fault_of(body) == (
+        "cta (0,0,0) warp 0: store to shared: bytes 0x430..0x433 leave shared memory of cta (0,0,0) (0x0..0x42f, 1072 "
+        "bytes)\n  try: check the address arithmetic and the size of the buffer"
+    )
+    body = ".shared .align 16 .b8 box[48];\nld.shared.u64 %rd1, [box+4];"
+    assert fault_of(body) == (
+        "cta (0,0,0) warp 0: load from shared: address 0x404 is not aligned to 8 bytes\n"
+        "  try: align the address to the access size"
+    )
+
+
+def test_shared_addresses_of_another_cta_need_the_cluster_form() -> None:
+    body = """
+    .shared .align 4 .b32 box;
+    mov.u32 %r1, box;
+    mapa.shared::cluster.u32 %r2, %r1, 1;
+    mov.u32 %r3, %cluster_ctarank;
+    setp.ne.u32 %p1, %r3, 0;
+    @%p1 bra DONE;
+    st.shared::cta.u32 [%r2], 1;
+    DONE:
+    """
+    assert fault_of(body, grid=2, cluster=2) == (
+        "cta (0,0,0) warp 0: shared::cta access to address 0x1000400 of CTA rank 1 from rank 0\n"
+        "  try: use the .shared::cluster form for an address from mapa"
+    )
+
+
+def test_memory_that_was_never_written_is_found() -> None:
+    body = ".shared .align 4 .b32 box[8];\nld.shared.u32 %r1, [box+4];"
+    kernel = build(body)
+    device = gpu()
+    target = device.empty(32, np.uint32)
+    text = fault_of(build("ld.param.u64 %rd1, [p0];\nld.global.u32 %r1, [%rd1+8];", 1), args=[target])
+    assert text == (
+        f"cta (0,0,0) warp 0: load from global: bytes {target.address + 8:#x}.. of array uint32[32] were never written\n"
+        "  try: write it first, or wait for the copy that fills it"
+    )
+    with pytest.raises(LaunchError):
+        device.launch(kernel, grid=1, block=32, args=[target, target], check=False)
+
+
+def test_generic_accesses_of_lanes_in_different_spaces_are_refused_clearly() -> None:
+    body = """
+    .shared .align 4 .b32 box;
+    mov.u64 %rd1, box;
+    cvta.shared.u64 %rd1, %rd1;
+    setp.lt.u32 %p1, %t, 4;
+    selp.b64 %rd2, %rd1, %mine, %p1;
+    st.u32 [%rd2], 1;
+    """
+    assert "lanes of one generic access point into different state spaces (not modelled)" in fault_of(body)
+
+
+def test_lanes_may_access_different_allocations_at_once() -> None:
+    one, other = np.arange(32, dtype=np.uint32), np.arange(100, 132, dtype=np.uint32)
+    body = """
+    ld.param.u64 %rd1, [p0];
+    ld.param.u64 %rd2, [p1];
+    setp.lt.u32 %p1, %t, 11;
+    selp.b64 %rd3, %rd1, %rd2, %p1;
+    mul.wide.u32 %rd4, %t, 4;
+    add.u64 %rd3, %rd3, %rd4;
+    ld.global.u32 %r1, [%rd3];
+    add.u32 %r2, %r1, 1;
+    st.global.u32 [%rd3], %r2;
+    st.global.u32 [%mine], %r1;
+    """
+    for order in UNTIMED[:2]:
+        _, got, after = launch(body, order, inputs=[one, other])
+        assert np.array_equal(got, np.where(LANES < 11, one, other))
+        assert np.array_equal(after[0], one + (LANES < 11))
+        assert np.array_equal(after[1], other + (LANES >= 11))
+
+
+# --- atomics --------------------------------------------------------------------------------------
+
+INITIAL = 40
+ATOMS = {
+    "add.u32": lambda old, b: old + b,
+    "add.s32": lambda old, b: old + b,
+    "min.u32": min,
+    "max.s32": max,
+    "inc.u32": lambda old, b: 0 if old >= b else old + 1,
+    "dec.u32": lambda old, b: b if old == 0 or old > b else old - 1,
+    "and.b32": lambda old, b: old & b,
+    "or.b32": lambda old, b: old | b,
+    "xor.b32": lambda old, b: old ^ b,
+}
+
+
+@pytest.mark.parametrize("space", ["global", "shared"])
+@pytest.mark.parametrize("op", ATOMS)
+def test_atomics_under_contention(space: str, op: str) -> None:
+    body = f"""
+    .shared .align 4 .b32 cell;
+    setp.eq.u32 %p1, %t, 0;
+    @%p1 st.shared.u32 [cell], {INITIAL};
+    bar.sync 0;
+    mov.u32 %r2, cell;
+    add.u32 %r1, %t, 37;
+    atom.{space}.{op} %r3, [{"%r2" if space == "shared" else "%out"}], %r1;
+    red.{space}.{op} [{"%r2" if space == "shared" else "%out"}], %r1;
+    bar.sync 0;
+    {"ld.shared.u32 %r4, [cell]; st.global.u32 [%out], %r4;" if space == "shared" else ""}
+    """
+    # Lanes of a warp act in order, and every order of these operations by whole warps gives this result.
+    value = INITIAL
+    for _ in range(2):
+        for tid in range(32):
+            value = ATOMS[op](value, tid + 37)
+    expect(body, [value & 0xFFFFFFFF], fill=INITIAL, block=32, orders=UNTIMED)
+
+
+def test_atomics_count_every_thread_of_every_cta() -> None:
+    body = """
+    atom.global.add.u32 %r1, [%out], 1;
+    red.global.max.u32 [%out+4], %r1;
+    red.relaxed.gpu.global.add.u64 [%out+8], 3;
+    atom.global.exch.b32 %r2, [%out+16], 9;
+    red.global.xor.b32 [%out+20], %r1;
+    """
+    total = 6 * 96
+    expected = [total, total - 1, 3 * total, 0, 9, int(np.bitwise_xor.reduce(np.arange(total)))]
+    expect(body, expected, grid=6, block=96)
+
+
+def test_atomics_return_each_old_value_once() -> None:
+    body = """
+    atom.global.add.u32 %r1, [%out], 1;
+    mul.wide.u32 %rd1, %r1, 4;
+    add.u64 %rd1, %rd1, %out;
+    st.global.u32 [%rd1+4], 1;
+    """
+    expect(body, [128, *[1] * 128], grid=2, block=64)
+
+
+def test_vector_and_float_atomics() -> None:
+    body = """
+    mov.f32 %f1, 0f3F800000;
+    mov.f32 %f2, 0f40000000;
+    red.global.add.f32 [%out], %f1;
+    atom.global.v2.f32.add {%f3, %f4}, [%out+8], {%f1, %f2};
+    atom.global.cas.b64 %rd1, [%out+16], 0, 77;
+    """
+    body = body.replace("v2.f32.add", "add.v2.f32")
+    _, got, _ = launch(body, out=6)
+    assert got.view(np.float32)[[0, 2, 3]].tolist() == [32.0, 32.0, 64.0]
+    assert got[4:].tolist() == [77, 0]
+
+
+def test_a_spin_lock_between_ctas_finishes_under_every_schedule() -> None:
+    # out[0] is the lock, out[1] the total that only its holder may touch.
+    body = """
+    setp.ne.u32 %p1, %t, 0;
+    @%p1 bra DONE;
+    TRY:
+    atom.global.acquire.gpu.cas.b32 %r1, [%out], 0, 1;
+    setp.ne.u32 %p2, %r1, 0;
+    @%p2 bra TRY;
+    ld.relaxed.gpu.global.u32 %r2, [%out+4];
+    add.u32 %r2, %r2, 5;
+    st.relaxed.gpu.global.u32 [%out+4], %r2;
+    atom.global.release.gpu.exch.b32 %r3, [%out], 0;
+    DONE:
+    """
+    expect(body, [0, 5 * 12], grid=12, block=32)
+
+
+def test_flags_between_ctas_also_when_the_waiting_one_starts_first() -> None:
+    # CTA 0 waits for a flag that the last CTA sets; out[1] is the data that goes with it.
+    body = """
+    mov.u32 %r9, %ctaid.x;
+    setp.ne.u32 %p1, %r9, 0;
+    @%p1 bra WRITER;
+    SPIN:
+    ld.acquire.gpu.global.u32 %r1, [%out];
+    setp.eq.u32 %p2, %r1, 0;
+    @%p2 bra SPIN;
+    ld.global.u32 %r2, [%out+4];
+    add.u32 %r2, %r2, 1;
+    st.global.u32 [%out+8], %r2;
+    ret;
+    WRITER:
+    setp.ne.u32 %p3, %r9, 19;
+    @%p3 ret;
+    st.global.u32 [%out+4], 41;
+    membar.gl;
+    st.release.gpu.global.u32 [%out], 1;
+    """
+    expect(body, [1, 41, 42], grid=20, block=32)
+
+
+def test_a_barrier_of_the_whole_grid_built_from_atomics() -> None:
+    body = """
+    bar.sync 0;
+    setp.ne.u32 %p1, %t, 0;
+    @%p1 bra WAITED;
+    red.release.gpu.global.add.u32 [%out], 1;
+    SPIN:
+    ld.acquire.gpu.global.u32 %r1, [%out];
+    setp.lt.u32 %p2, %r1, 9;
+    @%p2 bra SPIN;
+    WAITED:
+    bar.sync 0;
+    ld.global.u32 %r2, [%out];
+    st.global.u32 [%mine+4], %r2;
+    """
+    expect(body, np.full(9 * 32 + 1, 9), grid=9, block=32)
