@@ -22,7 +22,7 @@ from typing import Any, Final, Protocol, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from hopsim.errors import HopsimError
+from hopsim.errors import DeviceError, HopsimError
 from hopsim.kernels.probes.probe import Arrays, Device
 
 GROUPS: Final = {
@@ -107,8 +107,8 @@ class Recording:
         return found
 
 
-def save(path: Path, answers: Iterable[tuple[Recordable, Arrays]]) -> int:
-    """Write a recording; return the number of probes."""
+def save(path: Path, answers: Iterable[tuple[Recordable, Arrays]]) -> None:
+    """Write a recording."""
     entries: dict[str, Any] = {}
     parts: list[bytes] = []
     places: dict[bytes, int] = {}
@@ -134,7 +134,6 @@ def save(path: Path, answers: Iterable[tuple[Recordable, Arrays]]) -> int:
                 held.getvalue(),
                 zipfile.ZIP_LZMA,
             )
-    return len(entries)
 
 
 def load(path: Path) -> Recording:
@@ -181,17 +180,22 @@ def record(
 
     Args:
         device, driver, date, command: what the index says of them.
-        progress: told what has been recorded.
-    Raises: DeviceError, HopsimError.
+        progress: told what has been recorded, and which probe the device refused: it is left out.
+    Raises: HopsimError.
     """
     (folder / "probes").mkdir(parents=True, exist_ok=True)
     rows: list[Row] = []
     for group in groups:
         file = f"probes/{group}.npz"
-        found = probes_of(group)
-        count = save(folder / file, ((probe, probe.run(gpu, timing=False)) for probe in found))
-        rows.append(Row(file, GROUPS[group], count, device, driver, date, command))
-        progress(f"{group}: {count} probes")
+        answers: list[tuple[Recordable, Arrays]] = []
+        for probe in probes_of(group):
+            try:
+                answers.append((probe, probe.run(gpu, timing=False)))
+            except DeviceError as error:
+                progress(f"{probe.name} is left out: {error}")
+        save(folder / file, answers)
+        rows.append(Row(file, GROUPS[group], len(answers), device, driver, date, command))
+        progress(f"{group}: {len(answers)} probes")
     write_index(folder / "index.toml", rows)
     return rows
 
