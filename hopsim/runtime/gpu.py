@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,8 @@ from numpy.typing import NDArray
 from hopsim.config import HardwareConfig, load
 from hopsim.errors import LaunchError, MachineFault
 from hopsim.events import Observer, Probe
+from hopsim.hazards.checker import Checker
+from hopsim.hazards.facts import CheckOptions
 from hopsim.hw.machine.launch import Machine, Setup
 from hopsim.hw.machine.memory import GlobalMemory, Region
 from hopsim.hw.machine.schedule import Outcome, Schedule
@@ -26,6 +29,7 @@ from hopsim.results import LaunchResult, NotModelledNote, decide_verdict
 from hopsim.launch.arguments import pack
 from hopsim.launch.arrays import TensorMap
 from hopsim.launch.geometry import Geometry, geometry, registers_per_thread
+from hopsim.runtime.checking import launch_facts, watched_program
 from hopsim.runtime.stories import deadlock_of
 
 SCHEDULES = ("timed", "in-order", "seeded", "adversarial")
@@ -117,7 +121,7 @@ class Gpu:
         *,
         values: bool = True,
         timing: bool = True,
-        check: bool = True,
+        check: bool | CheckOptions = True,
         schedule: str = "timed",
         numerics: str = "hopper",
         seed: int = 0,
@@ -134,7 +138,8 @@ class Gpu:
             shared_bytes: dynamic shared memory.
             values: whether data is computed; without it only time and order are.
             timing: whether to predict cycles; False runs the in-order schedule.
-            check: whether to look for hazards.
+            check: whether to look for hazards; `CheckOptions` say how contested rules are read.  In a checked run a
+                fault of the machine is a finding.
             schedule: `timed`, `in-order`, `seeded` or `adversarial`.
             numerics: `hopper` (the tensor core's bits) or `float32` (faster, approximate).
             seed: of the seeded schedule.
@@ -142,7 +147,7 @@ class Gpu:
             trace: whether to record a timeline (timed runs).
             observers: further listeners, see `hopsim.events`.
             progress: called now and then with the share of CTAs that are done.
-        Raises: LaunchError, NotModelled, MachineFault, ValuesNeeded.
+        Raises: LaunchError, NotModelled, MachineFault (with `check=False`), ValuesNeeded.
         """
         if schedule not in SCHEDULES:
             raise LaunchError(f"schedule {schedule!r}: expected one of {', '.join(SCHEDULES)}")
@@ -154,7 +159,7 @@ class Gpu:
         shapes = geometry(
             kernel, grid, block, cluster, shared_bytes, device.shared_per_cta_max_bytes, device.cluster_size_max
         )
-        setup = self._setup(kernel, shapes, args, values, numerics, check)
+        setup = self._setup(kernel, shapes, args, values, numerics)
         recorder = None
         if trace and schedule == "timed":
             from hopsim.trace.timeline import Timeline
@@ -164,20 +169,25 @@ class Gpu:
         checker = None
         listeners = list(observers)
         if check and values:
-            from hopsim.hazards.checker import Checker
-
-            checker = Checker(setup, kernel)
+            options = check if isinstance(check, CheckOptions) else CheckOptions()
+            checker = Checker(launch_facts(kernel, shapes, self.memory), options)
             listeners.append(checker)
-        machine = Machine(setup, plan, Probe(listeners))
+        probe = Probe(listeners)
+        if probe.register:
+            setup = replace(setup, program=watched_program(setup.program, probe))
+        machine = Machine(setup, plan, probe)
         try:
             outcome = plan.run(machine)
         except MachineFault as fault:
             fault.add_source_text(kernel.module.lines)
-            raise
+            if checker is None:
+                raise
+            checker.fault(fault)
+            outcome = Outcome("fault")
         return self._result(kernel, shapes, machine, outcome, checker, recorder, schedule, seed)
 
     def _setup(
-        self, kernel: Kernel, shapes: Geometry, args: Sequence[Any], values: bool, numerics: str, check: bool
+        self, kernel: Kernel, shapes: Geometry, args: Sequence[Any], values: bool, numerics: str
     ) -> Setup:
         device = self.config.device
         block = pack(kernel, args, encode_map)
@@ -204,7 +214,8 @@ class Gpu:
             numerics=numerics,
             sm_count=device.sm_count,
             explicit_cluster=shapes.cluster != (1, 1, 1),
-            track_initialisation=check,
+            # The checker finds reads of shared memory that nobody wrote, and goes on.
+            track_initialisation=False,
             has_register_bound=kernel.has_register_bound,
         )
 
@@ -245,7 +256,7 @@ class Gpu:
         shapes: Geometry,
         machine: Machine,
         outcome: Outcome,
-        checker: Any,
+        checker: Checker | None,
         recorder: Any,
         schedule: str,
         seed: int,
@@ -259,7 +270,7 @@ class Gpu:
             notes.append(NotModelledNote("values=False: data was not computed, so races were not checked"))
         elif checker is None:
             notes.append(NotModelledNote("check=False: races were not checked"))
-        hazards = () if checker is None else tuple(checker.finish(machine))
+        hazards = () if checker is None else tuple(checker.finish())
         if checker is not None:
             notes += checker.not_modelled
         clock = float(self.config.device.clock_hz)

@@ -155,6 +155,11 @@ class GlobalMemory:
         self._bases: list[int] = []
         self._regions: list[Region] = []
 
+    @property
+    def regions(self) -> tuple[Region, ...]:
+        """All allocations, by address."""
+        return tuple(self._regions)
+
     def allocate(self, size: int, name: str, data: NDArray[np.uint8] | None = None) -> Region:
         """Reserve `size` bytes, aligned to 512, filled from `data` when given.
 

@@ -1,0 +1,167 @@
+"""What a finding says: one sentence, the missing edge, and the line to add."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from hopsim.hazards.ordering import Gap
+from hopsim.hazards.records import Record
+from hopsim.hazards.rules import RULES
+
+# rule -> (missing edge, hint); {a} and {b} are the lines of the two accesses, {space} the state space of the bytes.
+ADVICE: Final[dict[str, tuple[str, str]]] = {
+    "HS000": (
+        "an edge from the completion of :{a} to :{b}",
+        "wait for the operation of :{a} (its mbarrier or group) before :{b}",
+    ),
+    "HS001": (
+        "a wait for the mbarrier phase that :{a} completes, before :{b}",
+        "before :{b}, loop on mbarrier.try_wait.parity on the mbarrier named at :{a}",
+    ),
+    "HS002": (
+        "a wait for the mbarrier phase that :{a} completes, before :{b}",
+        "move the mbarrier.try_wait loop in front of :{b}",
+    ),
+    "HS003": (
+        "a wait for the mbarrier of :{a}, before :{b}",
+        "wait for the mbarrier named at :{a}: the wait before :{b} is for another one",
+    ),
+    "HS004": (
+        "a wait for the phase that :{a} completes, before :{b}",
+        "the parity waited for is that of an older phase: the first phase has parity 0, and it flips each time around",
+    ),
+    "HS006": (
+        "an edge from the read at :{a} to the refill at :{b}",
+        "let the readers arrive on an 'empty' mbarrier after :{a}, and wait for it before :{b} (or bar.sync)",
+    ),
+    "HS008": (
+        "a wgmma.wait_group between :{a} and the release of the slot",
+        "before the slot is released:  wgmma.wait_group.sync.aligned 0;",
+    ),
+    "HS009": (
+        "a wait that covers the group of :{a}",
+        "lower N of wgmma.wait_group by one before the slot of :{a} is used again",
+    ),
+    "HS010": ("a commit of the wgmma at :{a}", "after :{a}:  wgmma.commit_group.sync.aligned;"),
+    "HS016": (
+        "an edge from the completion of :{a} to :{b}",
+        "wait for the load of :{a} (and for its readers) before :{b}, or give the two different slots",
+    ),
+    "HS017": (
+        "a group wait of the copying thread that covers :{a}",
+        "before :{b}:  cp.async.commit_group;  cp.async.wait_group 0;  and a barrier if other threads read",
+    ),
+    "HS018": (
+        "an edge from the waiting thread to the reader",
+        "after the cp.async.wait_group, before :{b}:  bar.sync 0;",
+    ),
+    "HS100": ("a bridge between the proxies for {space} after :{a}", "after :{a}:  fence.proxy.async.{space};"),
+    "HS101": (
+        "generic-to-async bridge for {space} on the way from :{a} to :{b}",
+        "after :{a}, in every writing thread, before the barrier:  fence.proxy.async.{space};",
+    ),
+    "HS102": (
+        "generic-to-async bridge for {space} on the way from :{a} to :{b}",
+        "after :{a}, in every writing thread, before the barrier:  fence.proxy.async.{space};",
+    ),
+    "HS103": (
+        "generic-to-async bridge for {space}: cp.async writes through the generic proxy",
+        "after the cp.async.wait_group, in every copying thread:  fence.proxy.async.{space};",
+    ),
+    "HS104": (
+        "generic-to-async bridge for {space} between the read at :{a} and the refill at :{b}",
+        "after :{a}, in every reading thread, before it releases the slot:  fence.proxy.async.{space};",
+    ),
+    "HS108": (
+        "generic-to-async bridge for global on the way from :{a} to :{b}",
+        "after :{a}, before it is published (and after the flag is read):  fence.proxy.async.global;",
+    ),
+    "HS109": (
+        "generic-to-async bridge for {space} between the arrival of st.async data and :{b}",
+        "after the wait, before :{b}:  fence.proxy.async.{space};",
+    ),
+    "HS111": (
+        "one proxy for all atomics on these bytes, or a bridge between them",
+        "use only atom/red, or only cp.reduce.async.bulk, or order them with fence.proxy.async.global",
+    ),
+    "HS201": (
+        "bytes of :{a} in the expected count of the phase",
+        "raise expect_tx of this phase by the bytes of :{a}: the phase completed without them",
+    ),
+    "HS208": (
+        "an edge from the other lanes of the warp to the lane that arrives",
+        "before the elected arrive:  bar.warp.sync 0xffffffff;",
+    ),
+    "HS216": (
+        "release at the arrive and acquire at the wait",
+        "drop .relaxed (the defaults are .release and .acquire), or add a fence of that scope",
+    ),
+    "HS217": (
+        "an edge of cluster scope: .cta semantics do not reach another CTA",
+        "use .release.cluster at the arrive and .acquire.cluster at the wait",
+    ),
+    "HS223": (
+        "an edge from the issuer of the copy: complete_tx publishes the copied bytes only",
+        "let the writing thread arrive on the mbarrier (or pass a barrier) after :{a}",
+    ),
+    "HS224": (
+        "an arrive after the store",
+        "move the mbarrier.arrive behind :{a}: it publishes only what stands before it",
+    ),
+    "HS300": (
+        "an edge from the completion of :{a} to :{b}",
+        "cp.async.bulk.commit_group and cp.async.bulk.wait_group 0 in the issuing thread, then an edge to :{b}",
+    ),
+    "HS301": (
+        "a wait for the read of :{a} before :{b}",
+        "in the issuing thread of :{a}:  cp.async.bulk.wait_group.read 0;  then bar.sync before :{b}",
+    ),
+    "HS302": (
+        "a wait that covers the group of :{a}",
+        "lower N of cp.async.bulk.wait_group by one: the group of :{a} is among those left pending",
+    ),
+    "HS303": (
+        "a full wait: .read says only that the source is free",
+        "cp.async.bulk.wait_group 0 (without .read) before the data of :{a} is published",
+    ),
+    "HS304": (
+        "a wait by the thread that issued :{a}: groups belong to a thread",
+        "let the issuing thread of :{a} execute cp.async.bulk.wait_group, then a barrier",
+    ),
+    "HS305": ("a commit of :{a}", "after :{a}, in the same thread:  cp.async.bulk.commit_group;"),
+    "HS306": (
+        "an edge from the thread that waited to :{b}",
+        "after the wait of the issuing thread, before :{b}:  bar.sync 0;",
+    ),
+    "HS403": (
+        "a releasing arrive: .relaxed publishes nothing",
+        "barrier.cluster.arrive.release (the default) instead of .relaxed, or a fence.acq_rel.cluster before it",
+    ),
+    "HS405": (
+        "an arrive of the readers in every CTA that the multicast writes",
+        "let consumers of all destination CTAs arrive on the issuer's 'empty' mbarrier, and count them at its init",
+    ),
+    "HS500": (
+        "an edge between the two threads",
+        "a barrier between :{a} and :{b}:  bar.sync 0;  (or release and acquire through a flag)",
+    ),
+    "HS501": ("a barrier between the read at :{a} and the write at :{b}", "before :{b}:  bar.sync 0;"),
+    "HS502": ("a warp barrier between :{a} and :{b}", "between :{a} and :{b}:  bar.warp.sync 0xffffffff;"),
+    "HS510": (
+        "a scope that includes both threads",
+        "use .cluster or .gpu scope at both accesses: .cta does not reach another CTA",
+    ),
+    "HS511": ("an acquire: red never acquires", "use atom.acquire, or a fence.acq_rel after a relaxed read"),
+    "HS512": (
+        "accesses of one size: strong accesses that overlap partly are not morally strong",
+        "access the location with the same width everywhere",
+    ),
+}
+NO_ADVICE: Final = ("an edge between the two accesses", "order :{a} before :{b}")
+
+
+def advise(rule: str, first: Record, second: Record, gap: Gap, space: str) -> tuple[str, str, str]:
+    """Return (message, missing edge, hint) of a race."""
+    missing, hint = ADVICE.get(rule, NO_ADVICE)
+    facts = {"a": first.line, "b": second.line, "space": space}
+    return RULES[rule].sentence, missing.format(**facts), hint.format(**facts)

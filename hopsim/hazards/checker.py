@@ -1,0 +1,191 @@
+"""The hazard checker: an observer of one run that judges it by the PTX memory model.
+
+    checker = Checker(facts, CheckOptions())
+    ... the machine runs, with the checker among its observers ...
+    checker.finish(); checker.not_modelled
+
+One run is enough for everything that happens-before decides; what depends on the values that a flag or an atomic had in
+this run is judged for those values.
+"""
+
+from __future__ import annotations
+
+from hopsim.errors import MachineFault
+from hopsim.events import (
+    Access,
+    BarrierEvent,
+    FlightEvent,
+    Observer,
+    RegisterEvent,
+    StrandEvent,
+    SyncEvent,
+)
+from hopsim.hazards import faults
+from hopsim.hazards.clocks import CLUSTER_SHARED, CTA_SHARED, GLOBAL
+from hopsim.hazards.facts import CheckOptions, LaunchFacts
+from hopsim.hazards.findings import Finding, Findings
+from hopsim.hazards.flags import Flags
+from hopsim.hazards.groups import Groups
+from hopsim.hazards.lifetime import Lifetime
+from hopsim.hazards.mbarriers import Mbarriers
+from hopsim.hazards.meetings import Meetings
+from hopsim.hazards.memory import Memory
+from hopsim.hazards.races import STORES, Races
+from hopsim.hazards.records import Flight
+from hopsim.hazards.registers import Registers
+from hopsim.hazards.rules import RULES
+from hopsim.hazards.stuck import explain_stuck
+from hopsim.hazards.world import World
+from hopsim.results import Hazard, NotModelledNote
+
+# State space of a proxy fence -> the spaces it covers.
+FENCED = {
+    "": (CTA_SHARED, CLUSTER_SHARED, GLOBAL),
+    "global": (GLOBAL,),
+    "shared::cta": (CTA_SHARED,),
+    "shared": (CTA_SHARED,),
+    "shared::cluster": (CTA_SHARED, CLUSTER_SHARED),
+}
+
+
+class Checker(Observer):
+    """Listens to a run and tells what broke the rules.
+
+    Args:
+        facts: the program and the launch.
+        options: how contested rules are read.
+    """
+
+    def __init__(self, facts: LaunchFacts, options: CheckOptions | None = None) -> None:
+        self.world = world = World(facts, (options or CheckOptions()).resolved())
+        self.findings = findings = Findings(facts)
+        self.flags = Flags(world)
+        self.lifetime = Lifetime(world, findings)
+        self.mbarriers = Mbarriers(world, findings, self.flags, self.lifetime)
+        self.memory = Memory(world, findings, Races(world, findings), self.mbarriers, self.lifetime)
+        self.registers = Registers(world, findings)
+        self.groups = Groups(world, self.registers)
+        self.meetings = Meetings(world, findings)
+        self.not_modelled: list[NotModelledNote] = [
+            NotModelledNote(why, line, text) for line, text, why in facts.unchecked
+        ]
+        self._sync = {
+            "fence": self.flags.fence,
+            "fence.proxy": self._fence_proxy,
+            "fence.proxy.one_way": self._fence_one_way,
+            "fence.mbarrier_init": self.meetings.init_fence,
+            "bar.warp.sync": self.meetings.warp,
+            "wgmma.fence": self.registers.fence,
+            "wgmma.commit_group": self.groups.commit_products,
+            "wgmma.wait_group": self.groups.wait_products,
+            "cp.async.bulk.commit_group": self.groups.commit_stores,
+            "cp.async.bulk.wait_group": self.groups.wait_stores,
+            "cp.async.commit_group": self.groups.commit_copies,
+            "cp.async.wait_group": self.groups.wait_copies,
+        }
+
+    # -- events ------------------------------------------------------------------------------------
+
+    def access(self, event: Access) -> None:
+        """Bytes were read or written by threads."""
+        self.world.seq += 1
+        self.memory.access(event)
+        if event.semantics != "weak":
+            self.flags.access(event)
+
+    def flight(self, event: FlightEvent) -> None:
+        """An asynchronous operation was issued."""
+        world = self.world
+        world.seq += 1
+        parts = world.parts(world.parties(event.agent))
+        flight = Flight(event.kind, event.op, parts, event.line, event.tracked, world.seq)
+        if event.kind in STORES:
+            flight.read = type(flight.landed)()
+        if event.kind == "cp.async arrive":
+            copies = [self.mbarriers.flying[number] for number in event.detail if number in self.mbarriers.flying]
+            self.mbarriers.follow(flight, [copy.landed for copy in copies])
+            return
+        self.mbarriers.fly(flight)
+        if event.kind == "wgmma":
+            self.registers.issued(event, flight)
+        elif event.detail is not None and event.tracked in ("mbarrier", "bulk"):
+            self._check_swizzle(event, flight)
+        self.groups.issued(flight)
+        self.memory.flight(event, flight)
+
+    def register(self, event: RegisterEvent) -> None:
+        """Registers that wgmma uses were used by other instructions."""
+        self.registers.used(event)
+
+    def barrier(self, event: BarrierEvent) -> None:
+        """A barrier object changed or a wait on it succeeded."""
+        self.world.seq += 1
+        if event.kind == "mbarrier":
+            self.mbarriers.event(event)
+        elif event.kind == "named":
+            self.meetings.named(event)
+        else:
+            self.meetings.cluster(event)
+
+    def sync(self, event: SyncEvent) -> None:
+        """A fence or group operation was executed."""
+        self.world.seq += 1
+        handler = self._sync.get(event.what)
+        if handler is not None:
+            handler(event)
+
+    def strand(self, event: StrandEvent) -> None:
+        """Threads started or left."""
+        if event.what == "exited":
+            cta = self.world.cta(event.agent[0])
+            self.lifetime.exited(cta, self.world.parties(event.agent))
+
+    # -- fences of proxies -------------------------------------------------------------------------
+
+    def _fence_proxy(self, event: SyncEvent) -> None:
+        kind, space = event.detail
+        if kind == "async":
+            self._bridge(event, FENCED[space])
+
+    def _fence_one_way(self, event: SyncEvent) -> None:
+        semantics, restrict, _ = event.detail
+        if semantics == "release" and restrict.endswith("shared::cta"):
+            self._bridge(event, (CTA_SHARED, CLUSTER_SHARED))
+        elif semantics == "acquire":
+            self._bridge(event, (CLUSTER_SHARED, CTA_SHARED))
+
+    def _bridge(self, event: SyncEvent, spaces: tuple[int, ...]) -> None:
+        for agent, mask in self.world.parties(event.agent):
+            agent.fence_proxy(mask, spaces)
+            agent.cta.fences.append((self.world.seq, agent, mask, event.line, spaces))
+            agent.end_epoch("fence.proxy.async", event.line)
+
+    def _check_swizzle(self, event: FlightEvent, flight: Flight) -> None:
+        _, period = event.detail
+        for touch in event.touches:
+            if touch.space == "shared" and touch.start % period:
+                agent, _, mask = flight.parts[0]
+                self.findings.add(
+                    Finding(
+                        "HS603", "hazard", RULES["HS603"].sentence, None,
+                        self.findings.thread_side(
+                            agent, mask, event.line, "tile", start=touch.start, stop=touch.stop, actor=event.kind,
+                            proxy="async",
+                        ),
+                        f"a base aligned to {period} bytes, the period of the swizzle; it is {touch.start:#x}",
+                        f"align the tile to {period} bytes",
+                    )
+                )  # fmt: skip
+                return
+
+    # -- the end -----------------------------------------------------------------------------------
+
+    def fault(self, fault: MachineFault) -> None:
+        """The machine stopped at a fault: it is the last finding."""
+        faults.enter(self.findings, fault)
+
+    def finish(self) -> list[Hazard]:
+        """Return the findings, hazards before notes."""
+        explain_stuck(self.world, self.findings)
+        self.memory.finish()
+        return self.findings.told()

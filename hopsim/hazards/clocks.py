@@ -1,0 +1,280 @@
+"""Who knows what: vector clocks of warps and, where they differ, of single lanes.
+
+A warp counts its epochs: every release ends one.  A clock maps keys to epochs: "everything that this agent did up to this
+epoch came before".  Keys of a warp: the warp itself (all its lanes), each lane, and `ANY` (the latest epoch of any lane, a
+quick bound).  Negative keys say that a CTA has started.
+
+A `View` is what an agent may rely on: `hb` (happens-before), the same with edges whose scope is too narrow (`loose`), and
+per state space the generic history that the async proxy may rely on (`bridges`).
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from typing import Any, Final, TypeAlias
+
+Clock: TypeAlias = dict[int, int]
+
+KEYS_PER_WARP: Final = 64
+LANE: Final = 1
+ANY: Final = 33
+INIT: Final = 34
+NEVER: Final = 1 << 60
+LOG_LENGTH: Final = 256
+
+# State spaces that a proxy fence can name.
+CTA_SHARED, CLUSTER_SHARED, GLOBAL = 0, 1, 2
+
+
+def raise_to(into: Clock, other: Clock) -> None:
+    """Join a clock into another."""
+    if not into:
+        into.update(other)
+        return
+    get = into.get
+    for key, epoch in other.items():
+        if get(key, 0) < epoch:
+            into[key] = epoch
+
+
+def bits(mask: int) -> Iterator[int]:
+    """Yield the positions of the bits that are set."""
+    while mask:
+        low = mask & -mask
+        yield low.bit_length() - 1
+        mask ^= low
+
+
+class View:
+    """What an agent, or somebody who learns from it, may rely on."""
+
+    __slots__ = ("bridges", "hb", "loose")
+
+    def __init__(self, hb: Clock, loose: Clock | None, bridges: tuple[Clock, Clock, Clock]) -> None:
+        self.hb = hb
+        self.loose = loose
+        self.bridges = bridges
+
+    @classmethod
+    def empty(cls) -> View:
+        """Return a view of nothing."""
+        return cls({}, None, ({}, {}, {}))
+
+    def copy(self) -> View:
+        """Return an independent copy."""
+        a, b, c = self.bridges
+        loose = None if self.loose is None else dict(self.loose)
+        return View(dict(self.hb), loose, (dict(a), dict(b), dict(c)))
+
+    def join(self, other: View, bridges: bool = True) -> None:
+        """Learn all that `other` knows; `bridges=False` leaves out what was fenced elsewhere."""
+        if self.loose is not None or other.loose is not None:
+            self.join_loosely(other)
+        raise_to(self.hb, other.hb)
+        if bridges:
+            for mine, theirs in zip(self.bridges, other.bridges, strict=True):
+                if theirs:
+                    raise_to(mine, theirs)
+
+    def join_loosely(self, other: View) -> None:
+        """Note what an edge of too narrow a scope would carry."""
+        if self.loose is None:
+            self.loose = dict(self.hb)
+        raise_to(self.loose, other.hb if other.loose is None else other.loose)
+
+    def bridge(self, space: int, key: int, epoch: int) -> None:
+        """Let the async proxy rely on all that is known, and on `key` up to `epoch`."""
+        clock = self.bridges[space]
+        raise_to(clock, self.hb)
+        if clock.get(key, 0) < epoch:
+            clock[key] = epoch
+
+
+class Agent:
+    """One warp of a CTA.
+
+    `view` is what all its lanes know; `parts` are lanes that know more, as (mask, view), disjoint.
+    """
+
+    __slots__ = (
+        "acquiring", "copies", "copy_groups", "cta", "epochs", "exited", "fresh", "key", "live", "log", "now", "number", "parts",
+        "passed", "peeked", "registers", "releasing", "store_groups", "stores", "view", "warp",
+    )  # fmt: skip
+
+    def __init__(self, number: int, cta: Any, warp: int, live: int) -> None:
+        self.number = number
+        self.key = number * KEYS_PER_WARP
+        self.cta = cta
+        self.warp = warp
+        self.live = live
+        self.exited = 0
+        self.now = 1
+        self.view = View.empty()
+        self.parts: list[tuple[int, View]] = []
+        # What ended each epoch: (kind, PTX line).
+        self.epochs: dict[int, tuple[str, int]] = {}
+        # Edges into this warp: (epoch, lanes, PTX line, what, node with `sources()`).
+        self.log: deque[tuple[int, int, int, str, Any]] = deque(maxlen=LOG_LENGTH)
+        # Patterns of fences: (view, scope) published by later relaxed writes, learned by a later acquire fence.
+        self.releasing: dict[int, tuple[View, str]] = {}
+        self.acquiring: dict[int, list[tuple[View, str, Any]]] = {}
+        # Copies not yet committed, and groups, of cp.async and of bulk stores.
+        self.copies: list[Any] = []
+        self.copy_groups: list[Any] = []
+        self.stores: list[Any] = []
+        self.store_groups: list[Any] = []
+        self.registers: Any = None
+        # The last test of an mbarrier that said no: (barrier, phase, PTX line).
+        self.peeked: Any = None
+        # What it passed cluster barriers after, data or not: warp number to epoch.
+        self.passed: dict[int, int] = {}
+        # The phase it waited for last and has not made use of yet: (barrier, index).
+        self.fresh: tuple[Any, int] | None = None
+
+    def is_whole(self, mask: int) -> bool:
+        """Whether `mask` holds every lane that has not exited."""
+        return not self.live & ~mask
+
+    def eyes(self, mask: int) -> list[tuple[int, View]]:
+        """Return the views of these lanes: (lanes, view)."""
+        if not self.parts:
+            return [(mask, self.view)]
+        found: list[tuple[int, View]] = []
+        for lanes, view in self.parts:
+            if lanes & mask:
+                found.append((lanes & mask, view))
+                mask &= ~lanes
+        if mask:
+            found.append((mask, self.view))
+        return found
+
+    def own(self, mask: int) -> list[View]:
+        """Return the views of exactly these lanes to change, after setting the lanes apart where they are not whole."""
+        if self.is_whole(mask):
+            return [self.view, *(view for _, view in self.parts)]
+        kept: list[tuple[int, View]] = []
+        mine: list[View] = []
+        rest = mask
+        for lanes, view in self.parts:
+            inside = lanes & mask
+            if not inside:
+                kept.append((lanes, view))
+                continue
+            rest &= ~lanes
+            outside = lanes & ~mask
+            if outside:
+                kept.append((outside, view))
+                view = view.copy()
+            kept.append((inside, view))
+            mine.append(view)
+        if rest:
+            view = self.view.copy()
+            kept.append((rest, view))
+            mine.append(view)
+        self.parts = kept
+        return mine
+
+    def stamp(self, clock: Clock, mask: int) -> None:
+        """Write into a clock what these lanes themselves have done so far."""
+        now, key = self.now, self.key
+        if self.is_whole(mask):
+            clock[key] = now
+            return
+        for lane in bits(mask):
+            clock[key + LANE + lane] = now
+        clock[key + ANY] = now
+
+    def release(self, mask: int) -> View:
+        """Return what these lanes did and know, for others to learn; does not end the epoch."""
+        eyes = self.eyes(mask)
+        view = eyes[0][1].copy()
+        for _, other in eyes[1:]:
+            view.join(other)
+        self.stamp(view.hb, mask)
+        if view.loose is not None:
+            self.stamp(view.loose, mask)
+        return view
+
+    def acquire(self, mask: int, view: View, bridges: bool = True) -> None:
+        """Let these lanes learn."""
+        if not self.parts and self.is_whole(mask):
+            self.view.join(view, bridges)
+            return
+        for mine in self.own(mask):
+            mine.join(view, bridges)
+
+    def acquire_loosely(self, mask: int, view: View) -> None:
+        """Let these lanes learn through an edge whose scope is too narrow."""
+        for mine in self.own(mask):
+            mine.join_loosely(view)
+
+    def fence_proxy(self, mask: int, spaces: tuple[int, ...]) -> None:
+        """Bridge what these lanes know and did to the async proxy."""
+        whole = self.is_whole(mask)
+        for view in self.own(mask):
+            for space in spaces:
+                if whole:
+                    view.bridge(space, self.key, self.now)
+                else:
+                    raise_to(view.bridges[space], view.hb)
+                    self.stamp(view.bridges[space], mask)
+
+    def meet(self, mask: int) -> None:
+        """Order these lanes among each other, as bar.warp.sync does."""
+        view = self.release(mask)
+        if self.is_whole(mask):
+            self.view = view
+            self.parts = []
+        else:
+            self.acquire(mask, view)
+
+    def end_epoch(self, kind: str, line: int) -> int:
+        """Begin a new epoch and return the one that ended."""
+        ended = self.now
+        self.epochs[ended] = (kind, line)
+        self.now = ended + 1
+        if len(self.epochs) > 4 * LOG_LENGTH:
+            for epoch in sorted(self.epochs)[: 2 * LOG_LENGTH]:
+                del self.epochs[epoch]
+        return ended
+
+
+def sees(clock: Clock, agent: Agent, epoch: int, mask: int) -> bool:
+    """Whether a clock covers what lanes `mask` of a warp did in `epoch`."""
+    get = clock.get
+    if get(agent.key, 0) >= epoch:
+        return True
+    if get(agent.key + ANY, 0) < epoch:
+        return False
+    return all(get(agent.key + LANE + lane, 0) >= epoch for lane in bits(mask))
+
+
+class Done:
+    """The completion of an asynchronous operation: who has observed it, and when.
+
+    The list may be shared by all operations of one mbarrier phase or one group.
+    """
+
+    __slots__ = ("observers",)
+
+    def __init__(self) -> None:
+        self.observers: list[tuple[Agent, int, int]] = []
+
+    def observe(self, agent: Agent, mask: int) -> None:
+        """Note that these lanes know."""
+        self.observers.append((agent, agent.now, mask))
+
+    def known_to(self, clock: Clock, agent: Agent, mask: int) -> bool:
+        """Whether lanes `mask` of `agent`, who rely on `clock`, know that the operation is complete."""
+        get = clock.get
+        for other, epoch, lanes in self.observers:
+            if other is agent and not mask & ~lanes:
+                return True
+            if get(other.key, 0) >= epoch:
+                return True
+            if get(other.key + ANY, 0) >= epoch and any(
+                get(other.key + LANE + lane, 0) >= epoch for lane in bits(lanes)
+            ):
+                return True
+        return False

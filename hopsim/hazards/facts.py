@@ -1,0 +1,119 @@
+"""What the checker is told of a launch, as plain facts, and how its contested rules are set."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Final, Literal
+
+from hopsim.results import Dim, SourceLocation
+
+LABEL: Final = re.compile(r"^\s*[$\w.]+:\s*")
+GUARD: Final = re.compile(r"^@!?%?[\w$.]+\s+")
+MNEMONIC: Final = re.compile(r"[a-z][\w.:]*")
+
+
+@dataclass(frozen=True, slots=True)
+class CheckOptions:
+    """Contested judgments (`docs/hazards.md`, "Contested rules"); the defaults keep correct CUTLASS and Triton silent.
+
+    Args:
+        strict: turns every switch below to its strict reading.
+        proxy_fence: where `fence.proxy.async` may stand: anywhere on the causality `path`, or in the `cta` of the
+            asynchronous access.
+        init_fence: whether TMA needs a proxy fence after `mbarrier.init` (PTX before 9.3).
+        mbarrier_scope: `.cta` semantics between CTAs: `data` (a hazard when data is read through it, else a note), or
+            `always` a hazard.
+        tma_acquire_scope: whether bytes that another CTA's TMA wrote need a wait of `.cluster` scope.
+        cross_cta_async: asynchronous accesses of two CTAs to the same bytes, ordered by completion: `note` or `hazard`.
+        exit_drain: whether every tracked operation must be observed before exit.
+        aligned_barrier: `bar.sync` of one instance at several instructions: `note` or `hazard`.
+    """
+
+    strict: bool = False
+    proxy_fence: Literal["path", "cta"] = "path"
+    init_fence: bool = False
+    mbarrier_scope: Literal["data", "always"] = "data"
+    tma_acquire_scope: bool = False
+    cross_cta_async: Literal["note", "hazard"] = "note"
+    exit_drain: bool = False
+    aligned_barrier: Literal["note", "hazard"] = "note"
+
+    def resolved(self) -> CheckOptions:
+        """Return the options with `strict` spelled out."""
+        if not self.strict:
+            return self
+        return CheckOptions(True, "cta", True, "always", True, "hazard", True, "hazard")
+
+
+@dataclass(frozen=True)
+class LaunchFacts:
+    """The program and the shape of a launch.
+
+    Args:
+        path: of the PTX text.  lines: its lines.
+        kernel_lines: PTX lines of the instructions of the kernel.
+        sources: PTX line to source line, as `.loc` tells.
+        version: of the module.
+        grid: CTAs.  block: threads.  cluster: CTAs.
+        regions: (device address, bytes, name) of every global allocation.
+        shared_bytes: of a CTA, the reserved first KiB included.
+        register_names: of virtual registers, by number.
+        unchecked: what the program uses and no rule covers: (PTX line, text, why).
+    """
+
+    path: str
+    lines: Sequence[str]
+    kernel_lines: frozenset[int]
+    sources: Mapping[int, SourceLocation]
+    version: tuple[int, int]
+    grid: Dim
+    block: Dim
+    cluster: Dim
+    regions: Sequence[tuple[int, int, str]]
+    shared_bytes: int
+    register_names: Sequence[str] = ()
+    unchecked: Sequence[tuple[int, str, str]] = ()
+    _texts: dict[int, str] = field(default_factory=dict[int, str], repr=False, compare=False)
+
+    @property
+    def threads(self) -> int:
+        """Threads of a CTA."""
+        return self.block[0] * self.block[1] * self.block[2]
+
+    @property
+    def cluster_size(self) -> int:
+        """CTAs of a cluster."""
+        return self.cluster[0] * self.cluster[1] * self.cluster[2]
+
+    @cached_property
+    def cluster_grid(self) -> Dim:
+        """Clusters of the grid."""
+        return (self.grid[0] // self.cluster[0], self.grid[1] // self.cluster[1], self.grid[2] // self.cluster[2])
+
+    def text(self, line: int) -> str:
+        """Return the instruction at a PTX line, without comment."""
+        known = self._texts.get(line)
+        if known is None:
+            raw = self.lines[line - 1] if 0 < line <= len(self.lines) else ""
+            known = self._texts[line] = " ".join(raw.split("//")[0].split())
+        return known
+
+    def mnemonic(self, line: int) -> str:
+        """Return the opcode at a PTX line, with its modifiers."""
+        text = GUARD.sub("", LABEL.sub("", self.text(line)))
+        found = MNEMONIC.match(text)
+        return found.group() if found else ""
+
+    def coordinates(self, cta: int) -> Dim:
+        """Return the coordinates of a CTA in the grid."""
+        x, y, _ = self.grid
+        return (cta % x, cta // x % y, cta // (x * y))
+
+    def cluster_of(self, cta: int) -> int:
+        """Return the number of the cluster of a CTA."""
+        (x, y, z), (cx, cy, cz) = self.coordinates(cta), self.cluster
+        gx, gy, _ = self.cluster_grid
+        return x // cx + gx * (y // cy + gy * (z // cz))

@@ -1,0 +1,138 @@
+"""Findings as they come in: grouped by rule and pair of sites, told as `results.Hazard`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from hopsim.hazards.clocks import Agent
+from hopsim.hazards.facts import LaunchFacts
+from hopsim.hazards.records import Record
+from hopsim.hazards.rules import RULES
+from hopsim.results import Access, Hazard
+
+Level = Literal["hazard", "note"]
+WHAT = {"r": "read", "w": "write", "a": "atomic"}
+
+
+@dataclass(slots=True)
+class Finding:
+    """One rule broken at one pair of sites.
+
+    `late` is asked at the end of the run for the rule that what came later proves.  `cause`: PTX lines of the one cause
+    that several pairs of sites share; they are grouped by it.
+    """
+
+    rule: str
+    level: Level
+    message: str
+    first: Access | None
+    second: Access | None
+    missing: str = ""
+    hint: str = ""
+    chain: tuple[str, ...] = ()
+    causes: tuple[str, ...] = ()
+    count: int = 1
+    late: Callable[[], str | None] | None = None
+    cause: tuple[int, ...] | None = None
+
+    def told(self) -> Hazard:
+        """Return the finding for the result."""
+        rule = RULES[self.rule]
+        return Hazard(
+            rule=self.rule, title=rule.name, level=self.level, message=self.message, first=self.first,
+            second=self.second, missing=self.missing, hint=self.hint, chain=self.chain, causes=self.causes,
+            count=self.count,
+        )  # fmt: skip
+
+
+class Findings:
+    """All findings of a run."""
+
+    def __init__(self, facts: LaunchFacts) -> None:
+        self.facts = facts
+        self.found: dict[Any, Finding] = {}
+
+    def add(self, finding: Finding) -> Finding:
+        """Enter a finding, or count it when its sites are known; a hazard stands above a note."""
+        key = _key(finding)
+        known = self.found.get(key)
+        if known is None:
+            self.found[key] = finding
+            return finding
+        known.count += 1
+        if finding.level == "hazard" and known.level == "note":
+            finding.count = known.count
+            self.found[key] = finding
+        return known
+
+    def told(self) -> list[Hazard]:
+        """Return the findings, hazards before notes, in the order found; what came later may name a rule better."""
+        for finding in self.found.values():
+            if finding.late is not None:
+                better = finding.late()
+                if better is not None:
+                    finding.rule = better
+        merged: dict[Any, Finding] = {}
+        for finding in self.found.values():
+            key = (finding.level, *_key(finding))
+            if key in merged:
+                merged[key].count += finding.count
+            else:
+                merged[key] = finding
+        ordered = sorted(merged.values(), key=lambda finding: finding.level == "note")
+        return [finding.told() for finding in ordered]
+
+    # -- sides of a finding ------------------------------------------------------------------------
+
+    def thread_side(self, agent: Agent, mask: int, line: int, what: str, **facts: Any) -> Access:
+        """Return a side that is no access to memory: a wait, an arrive, a use of registers."""
+        return Access(
+            what=what, cta=agent.cta.id, warp=agent.warp, lanes=mask, line=line, text=self.facts.text(line),
+            proxy=facts.get("proxy", "generic"), space=facts.get("space", "shared::cta"), start=facts.get("start"),
+            stop=facts.get("stop"), source=self.facts.sources.get(line), actor=facts.get("actor", ""),
+            name=facts.get("name", ""),
+        )  # fmt: skip
+
+    def side(self, record: Record, who: tuple[Agent, int] | None, span: tuple[int, int], name: str) -> Access:
+        """Return one side of a race.
+
+        Args:
+            who: the warp and lanes concerned; None for the issuer of an operation.
+            span: first byte and byte after the last, in the region's own addresses.
+            name: of the global allocation.
+        """
+        flight = record.flight
+        if flight is not None:
+            agent, _, mask = flight.parts[0]
+            if record.is_thread and who is not None:
+                agent, mask = who
+        else:
+            assert who is not None
+            agent, mask = who
+        actor = ""
+        if flight is not None:
+            actor = {"tma load": "TMA load", "tma store": "TMA store", "tma reduce": "TMA reduce"}.get(
+                flight.kind, flight.kind
+            )
+        if record.space == "global":
+            space = "global"
+        else:
+            space = "shared::cta" if record.owner == agent.cta.index else "shared::cluster"
+        return Access(
+            what=WHAT[record.kind], cta=agent.cta.id, warp=agent.warp, lanes=mask, line=record.line,
+            text=self.facts.text(record.line), proxy="async" if record.is_async else "generic", space=space,
+            start=span[0], stop=span[1], source=self.facts.sources.get(record.line), actor=actor, name=name,
+        )  # fmt: skip
+
+
+def _key(finding: Finding) -> tuple[Any, ...]:
+    """Return what findings that are told as one have in common."""
+    if finding.cause is not None:
+        return (finding.rule, finding.level, finding.cause)
+    return (finding.rule, _site(finding.first), _site(finding.second), finding.message if finding.first is None else "")
+
+
+def _site(access: Access | None) -> Any:
+    return None if access is None else (access.line, access.what, access.actor)

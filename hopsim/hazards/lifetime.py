@@ -1,0 +1,137 @@
+"""The life of a CTA in a cluster: nobody reaches in before it started or after it may have exited, and nothing is left behind.
+
+Source: PTX ISA 8.7 "barrier.cluster", "mapa", "State Spaces: Shared"; contested rule `exit_drain`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from hopsim.hazards.clocks import ANY, NEVER, Agent, sees
+from hopsim.hazards.findings import Finding, Findings
+from hopsim.hazards.meetings import started
+from hopsim.hazards.records import Eye, Flight, Record
+from hopsim.hazards.rules import RULES
+from hopsim.hazards.world import CtaState, Parties, World
+
+FLIGHTS_KEPT = 2048
+
+
+@dataclass(slots=True)
+class Visit:
+    """The last time that lanes of another CTA's warp touched a CTA's shared memory at one place of the program."""
+
+    agent: Agent
+    epoch: int
+    mask: int
+    line: int
+    what: str
+
+
+class Lifetime:
+    """Checks entry, exit, and what is in flight at exit."""
+
+    def __init__(self, world: World, findings: Findings) -> None:
+        self.world = world
+        self.findings = findings
+        self._entered: set[tuple[int, int]] = set()
+
+    # -- from outside ------------------------------------------------------------------------------
+
+    def visit(self, owner: CtaState, record: Record, eyes: list[Eye]) -> None:
+        """An access, by threads or an operation, to another CTA's shared memory."""
+        what = {"r": "read", "w": "write", "a": "atomic"}[record.kind]
+        for agent, mask, _ in eyes:
+            self._enter(owner, agent, mask, record.line, what)
+        if record.done is None:
+            for agent, epoch, mask in record.parts:
+                owner.visits[record.line, agent.number, mask] = Visit(agent, epoch, mask, record.line, what)
+
+    def reach(self, owner: CtaState, agent: Agent, mask: int, line: int, what: str) -> None:
+        """A thread uses an mbarrier of another CTA, itself or through a copy that it issues."""
+        self._enter(owner, agent, mask, line, what)
+        owner.visits[line, agent.number, mask] = Visit(agent, agent.now, mask, line, what)
+
+    def _enter(self, owner: CtaState, agent: Agent, mask: int, line: int, what: str) -> None:
+        key = (agent.number, owner.index)
+        if key in self._entered:
+            return
+        self._entered.add(key)
+        for _, view in agent.eyes(mask):
+            hb = view.hb
+            if hb.get(started(owner.index)) or any(
+                hb.get(other.key, 0) or hb.get(other.key + ANY, 0) for other in owner.agents
+            ):
+                continue
+            self.findings.add(
+                Finding(
+                    "HS401", "hazard", RULES["HS401"].sentence, None,
+                    self.findings.thread_side(agent, mask, line, what, space="shared::cluster"),
+                    f"an edge that says that cta {owner.id} has started",
+                    f"before :{line}, in every thread of the cluster:  barrier.cluster.arrive;  barrier.cluster.wait;",
+                )
+            )  # fmt: skip
+            return
+
+    # -- operations --------------------------------------------------------------------------------
+
+    def watch(self, owner: CtaState, flight: Flight, record: Record) -> None:
+        """An operation will read or write a CTA's shared memory."""
+        owner.flights.append((flight, record))
+        if len(owner.flights) >= FLIGHTS_KEPT:
+            owner.flights = [entry for entry in owner.flights if not self._is_over(*entry)]
+
+    def _is_over(self, flight: Flight, record: Record) -> bool:
+        done = record.done
+        if done is not None and done.observers:
+            return not self.world.options.exit_drain or bool(flight.landed.observers)
+        return record.tids is not None and all(epoch != NEVER for _, epoch, _ in record.parts)
+
+    # -- exit --------------------------------------------------------------------------------------
+
+    def exited(self, cta: CtaState, parties: Parties) -> None:
+        """Threads leave; with the last one the CTA's shared memory is gone."""
+        for agent, mask in parties:
+            agent.live &= ~mask
+            cta.live -= mask.bit_count()
+            cta.leaving.append((agent, mask))
+        if cta.live:
+            return
+        for visit in cta.visits.values():
+            if not any(self._knows(agent, mask, visit) for agent, mask in cta.leaving):
+                self.findings.add(
+                    Finding(
+                        "HS402", "hazard", RULES["HS402"].sentence,
+                        self.findings.thread_side(
+                            visit.agent, visit.mask, visit.line, visit.what, space="shared::cluster"
+                        ),
+                        None, f"an edge from :{visit.line} to the exit of cta {cta.id}",
+                        "before ret, in every thread of the cluster:  barrier.cluster.arrive;  barrier.cluster.wait;",
+                    )
+                )  # fmt: skip
+        for flight, record in cta.flights:
+            if not self._is_over(flight, record):
+                self._left_behind(cta, flight, record)
+        cta.flights = []
+        cta.visits = {}
+
+    @staticmethod
+    def _knows(agent: Agent, mask: int, visit: Visit) -> bool:
+        if agent.passed.get(visit.agent.number, 0) >= visit.epoch:
+            return True
+        return any(sees(view.hb, visit.agent, visit.epoch, visit.mask) for _, view in agent.eyes(mask))
+
+    def _left_behind(self, cta: CtaState, flight: Flight, record: Record) -> None:
+        own = flight.agent.cta is cta
+        rule = "HS019" if own else "HS402"
+        side = self.findings.side(record, record.parts[0][::2], (record.start, record.stop), "")
+        how = {
+            "mbarrier": "wait for the mbarrier phase that it completes", "wgmma": "wgmma.wait_group.sync.aligned 0",
+            "bulk": "cp.async.bulk.wait_group.read 0 in the issuing thread", "cp.async": "cp.async.wait_all",
+        }.get(flight.tracked, "wait for it")  # fmt: skip
+        self.findings.add(
+            Finding(
+                rule, "hazard", RULES[rule].sentence, side, None,
+                f"a wait for :{flight.line} before cta {cta.id} exits", f"before ret:  {how}",
+            )
+        )  # fmt: skip

@@ -1,0 +1,138 @@
+"""Named barriers, cluster barriers and warp barriers: all who come learn from all who came.
+
+Source: PTX ISA 8.7 "bar, barrier", "barrier.cluster", "bar.warp.sync".
+"""
+
+from __future__ import annotations
+
+from hopsim.events import BarrierEvent, SyncEvent
+from hopsim.hazards.clocks import INIT, Agent, View
+from hopsim.hazards.facts import LaunchFacts
+from hopsim.hazards.findings import Finding, Findings
+from hopsim.hazards.objects import Meeting, Source
+from hopsim.hazards.rules import RULES
+from hopsim.hazards.world import World
+
+
+def started(cta: int) -> int:
+    """Return the clock key that says that a CTA has started."""
+    return -1 - cta
+
+
+class Meetings:
+    """Handles named, cluster and warp barriers."""
+
+    def __init__(self, world: World, findings: Findings) -> None:
+        self.world = world
+        self.findings = findings
+        # Phases of cluster barriers, by (cluster, phase).
+        self.phases: dict[tuple[int, int], Meeting] = {}
+        self.inits: dict[int, int] = {}
+
+    # -- named barriers ----------------------------------------------------------------------------
+
+    def named(self, event: BarrierEvent) -> None:
+        """bar, barrier."""
+        cta = self.world.cta(event.agent[0])
+        meeting: Meeting | None = cta.named.get(event.barrier)
+        if event.what == "phase":
+            if meeting is not None:
+                del cta.named[event.barrier]
+                self._gather(meeting)
+            return
+        if meeting is None:
+            meeting = cta.named[event.barrier] = Meeting()
+        for agent, mask in self.world.parties(event.agent):
+            meeting.view.join(agent.release(mask))
+            epoch = agent.end_epoch("bar", event.line)
+            meeting.members.append(Source(agent, epoch, mask, event.line))
+            if event.what != "arrive":
+                meeting.waiting.append((agent, mask, event.line))
+        if event.what != "arrive" and _is_aligned(self.world.facts, event.line):
+            meeting.lines.add(event.line)
+
+    def _gather(self, meeting: Meeting) -> None:
+        """Everybody who waits learns."""
+        for agent, mask, line in meeting.waiting:
+            _learn_all(agent, mask, meeting.view)
+            agent.log.append((agent.now, mask, line, "bar", meeting))
+        if len(meeting.lines) > 1:
+            first, second = (
+                next(one for one in meeting.waiting if one[2] == line) for line in sorted(meeting.lines)[:2]
+            )
+            self.findings.add(
+                Finding(
+                    "HS506", self.world.options.aligned_barrier, RULES["HS506"].sentence,
+                    self.findings.thread_side(first[0], first[1], first[2], "barrier"),
+                    self.findings.thread_side(second[0], second[1], second[2], "barrier"),
+                    "one static instruction for all who block on an aligned barrier",
+                    f"use barrier.sync (not aligned) at :{first[2]} and :{second[2]}",
+                )
+            )  # fmt: skip
+
+    # -- cluster barriers --------------------------------------------------------------------------
+
+    def cluster(self, event: BarrierEvent) -> None:
+        """barrier.cluster."""
+        if event.what == "arrive":
+            self._arrive(event)
+        elif event.what == "wait":
+            self._wait(event)
+
+    def _arrive(self, event: BarrierEvent) -> None:
+        cta = self.world.cta(event.agent[0])
+        meeting = self.phases.setdefault((cta.cluster, event.phase), Meeting())
+        self.phases.pop((cta.cluster, event.phase - 4), None)
+        relaxed = event.semantics == "relaxed"
+        for agent, mask in self.world.parties(event.agent):
+            meeting.view.hb[started(cta.index)] = 1
+            view = agent.release(mask)
+            if relaxed:
+                # Only inits that were fenced for it are published, and that this CTA runs.
+                init = self.inits.get(agent.number)
+                if init is not None:
+                    meeting.view.hb[agent.key + INIT] = init
+            else:
+                meeting.view.join(view, self.world.options.proxy_fence == "path" or self.world.facts.cluster_size == 1)
+            kind = "relaxed cluster arrive" if relaxed else "cluster arrive"
+            epoch = agent.end_epoch(kind, event.line)
+            meeting.members.append(Source(agent, epoch, mask, event.line, "relaxed cluster" if relaxed else ""))
+
+    def _wait(self, event: BarrierEvent) -> None:
+        cta = self.world.cta(event.agent[0])
+        meeting = self.phases.get((cta.cluster, event.phase - 1))
+        if meeting is None:
+            return
+        for agent, mask in self.world.parties(event.agent):
+            _learn_all(agent, mask, meeting.view)
+            for member in meeting.members:
+                if agent.passed.get(member.agent.number, 0) < member.epoch:
+                    agent.passed[member.agent.number] = member.epoch
+            agent.log.append((agent.now, mask, event.line, "barrier.cluster", meeting))
+
+    def init_fence(self, event: SyncEvent) -> None:
+        """fence.mbarrier_init.release.cluster."""
+        for agent, _ in self.world.parties(event.agent):
+            self.inits[agent.number] = agent.end_epoch("fence.mbarrier_init", event.line)
+
+    # -- warps -------------------------------------------------------------------------------------
+
+    def warp(self, event: SyncEvent) -> None:
+        """bar.warp.sync."""
+        for agent, mask in self.world.parties(event.agent):
+            agent.meet(mask)
+            agent.end_epoch("bar.warp.sync", event.line)
+
+
+def _learn_all(agent: Agent, mask: int, view: View) -> None:
+    agent.acquire(mask, view)
+    if agent.parts and agent.is_whole(mask) and agent.view.hb.get(agent.key, 0) > 0:
+        # All lanes came, so what single lanes knew is in the view now.
+        known = agent.view.hb
+        if all(known.get(key, 0) >= epoch for _, part in agent.parts for key, epoch in part.hb.items()):
+            agent.parts = []
+
+
+def _is_aligned(facts: LaunchFacts, line: int) -> bool:
+    mnemonic = facts.mnemonic(line)
+    return mnemonic.startswith("bar.") or ".aligned" in mnemonic

@@ -1,0 +1,335 @@
+"""Accesses of threads and of asynchronous operations, judged against what the bytes have seen before.
+
+An operation is judged when it is issued: what came before must be ordered before its issue; what comes later must be
+ordered after its completion, which the later access shows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from hopsim.events import Access as AccessEvent
+from hopsim.events import FlightEvent, Touch
+from hopsim.hazards.clocks import NEVER, Done, sees
+from hopsim.hazards.findings import Finding, Findings
+from hopsim.hazards.lifetime import Lifetime
+from hopsim.hazards.mbarriers import Mbarriers
+from hopsim.hazards.ordering import Gap, find_gap
+from hopsim.hazards.races import Races
+from hopsim.hazards.records import Eye, Flight, Ints, Record
+from hopsim.hazards.rules import RULES
+from hopsim.hazards.shadow import Region, State, walk
+from hopsim.hazards.world import CtaState, World
+
+DEFERRED_MOST = 4096
+READERS_COMPARED = 16
+
+
+class Memory:
+    """Every access goes through here."""
+
+    def __init__(
+        self, world: World, findings: Findings, races: Races, mbarriers: Mbarriers, lifetime: Lifetime
+    ) -> None:
+        self.world = world
+        self.findings = findings
+        self.races = races
+        self.mbarriers = mbarriers
+        self.lifetime = lifetime
+        self.unwritten: list[tuple[Record, tuple[int, int]]] = []
+
+    # -- threads -----------------------------------------------------------------------------------
+
+    def access(self, event: AccessEvent) -> None:
+        """A load, store or atomic of threads."""
+        world = self.world
+        addresses = event.addresses
+        tids: Ints = event.agent[1]
+        scope = ""
+        if event.semantics != "weak":
+            scope = event.scope or "sys"
+        if event.space == "shared":
+            if isinstance(addresses, np.ndarray):
+                addresses = addresses.astype(np.int64)
+            self._threads(event, world.cta(event.owner).shared, addresses, tids, scope)
+            return
+        if isinstance(addresses, np.ndarray):
+            addresses = addresses.astype(np.int64)
+            region = world.global_region(int(addresses[0]))
+            if region is None:
+                return
+            low, high = int(addresses.min()), int(addresses.max())
+            if low < region.base or high + event.count_bytes > region.base + region.size:
+                self._several_regions(event, addresses, tids, scope)
+                return
+        else:
+            region = world.global_region(addresses)
+            if region is None or addresses + event.count_bytes > region.base + region.size:
+                return
+        self._threads(event, region, addresses, tids, scope)
+
+    def _several_regions(self, event: AccessEvent, addresses: Ints, tids: Ints, scope: str) -> None:
+        groups: dict[int, tuple[Region, list[int]]] = {}
+        for position, one in enumerate(addresses.tolist()):
+            region = self.world.global_region(one)
+            if region is not None and one + event.count_bytes <= region.base + region.size:
+                groups.setdefault(region.base, (region, []))[1].append(position)
+        for region, positions in groups.values():
+            chosen = np.array(positions)
+            part = event._replace(agent=(event.agent[0], tids[chosen]))
+            self._threads(part, region, addresses[chosen], tids[chosen], scope)
+
+    def _threads(self, event: AccessEvent, region: Region, addresses: int | Ints, tids: Ints, scope: str) -> None:
+        world = self.world
+        cta = world.cta(event.agent[0])
+        parties = world.parties(event.agent)
+        count = event.count_bytes
+        if isinstance(addresses, int):
+            start, stop = addresses, addresses + count
+        elif region is cta.shared and not cta.barriers:
+            start = stop = int(addresses[0])
+        else:
+            start, stop = int(addresses.min()), int(addresses.max()) + count
+        record = Record(
+            world.next_record(), event.kind, False, cta, world.parts(parties), event.line, event.space, event.owner,
+            start, stop, addresses, count, tids, scope, None, None, world.seq,
+        )  # fmt: skip
+        record.fresh = parties[0][0].fresh
+        eyes = world.eyes(parties)
+        if event.space == "shared":
+            owner = cta if region is cta.shared else world.cta(event.owner)
+            if owner is not cta:
+                self.lifetime.visit(owner, record, eyes)
+            if owner.barriers and stop > owner.barrier_start and start < owner.barrier_stop:
+                self.mbarriers.data_over(owner, record, parties[0])
+        self.apply(region, record, eyes, None)
+
+    # -- operations --------------------------------------------------------------------------------
+
+    def flight(self, event: FlightEvent, flight: Flight) -> None:
+        """The accesses of an operation that is issued."""
+        world = self.world
+        parties = world.parties(event.agent)
+        cta = world.cta(event.agent[0])
+        eyes = world.eyes(parties)
+        for touch in event.touches:
+            if touch.space == "global":
+                region = world.global_region(touch.start)
+                if region is None:
+                    continue
+            else:
+                region = world.cta(touch.owner).shared
+            record = self._part(event, flight, touch, cta)
+            flight.records.append(record)
+            if touch.barrier is not None and touch.kind != "r":
+                self.mbarriers.aimed(flight, record, touch.barrier)
+            if touch.space == "shared":
+                owner = world.cta(touch.owner)
+                if owner is not cta:
+                    self.lifetime.visit(owner, record, eyes)
+                self.lifetime.watch(owner, flight, record)
+                if owner.barriers and touch.stop > owner.barrier_start and touch.start < owner.barrier_stop:
+                    self.mbarriers.data_over(owner, record, parties[0])
+            self.apply(region, record, eyes, touch.key)
+
+    def _part(self, event: FlightEvent, flight: Flight, touch: Touch, cta: CtaState) -> Record:
+        world = self.world
+        done: Done | None
+        if flight.tracked == "bulk":
+            done = flight.read if touch.kind == "r" else flight.landed
+        elif flight.tracked == "mbarrier":
+            done = Done() if touch.kind != "r" else flight.landed
+        else:
+            done = flight.landed
+        per_thread = flight.tracked == "cp.async"
+        parts = [(agent, NEVER, mask) for agent, _, mask in flight.parts] if per_thread else flight.parts
+        atomic = "gpu" if touch.kind == "a" else ""
+        record = Record(
+            world.next_record(), touch.kind, touch.proxy != "generic", cta, parts, event.line, touch.space, touch.owner,
+            touch.start, touch.stop, touch.addresses, touch.count_bytes, event.agent[1] if per_thread else None, atomic,
+            flight, done, world.seq,
+        )  # fmt: skip
+        record.fresh = flight.parts[0][0].fresh
+        return record
+
+    # -- bytes -------------------------------------------------------------------------------------
+
+    def apply(self, region: Region, record: Record, eyes: list[Eye], key: object) -> None:
+        """Judge an access and let the bytes remember it."""
+        if region.deferred is not None:
+            if record.kind == "r" and len(region.deferred) < DEFERRED_MOST:
+                region.deferred.append(record)
+                return
+            self._catch_up(region)
+        region.refine(record.count_bytes or (record.start | record.stop | 16))
+        cells = region.cells(record, key)
+        world = self.world
+        step = self._reading(region, record, eyes) if record.kind == "r" else self._writing(region, record, eyes)
+        walk(region, world.states, cells, step)
+        world.tidy()
+
+    def _catch_up(self, region: Region) -> None:
+        """Enter the reads that were put off until somebody writes."""
+        waiting, region.deferred = region.deferred, None
+        states = self.world.states
+        for record in waiting or ():
+            region.refine(record.count_bytes or (record.start | record.stop | 16))
+
+            def step(state: State, where: Callable[[], Ints], record: Record = record) -> State:
+                return states.get(state.writers, (*state.readers, record))
+
+            walk(region, states, region.cells(record, None), step)
+
+    def _reading(self, region: Region, record: Record, eyes: list[Eye]) -> Callable[..., State]:
+        states = self.world.states
+        ordered: set[int] = set()
+
+        def step(state: State, where: Callable[[], Ints]) -> State:
+            for writer in state.writers:
+                if writer.number not in ordered:
+                    gap = self._judge(writer, record, eyes, region, where)
+                    if gap is None:
+                        ordered.add(writer.number)
+                        self._made_use(writer, eyes)
+            if not state.writers and region.deferred is None and record.space == "shared":
+                if record.is_thread and not record.unwritten:
+                    self.unwritten.append((record, self._span(region, where())))
+                record.unwritten = True
+            readers = state.readers
+            if readers:
+                readers = tuple([r for r in readers if not self._covered(r, record, eyes)])
+            return states.get(state.writers, (*readers, record))
+
+        return step
+
+    def _writing(self, region: Region, record: Record, eyes: list[Eye]) -> Callable[..., State]:
+        states = self.world.states
+        ordered: set[int] = set()
+
+        def step(state: State, where: Callable[[], Ints]) -> State:
+            kept: list[Record] = []
+            for other in (*state.writers, *state.readers):
+                if other.flight is record.flight and record.flight is not None:
+                    continue
+                if other.number in ordered:
+                    continue
+                if other.scope and record.scope and self._morally_strong(other, record):
+                    if other.kind != "r":
+                        kept.append(other)
+                    continue
+                gap = self._judge(other, record, eyes, region, where)
+                if gap is None:
+                    ordered.add(other.number)
+                    self._two_ctas(other, record, region, where)
+            if kept:
+                kept = [k for k in kept[-64:] if not self._covered(k, record, eyes)]
+            return states.get((*kept, record), ())
+
+        return step
+
+    def _judge(
+        self, first: Record, second: Record, eyes: list[Eye], region: Region, where: Callable[[], Ints]
+    ) -> Gap | None:
+        if first.scope and second.scope and self._morally_strong(first, second):
+            return None
+        gap = find_gap(first, second, eyes, lambda: (region.base, region.shift, where()))
+        if gap is not None:
+            name = region.name if second.space == "global" else ""
+            span = self._span(region, where())
+            if name:
+                span = (span[0] - region.base, span[1] - region.base)
+            self.races.found(first, second, gap, eyes, span, name)
+        return gap
+
+    @staticmethod
+    def _span(region: Region, cells: Ints) -> tuple[int, int]:
+        """Return the first and last byte of granules."""
+        low, high = int(cells.min()), int(cells.max())
+        return region.base + (low << region.shift), region.base + ((high + 1) << region.shift)
+
+    def _morally_strong(self, first: Record, second: Record) -> bool:
+        """Whether two strong accesses are: same proxy, same size, scopes that include each other."""
+        if first.is_async != second.is_async:
+            return False
+        if not first.is_async and first.count_bytes != second.count_bytes:
+            return False
+        return self._includes(first.scope, first, second) and self._includes(second.scope, first, second)
+
+    @staticmethod
+    def _includes(scope: str, first: Record, second: Record) -> bool:
+        if scope == "cta":
+            return first.cta is second.cta
+        if scope == "cluster":
+            return first.cta.cluster == second.cta.cluster
+        return True
+
+    @staticmethod
+    def _covered(earlier: Record, later: Record, eyes: list[Eye]) -> bool:
+        """Whether whatever is ordered after `later` is ordered after `earlier` too, so that it can be forgotten."""
+        if earlier.tids is None:
+            assert earlier.done is not None
+            return all(earlier.done.known_to(view.hb, agent, lanes) for agent, lanes, view in eyes)
+        if later.tids is None:
+            return False
+        if earlier.flight is not None:
+            return False
+        if later.tids is earlier.tids and later.cta is earlier.cta:
+            if later.addresses is earlier.addresses or (
+                isinstance(later.addresses, np.ndarray)
+                and isinstance(earlier.addresses, np.ndarray)
+                and later.count_bytes >= earlier.count_bytes
+                and np.array_equal(later.addresses, earlier.addresses)
+            ):
+                return True
+            if isinstance(later.addresses, int) and later.addresses == earlier.addresses:
+                return True
+        return all(sees(view.hb, agent, epoch, mask) for agent, epoch, mask in earlier.parts for _, _, view in eyes)
+
+    @staticmethod
+    def _made_use(writer: Record, eyes: list[Eye]) -> None:
+        """Data of a load was read in order: the wait before it has served its purpose."""
+        done = writer.done
+        if done is None:
+            return
+        for agent, _, _ in eyes:
+            fresh = agent.fresh
+            if fresh is not None and fresh[0].phase(fresh[1]).done.observers is done.observers:
+                agent.fresh = None
+
+    def _two_ctas(self, first: Record, second: Record, region: Region, where: Callable[[], Ints]) -> None:
+        """Note asynchronous accesses of two CTAs that only completion orders."""
+        if first.cta is second.cta or not (first.is_async and second.is_async) or region.name != "shared memory":
+            return
+        span = self._span(region, where())
+        self.findings.add(
+            Finding(
+                "HS400", self.world.options.cross_cta_async, RULES["HS400"].sentence,
+                self.findings.side(first, None, span, ""), self.findings.side(second, None, span, ""),
+                "PTX orders asynchronous accesses within one CTA's async proxy; between CTAs it does not say",
+                "common practice (multicast rings do it); --strict reports it as a hazard", cause=(),
+            )
+        )  # fmt: skip
+
+    # -- the end -----------------------------------------------------------------------------------
+
+    def finish(self) -> None:
+        """Report reads of bytes that nobody had written, where no race explains them."""
+        explained = {
+            (access.line, access.what)
+            for finding in self.findings.found.values()
+            for access in (finding.first, finding.second)
+            if access is not None
+        }
+        for record, span in self.unwritten:
+            if (record.line, "read") in explained or record.flight is not None:
+                continue
+            agent, _, mask = record.parts[0]
+            side = self.findings.side(record, (agent, mask), span, "")
+            self.findings.add(
+                Finding(
+                    "HS701", "hazard", RULES["HS701"].sentence, None, side,
+                    "a write before the read", f"write the bytes before :{record.line}, or wait for the copy that does",
+                )
+            )  # fmt: skip

@@ -1,0 +1,138 @@
+"""Barriers: what they carry from whom to whom, phase by phase.
+
+An mbarrier phase carries the clocks of its arrivals and the completion of the operations that counted bytes on it; named
+and cluster barriers carry the clocks of all who arrived.
+
+Source: PTX ISA 8.7 "mbarrier", "bar, barrier", "barrier.cluster"; 9.4 "mbarrier" for the operand's proxy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from hopsim.hazards.clocks import ANY, Agent, Done, View
+from hopsim.hazards.records import Flight
+from hopsim.hazards.world import CtaState
+
+PHASES_KEPT = 8
+
+
+@dataclass(slots=True)
+class Source:
+    """Where an edge comes from: what lanes of a warp did up to an epoch, at a PTX line; `weak` says why it does not count."""
+
+    agent: Agent
+    epoch: int
+    mask: int
+    line: int
+    weak: str = ""
+
+
+class Meeting:
+    """One use of a named barrier, or one phase of a cluster barrier."""
+
+    __slots__ = ("lines", "members", "parties", "view", "waiting")
+
+    def __init__(self) -> None:
+        self.view = View.empty()
+        self.members: list[Source] = []
+        # Who waits for it: (warp, lanes, PTX line).
+        self.waiting: list[tuple[Agent, int, int]] = []
+        self.lines: set[int] = set()
+        self.parties = 0
+
+    def sources(self) -> Iterator[Source]:
+        """Yield the edges into those who waited."""
+        yield from self.members
+
+
+class Phase:
+    """One phase of an mbarrier."""
+
+    __slots__ = (
+        "arrivals", "bytes_done", "bytes_expected", "copies", "done", "far", "flights", "local", "members", "narrow",
+        "waits",
+    )  # fmt: skip
+
+    def __init__(self) -> None:
+        # What arrivals of this CTA carry, of other CTAs with cluster scope, and with scope .cta.
+        self.local = View.empty()
+        self.far: View | None = None
+        self.narrow: View | None = None
+        self.done = Done()
+        self.flights: list[Flight] = []
+        # Completions of cp.async that an arrival follows.
+        self.copies: list[Done] = []
+        self.members: list[Source] = []
+        self.waits: list[tuple[Agent, int, int, int]] = []
+        self.arrivals = 0
+        self.bytes_expected = 0
+        self.bytes_done = 0
+
+    def sources(self) -> Iterator[Source]:
+        """Yield the edges into those who waited, and those that a reader may have taken for one."""
+        yield from self.members
+        for flight in self.flights:
+            for agent, epoch, mask in flight.parts:
+                yield Source(agent, epoch, mask, flight.line, "complete_tx")
+
+    def covers(self, agent: Agent, epoch: int) -> bool:
+        """Whether some arrival knows what any lane of a warp did in an epoch."""
+        for view in (self.local, self.far, self.narrow):
+            if view is not None and max(view.hb.get(agent.key, 0), view.hb.get(agent.key + ANY, 0)) >= epoch:
+                return True
+        return False
+
+
+@dataclass(slots=True)
+class Barrier:
+    """One mbarrier object.
+
+    Args:
+        owner: CTA in whose shared memory it lies.  address: offset there.
+        expected: arrivals that a phase needs.
+        born: (warp, epoch, lanes, PTX line) of its init.
+        overlaid: the record of ordinary data laid over it, if any.
+    """
+
+    owner: CtaState
+    address: int
+    expected: int
+    born: tuple[Agent, int, int, int]
+    pending: int = 0
+    tx: int = 0
+    index: int = 0
+    used: bool = False
+    phases: dict[int, Phase] = field(default_factory=dict[int, Phase])
+    acquainted: set[tuple[int, int]] = field(default_factory=set[tuple[int, int]])
+    overlaid: object = None
+    outstanding: int = 0
+
+    def phase(self, index: int) -> Phase:
+        """Return a phase, made when first met."""
+        found = self.phases.get(index)
+        if found is None:
+            found = self.phases[index] = Phase()
+            self.phases.pop(index - PHASES_KEPT, None)
+        return found
+
+    @property
+    def is_quiet(self) -> bool:
+        """Whether no phase is under way and nothing is on its way to it."""
+        return self.pending == self.expected and self.tx == 0 and not self.outstanding
+
+
+def learn(agent: Agent, mask: int, phase: Phase, narrow: bool) -> None:
+    """Let lanes learn what a completed phase carries, with `.cta` scope (`narrow`) or a wider one."""
+    agent.acquire(mask, phase.local)
+    if phase.far is not None:
+        if narrow:
+            agent.acquire_loosely(mask, phase.far)
+        else:
+            agent.acquire(mask, phase.far)
+    if phase.narrow is not None:
+        agent.acquire_loosely(mask, phase.narrow)
+    phase.done.observe(agent, mask)
+    for copy in phase.copies:
+        copy.observe(agent, mask)

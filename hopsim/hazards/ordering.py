@@ -1,0 +1,222 @@
+"""Whether an earlier access is ordered before a later one, by happens-before and, across proxies, by a bridge.
+
+First all at once (every part of the earlier one is known to everybody who makes the later one); where that fails, thread
+by thread over the bytes that both touch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hopsim.hazards.clocks import CLUSTER_SHARED, CTA_SHARED, GLOBAL, LANE, Agent, Clock, View, sees
+from hopsim.hazards.records import Eye, Ints, Part, Record
+
+# What is missing between two accesses.
+ORDER, BRIDGE, SCOPE = "order", "bridge", "scope"
+
+Where: TypeAlias = Callable[[], tuple[int, int, Ints]]
+
+
+@dataclass(slots=True)
+class Gap:
+    """Two conflicting accesses that nothing orders.
+
+    Args:
+        missing: `order` (no happens-before), `bridge` (only the proxies), `scope` (only the scopes are too narrow).
+        first: (warp, lanes) of the earlier access that are concerned; None for an asynchronous operation.
+        second: the same of the later one.
+    """
+
+    missing: str
+    first: tuple[Agent, int] | None
+    second: tuple[Agent, int]
+
+
+def bridge_of(record: Record, other: Record) -> int:
+    """Return the state space that a proxy fence between two accesses must cover."""
+    if record.space == "global":
+        return GLOBAL
+    owner = record.owner
+    return CTA_SHARED if record.cta.index == owner == other.cta.index else CLUSTER_SHARED
+
+
+def find_gap(first: Record, second: Record, eyes: list[Eye], where: Where) -> Gap | None:
+    """Return what is missing between two conflicting accesses, or None when they are ordered.
+
+    Args:
+        eyes: who makes the second access, and what they rely on now.
+        where: gives (base, shift, granules) of the bytes that still remember the first one.
+    """
+    if first.tids is None:
+        return _after_operation(first, second, eyes)
+    if first.done is not None and first.done.observers and _after_operation(first, second, eyes) is None:
+        return None
+    bridge = bridge_of(first, second) if second.is_async and not first.is_async else None
+    own = second.tids is None
+    if all(_sees_all(view.hb, view, first.parts, agent, lanes, own, bridge) for agent, lanes, view in eyes):
+        return None
+    if own:
+        return _threads_before_operation(first, second, eyes, bridge, where)
+    return _threads_before_threads(first, second, eyes, where)
+
+
+def _sees_all(
+    clock: Clock, view: View, parts: list[Part], agent: Agent, lanes: int, own: bool, bridge: int | None
+) -> bool:
+    for other, epoch, mask in parts:
+        known = sees(clock, other, epoch, mask) or (own and other is agent and not mask & ~lanes and epoch <= agent.now)
+        if not known or (bridge is not None and not sees(view.bridges[bridge], other, epoch, mask)):
+            return False
+    return True
+
+
+def _after_operation(first: Record, second: Record, eyes: list[Eye]) -> Gap | None:
+    done = first.done
+    assert done is not None
+    missing = ""
+    for agent, lanes, view in eyes:
+        if done.known_to(view.hb, agent, lanes):
+            if first.is_async or not second.is_async:
+                continue
+            bridge = view.bridges[bridge_of(first, second)]
+            if any(sees(bridge, other, epoch, mask) for other, epoch, mask in done.observers):
+                continue
+            found = BRIDGE
+        elif view.loose is not None and done.known_to(view.loose, agent, lanes):
+            found = SCOPE
+        else:
+            return Gap(ORDER, None, (agent, lanes))
+        missing = missing or found
+    return Gap(missing, None, eyes[0][:2]) if missing else None
+
+
+def _epochs(record: Record) -> dict[int, list[tuple[Agent, int, int]]]:
+    table: dict[int, list[tuple[Agent, int, int]]] = {}
+    for agent, epoch, mask in record.parts:
+        table.setdefault(agent.warp, []).append((agent, epoch, mask))
+    return table
+
+
+def _part_of(parts: list[tuple[Agent, int, int]], lane: int) -> tuple[Agent, int]:
+    for agent, epoch, mask in parts:
+        if mask >> lane & 1:
+            return agent, epoch
+    return parts[0][0], parts[0][1]
+
+
+def _sees_thread(clock: Clock, agent: Agent, lane: int, epoch: int) -> bool:
+    return clock.get(agent.key, 0) >= epoch or clock.get(agent.key + LANE + lane, 0) >= epoch
+
+
+def _threads_before_operation(
+    first: Record, second: Record, eyes: list[Eye], bridge: int | None, where: Where
+) -> Gap | None:
+    tids, starts = first.spread()
+    touched = _inside(starts, first.count_bytes, where())
+    parts = _epochs(first)
+    worst = ""
+    culprits: dict[int, int] = {}
+    where: tuple[Agent, int] | None = None
+    for tid in np.unique(tids[touched]).tolist():
+        lane = tid & 31
+        other, epoch = _part_of(parts[tid >> 5], lane)
+        for agent, lanes, view in eyes:
+            mine = other is agent and bool(lanes >> lane & 1) and epoch <= agent.now
+            if mine or _sees_thread(view.hb, other, lane, epoch):
+                if bridge is None or _sees_thread(view.bridges[bridge], other, lane, epoch):
+                    continue
+                missing = BRIDGE
+            elif view.loose is not None and _sees_thread(view.loose, other, lane, epoch):
+                missing = SCOPE
+            else:
+                missing = ORDER
+            if missing == ORDER or not worst:
+                if missing != worst:
+                    culprits = {}
+                    where = (agent, lanes)
+                worst = missing
+            if missing == worst:
+                culprits[other.warp] = culprits.get(other.warp, 0) | 1 << lane
+            break
+    if where is None:
+        return None
+    warp = min(culprits)
+    return Gap(worst, (parts[warp][0][0], culprits[warp]), where)
+
+
+def _inside(starts: Ints, count_bytes: int, where: tuple[int, int, Ints]) -> NDArray[np.bool_]:
+    """Return which accesses touch one of the granules."""
+    base, shift, cells = where
+    first = (starts - base) >> shift
+    found = np.isin(first, cells)
+    for k in range(1, count_bytes >> shift):
+        found |= np.isin(first + k, cells)
+    return found
+
+
+def _threads_before_threads(first: Record, second: Record, eyes: list[Eye], where: Where) -> Gap | None:
+    x_tids, x_starts = first.spread()
+    y_tids, y_starts = second.spread()
+    chosen = _inside(y_starts, second.count_bytes, where())
+    y_tids, y_starts = y_tids[chosen], y_starts[chosen]
+    x_index, y_index = overlaps(x_starts, first.count_bytes, y_starts, second.count_bytes)
+    same_cta = first.cta is second.cta
+    x, y = x_tids[x_index], y_tids[y_index]
+    parts = _epochs(first)
+    if same_cta:
+        same = x == y
+        if same.any():
+            # A thread's own plain access is ordered before its later ones; its own cp.async only once waited for.
+            waited = first.flight is None or all(epoch <= agent.now for agent, epoch, _ in first.parts)
+            if waited:
+                x, y = x[~same], y[~same]
+    if not len(x):
+        return None
+    codes = np.unique((x >> 5) * 64 + (y >> 5))
+    worst = ""
+    found: Gap | None = None
+    for code in codes.tolist():
+        x_warp, y_warp = code >> 6, code & 63
+        mine = [eye for eye in eyes if eye[0].warp == y_warp]
+        if all(
+            all(sees(view.hb, agent, epoch, mask) for agent, epoch, mask in parts[x_warp]) for _, _, view in mine
+        ):
+            continue
+        here = ((x >> 5) == x_warp) & ((y >> 5) == y_warp)
+        pairs = np.unique((x[here] & 31) * 32 + (y[here] & 31)).tolist()
+        for pair in pairs:
+            x_lane, y_lane = pair >> 5, pair & 31
+            other, epoch = _part_of(parts[x_warp], x_lane)
+            agent, lanes, view = next(eye for eye in mine if eye[1] >> y_lane & 1)
+            if _sees_thread(view.hb, other, x_lane, epoch):
+                continue
+            narrow = view.loose is not None and _sees_thread(view.loose, other, x_lane, epoch)
+            missing = SCOPE if narrow else ORDER
+            if found is None or (missing == ORDER and worst == SCOPE):
+                worst = missing
+                found = Gap(missing, (other, 1 << x_lane), (agent, 1 << y_lane))
+            elif missing == worst:
+                assert found.first is not None
+                if found.first[0] is other and found.second[0] is agent:
+                    found.first = (other, found.first[1] | 1 << x_lane)
+                    found.second = (agent, found.second[1] | 1 << y_lane)
+    return found
+
+
+def overlaps(x_starts: Ints, x_bytes: int, y_starts: Ints, y_bytes: int) -> tuple[Ints, Ints]:
+    """Return the pairs (index of x, index of y) whose byte ranges overlap."""
+    order = np.argsort(x_starts, kind="stable")
+    ordered = x_starts[order]
+    low = np.searchsorted(ordered, y_starts - x_bytes, side="right")
+    high = np.searchsorted(ordered, y_starts + y_bytes, side="left")
+    counts = high - low
+    total = int(counts.sum())
+    y_index = np.repeat(np.arange(len(y_starts), dtype=np.int64), counts)
+    within = np.arange(total, dtype=np.int64) - np.repeat(np.cumsum(counts) - counts, counts)
+    x_index = order[np.repeat(low, counts) + within]
+    return x_index, y_index

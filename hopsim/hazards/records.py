@@ -1,0 +1,131 @@
+"""What the checker remembers of an access: who, when, which bytes, through which proxy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hopsim.hazards.clocks import Agent, Done, View
+
+Ints = NDArray[np.int64]
+
+# Who an access belongs to: the warp, its epoch, the lanes.
+Part = tuple[Agent, int, int]
+# Who looks: the warp, the lanes, what they rely on.
+Eye = tuple[Agent, int, View]
+
+
+class Flight:
+    """An asynchronous operation.
+
+    Args:
+        kind: `tma load`, `tma store`, `wgmma`, ...
+        parts: who issued it.
+        tracked: what tells that it is complete.
+    """
+
+    __slots__ = (
+        "aims", "group", "kind", "landed", "left_at", "line", "number", "parts", "read", "records", "seq",
+        "tracked",
+    )  # fmt: skip
+
+    def __init__(self, kind: str, number: int, parts: list[Part], line: int, tracked: str, seq: int) -> None:
+        self.kind = kind
+        self.number = number
+        self.parts = parts
+        self.line = line
+        self.tracked = tracked
+        self.seq = seq
+        # Complete, and (for copies out of shared memory) sources free.
+        self.landed = Done()
+        self.read = self.landed
+        # What it signals: (barrier, its phase at issue, the bytes that it tells of).
+        self.aims: list[tuple[Any, int, Record]] = []
+        # Number of the group it was committed in (None: not committed), and the wait that left it pending.
+        self.group: int | None = None
+        self.left_at: tuple[int, int] | None = None
+        self.records: list[Record] = []
+
+    @property
+    def agent(self) -> Agent:
+        """The first warp that issued it."""
+        return self.parts[0][0]
+
+
+class Record:
+    """One access of some threads, or one part of an asynchronous operation.
+
+    Args:
+        kind: `r`, `w` or `a`.
+        is_async: async proxy (else generic).
+        parts: who did it and in which epoch; for cp.async the epoch is `NEVER` until it was waited for.
+        space: `shared` or `global`.  owner: CTA whose shared memory it is.
+        addresses: first byte of each thread's access (an int when they agree), or None: `start` to `stop`.
+        tids: thread numbers, for accesses of threads.
+        scope: of a strong access; empty for a weak one.
+        done: what must be observed before the bytes may be relied on; None for threads.
+    """
+
+    __slots__ = (
+        "addresses", "count_bytes", "cta", "done", "flight", "fresh", "is_async", "kind", "line", "number", "owner", "parts", "scope",
+        "seq", "space", "start", "stop", "tids", "unwritten",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        number: int,
+        kind: str,
+        is_async: bool,
+        cta: Any,
+        parts: list[Part],
+        line: int,
+        space: str,
+        owner: int,
+        start: int,
+        stop: int,
+        addresses: int | Ints | Callable[[], Ints] | None,
+        count_bytes: int,
+        tids: Ints | None,
+        scope: str,
+        flight: Flight | None,
+        done: Done | None,
+        seq: int,
+    ) -> None:
+        self.number = number
+        self.kind = kind
+        self.is_async = is_async
+        self.cta = cta
+        self.parts = parts
+        self.line = line
+        self.space = space
+        self.owner = owner
+        self.start = start
+        self.stop = stop
+        self.addresses = addresses
+        self.count_bytes = count_bytes
+        self.tids = tids
+        self.scope = scope
+        self.flight = flight
+        self.done = done
+        self.seq = seq
+        # It read bytes that nobody had written yet: a later write is the one it should have waited for.
+        self.unwritten = False
+        # The phase (barrier, index) that its agent had waited for just before, and not yet made use of.
+        self.fresh: tuple[Any, int] | None = None
+
+    @property
+    def is_thread(self) -> bool:
+        """Whether each of its threads made its own part: plain accesses, and cp.async."""
+        return self.tids is not None
+
+    def spread(self) -> tuple[Ints, Ints]:
+        """Return (thread, first byte) of every thread's access."""
+        assert self.tids is not None
+        addresses = self.addresses
+        if isinstance(addresses, int):
+            return self.tids, np.full(len(self.tids), addresses, np.int64)
+        assert isinstance(addresses, np.ndarray)
+        return self.tids, addresses

@@ -1,0 +1,137 @@
+"""The launch as the checker sees it: CTAs, their warps, their shadow memory, and the count of events."""
+
+from __future__ import annotations
+
+import bisect
+from collections import deque
+from typing import Any
+
+
+from hopsim.hazards.clocks import Agent
+from hopsim.hazards.facts import CheckOptions, LaunchFacts
+from hopsim.hazards.records import Eye, Flight, Ints, Part, Record
+from hopsim.hazards.shadow import Region, States
+
+WARP = 32
+FENCES_KEPT = 64
+STATES_KEPT = 1 << 17
+PARTIES_KEPT = 1 << 14
+
+Parties = list[tuple[Agent, int]]
+
+
+class CtaState:
+    """One CTA: its warps, the shadow of its shared memory, its barriers, and who reaches in from outside."""
+
+    def __init__(self, world: World, index: int) -> None:
+        facts = world.facts
+        self.index = index
+        self.cluster = facts.cluster_of(index)
+        self.id = facts.coordinates(index)
+        self.agents: list[Agent] = []
+        for first in range(0, facts.threads, WARP):
+            lanes = min(WARP, facts.threads - first)
+            world.agents += 1
+            self.agents.append(Agent(world.agents, self, first // WARP, (1 << lanes) - 1))
+        self.live = facts.threads
+        self.shared = Region(0, facts.shared_bytes, "shared memory", False)
+        world.regions.append(self.shared)
+        self.barriers: dict[int, Any] = {}
+        # Bounds of the barriers, so that most accesses need not look.
+        self.barrier_start = self.barrier_stop = 0
+        self.named: dict[int, Any] = {}
+        self.warpgroups: dict[int, Any] = {}
+        # Proxy fences: (event, warp, lanes, PTX line, spaces).
+        self.fences: deque[tuple[int, Agent, int, int, tuple[int, ...]]] = deque(maxlen=FENCES_KEPT)
+        # Waits for bulk groups: (event, warp, lanes, PTX line).
+        self.store_waits: deque[tuple[int, Agent, int, int]] = deque(maxlen=FENCES_KEPT)
+        # Who touched this CTA's shared memory from outside, by site and threads, and operations that read or write it.
+        self.visits: dict[tuple[int, int, int], Any] = {}
+        self.flights: list[tuple[Flight, Record]] = []
+        self.leaving: list[tuple[Agent, int]] = []
+
+
+class World:
+    """Everything the rules share."""
+
+    def __init__(self, facts: LaunchFacts, options: CheckOptions) -> None:
+        self.facts = facts
+        self.options = options
+        self.agents = 0
+        self.seq = 0
+        self.records = 0
+        self.states = States()
+        self.regions: list[Region] = []
+        self.ctas: dict[int, CtaState] = {}
+        ordered = sorted(facts.regions)
+        self._bases = [base for base, _, _ in ordered]
+        self._globals = [Region(base, size, name, True) for base, size, name in ordered]
+        self.regions += self._globals
+        self._parties: dict[Any, tuple[Any, Parties]] = {}
+        self._swept = STATES_KEPT
+
+    # -- who ---------------------------------------------------------------------------------------
+
+    def cta(self, index: int) -> CtaState:
+        """Return a CTA, made when first met."""
+        found = self.ctas.get(index)
+        if found is None:
+            found = self.ctas[index] = CtaState(self, index)
+        return found
+
+    def parties(self, agent: tuple[int, Ints]) -> Parties:
+        """Return the warps and lanes of an event's agent."""
+        index, tids = agent
+        single = len(tids) == 1
+        key = (index, int(tids[0])) if single else (index, id(tids), -1)
+        known = self._parties.get(key)
+        if known is not None:
+            return known[1]
+        agents = self.cta(index).agents
+        masks: dict[int, int] = {}
+        for tid in tids.tolist():
+            masks[tid >> 5] = masks.get(tid >> 5, 0) | 1 << (tid & 31)
+        found = [(agents[warp], mask) for warp, mask in masks.items()]
+        if len(self._parties) > PARTIES_KEPT:
+            self._parties.clear()
+        # The array is kept so that its identity is not given to another one.
+        self._parties[key] = (tids, found)
+        return found
+
+    def eyes(self, parties: Parties) -> list[Eye]:
+        """Return who looks and what they rely on."""
+        found: list[Eye] = []
+        for agent, mask in parties:
+            if agent.parts:
+                found += [(agent, lanes, view) for lanes, view in agent.eyes(mask)]
+            else:
+                found.append((agent, mask, agent.view))
+        return found
+
+    def parts(self, parties: Parties) -> list[Part]:
+        """Return the same as parts of a record, in their present epochs."""
+        return [(agent, agent.now, mask) for agent, mask in parties]
+
+    # -- what --------------------------------------------------------------------------------------
+
+    def next_record(self) -> int:
+        """Return a number for a record."""
+        self.records += 1
+        return self.records
+
+    def global_region(self, address: int) -> Region | None:
+        """Return the allocation that holds an address."""
+        position = bisect.bisect_right(self._bases, address) - 1
+        if position < 0:
+            return None
+        region = self._globals[position]
+        return region if address < region.base + region.size else None
+
+    def tidy(self) -> None:
+        """Forget states that no byte is in, now and then."""
+        if len(self.states.all) > self._swept:
+            self.states.sweep([region for region in self.regions if len(region.states)])
+            self._swept = len(self.states.all) * 2 + STATES_KEPT
+
+
+__all__ = ["CtaState", "Parties", "World"]
