@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from heapq import heappush
 from typing import Any
 
 from simpy.core import Environment
@@ -21,20 +22,35 @@ from hopsim.hw.timing.recorder import Track
 from hopsim.hw.timing.sm import Sm
 
 
+class Clock(Environment):
+    """A SimPy environment whose time is whole cycles."""
+
+    def at(self, event: Event, time: float) -> None:
+        """Let an event happen at `time`, rounded up to a whole cycle, or now if that is past."""
+        cycle = math.ceil(time)
+        now = self._now
+        heappush(self._queue, (cycle if cycle > now else now, NORMAL, next(self._eid), event))
+
+    def is_next(self, time: float) -> bool:
+        """Whether nothing happens up to `time`."""
+        queue = self._queue
+        return not queue or time < queue[0][0]
+
+
 class Moment(Event):
     """An event that always succeeds; it can be set again after it has happened."""
 
-    def __init__(self, env: Environment, action: Callable[[Any], None]) -> None:
+    def __init__(self, env: Clock, action: Callable[[Any], None]) -> None:
         super().__init__(env)
         self._ok = True
         self._value = None
+        self._clock = env
         self._actions: list[Callable[[Any], None]] = [action]
 
     def set(self, time: float) -> None:
-        """Happen at `time`, rounded up to a whole cycle, or now if that is past."""
+        """Happen at `time`."""
         self.callbacks = self._actions
-        delay = math.ceil(time) - self.env.now
-        self.env.schedule(self, NORMAL, delay if delay > 0 else 0)
+        self._clock.at(self, time)
 
 
 class Actor(Moment):
@@ -45,7 +61,7 @@ class Actor(Moment):
     """
 
     def __init__(
-        self, env: Environment, action: Callable[[Any], None], strand: StrandCore, sm: Sm
+        self, env: Clock, action: Callable[[Any], None], strand: StrandCore, sm: Sm
     ) -> None:
         super().__init__(env, action)
         self.strand = strand
@@ -85,7 +101,7 @@ class Landing(Moment):
 
     def __init__(
         self,
-        env: Environment,
+        env: Clock,
         action: Callable[[Any], None],
         operation: Operation,
         later: float = 0.0,
@@ -98,7 +114,7 @@ class Landing(Moment):
 class GroupLanding(Moment):
     """A wgmma group whose operations land together."""
 
-    def __init__(self, env: Environment, action: Callable[[Any], None], group: Any) -> None:
+    def __init__(self, env: Clock, action: Callable[[Any], None], group: Any) -> None:
         super().__init__(env, action)
         self.group = group
 
@@ -106,8 +122,6 @@ class GroupLanding(Moment):
 class Placed(Moment):
     """A cluster that starts, or a CTA whose place becomes free: `sms` says where."""
 
-    def __init__(
-        self, env: Environment, action: Callable[[Any], None], sms: tuple[int, ...]
-    ) -> None:
+    def __init__(self, env: Clock, action: Callable[[Any], None], sms: tuple[int, ...]) -> None:
         super().__init__(env, action)
         self.sms = sms

@@ -16,7 +16,7 @@ from hopsim.hw.machine.operations import Operation
 from hopsim.hw.machine.work import CopyWork, TmaWork
 from hopsim.hw.timing.fabric import Fabric
 from hopsim.hw.timing.global_access import warp_sectors
-from hopsim.hw.timing.l2 import L2Cache
+from hopsim.hw.timing.l2 import L2Cache, MergeKey, merge_key
 from hopsim.hw.timing.l2_tags import Lines
 from hopsim.hw.timing.sm import Sm
 from hopsim.hw.timing.tma_engine import BULK_RANK
@@ -36,6 +36,7 @@ class Footprint(NamedTuple):
 
     lines: Lines
     sectors: int
+    key: MergeKey | None
 
 
 class Bookings:
@@ -106,14 +107,17 @@ class Bookings:
     # -- footprints --------------------------------------------------------------------------------
 
     def _box(self, work: TmaWork) -> Footprint:
-        return Footprint(self._l2.tags.number(work.plan.lines()), work.plan.sectors())
+        lines = self._l2.tags.number(work.plan.lines())
+        return Footprint(lines, work.plan.sectors(), merge_key(lines))
 
     def _range(self, work: CopyWork) -> Footprint:
         assert isinstance(work.addresses, int), work
         start, stop = work.addresses, work.addresses + work.count_bytes
         line, sector = self._config.l2.line_bytes, self._config.l2.sector_bytes
         lines = np.arange(start // line, (stop - 1) // line + 1, dtype=np.int64) * line
-        return Footprint(self._l2.tags.number(lines), (stop - 1) // sector - start // sector + 1)
+        numbers = self._l2.tags.number(lines)
+        sectors = (stop - 1) // sector - start // sector + 1
+        return Footprint(numbers, sectors, merge_key(numbers))
 
     # -- the TMA unit ------------------------------------------------------------------------------
 
@@ -131,7 +135,7 @@ class Bookings:
         sm = self._sm_of(operation)
         engine = sm.tma
         begin = engine.start(time, tensor_map)
-        lines, sectors = footprint
+        lines, sectors, key = footprint
         if direction == "load":
             end = engine.send(begin, count_bytes)
             cycles = count_bytes / self._port_rate
@@ -139,19 +143,19 @@ class Bookings:
                 through = self._sms[cta.sm].receive(begin, cycles)
                 if through > end:
                     end = through
-            ready = self._l2.read(time, end, lines, sectors, sm.gpc)
+            ready = self._l2.read(time, end, lines, sectors, sm.gpc, key)
             landed = ready + engine.load_latency(rank, len(destinations) > 1)
             engine.returned(landed)
             return Booked(landed, landed)
         if direction == "prefetch":
             end = engine.send(begin, 0)
-            ready = self._l2.read(time, end, lines, sectors, sm.gpc)
+            ready = self._l2.read(time, end, lines, sectors, sm.gpc, key)
             return Booked(ready, ready)
         end = engine.send(begin, count_bytes)
         source_read = engine.read_source(begin, end)
         written = self._l2.write(time, source_read, lines, sectors, sm.gpc)
         if direction == "reduce":
-            old = self._l2.read(time, source_read, lines, sectors, sm.gpc, merge=False)
+            old = self._l2.read(time, source_read, lines, sectors, sm.gpc)
             written = max(written, old + self._atomic_latency)
         written += engine.store_latency()
         engine.returned(source_read)
@@ -183,7 +187,7 @@ class Bookings:
         lines = self._l2.tags.number(np.unique(sectors // line_bytes) * line_bytes)
         count_bytes = len(sectors) * self._config.l2.sector_bytes
         end = sm.receive(time, count_bytes / self._port_rate)
-        ready = self._l2.read(time, end, lines, len(sectors), sm.gpc)
+        ready = self._l2.read(time, end, lines, len(sectors), sm.gpc, merge_key(lines))
         row_bytes = self._config.smem.banks * self._config.smem.bank_width_bytes
         wavefronts = -(-work.count_bytes * work.lanes // row_bytes)
         sm.pipe.book(time, wavefronts, wavefronts)

@@ -284,31 +284,24 @@ class Charge:
 
     def _issue_tensor(self, actor: Actor, position: int, time: float) -> float:
         """Book the wgmma at `position`; a full queue holds its issue."""
-        while self.issued and self.issued[0][0] <= position:
-            time = self._tensor(actor, self.issued.pop(0)[1], time)
+        issued = self.issued
+        while issued and issued[0][0] <= position:
+            time = self._tensor(actor, issued.pop(0)[1], time)
         return time
 
     def _tensor(self, actor: Actor, operation: Operation, time: float) -> float:
         work: TensorWork = operation.work
-        queue = self._queue(work.warpgroup)
-        issue = queue.earliest_issue(time)
+        queue = self._queues.get(work.warpgroup)
+        if queue is None:
+            queue = self._queues[work.warpgroup] = WarpgroupQueue(self._depth)
+        issue = actor.sm.tensor.book(queue, time, work)
         if issue > time:
             self._stalls[Stall.MATH_PIPE_THROTTLE] += (issue - time) * actor.warps
-        start, _ = actor.sm.tensor.book(queue, issue, work)
-        if not queue.group_open:
-            queue.group_open = True
-            queue.group_start = start
         return issue
 
     def _close(self, actor: Actor, group: Group, time: float) -> None:
         if group.operations:
-            self._commit(actor, group, self._queue(group.owner), time)
-
-    def _queue(self, warpgroup: Warpgroup) -> WarpgroupQueue:
-        queue = self._queues.get(warpgroup)
-        if queue is None:
-            queue = self._queues[warpgroup] = WarpgroupQueue(self._depth)
-        return queue
+            self._commit(actor, group, self._queues[group.owner], time)
 
 
 def _forget_past(pending: dict[int, tuple[float, Stall]], time: float) -> None:

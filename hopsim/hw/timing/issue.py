@@ -43,7 +43,18 @@ class IssuePorts:
 
     def book(self, ports: Ports, start: float, slots: float) -> float:
         """Take `slots` issue cycles for each warp from `start` on; return when the last of them has issued."""
-        free, resident = self.free, self.resident
+        free = self.free
+        if max(free) <= start:
+            # Nothing to wait for.
+            longest = 0.0
+            for port, warps in ports:
+                work = slots * warps
+                free[port] = start + work
+                self.busy_slots += work
+                if work > longest:
+                    longest = work
+            return start + longest
+        resident = self.resident
         finish = start
         for port, warps in ports:
             work = slots * warps

@@ -6,7 +6,7 @@ from device memory, and counted once.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +15,17 @@ from hopsim.config.groups import L2
 from hopsim.hw.timing.dram import DramChannels
 from hopsim.hw.timing.l2_tags import L2Tags, Lines
 
+# (first line, count, last line) of a box
 MergeKey = tuple[int, int, int]
+
+
+def merge_key(lines: Lines) -> MergeKey | None:
+    """Return what two requests for the same lines have in common; None without lines."""
+    count = len(lines)
+    return (int(lines[0]), count, int(lines[-1])) if count else None
+
+
+NOT_IN_FLIGHT: Final = (-1.0, 0.0)
 
 
 class L2Counters:
@@ -36,13 +46,6 @@ class L2Counters:
         self.written = 0
         self.dram_read = 0
         self.dram_written = 0
-
-
-class Merge(NamedTuple):
-    """A box in flight to SMs of one GPC: until when others may join, and when its data is there."""
-
-    until: float
-    ready: float
 
 
 class L2Cache:
@@ -72,7 +75,8 @@ class L2Cache:
         self.counters = L2Counters()
         self._arrival: NDArray[np.float64] = np.zeros(0, np.float64)
         self._last_arrival = 0.0
-        self._merges: list[dict[MergeKey, Merge]] = [{} for _ in range(gpc_count)]
+        # By GPC: until when others may join the request for a box, and when its data is there.
+        self._merges: list[dict[MergeKey, tuple[float, float]]] = [{} for _ in range(gpc_count)]
         self._side_of = [gpc * config.partitions // gpc_count for gpc in range(gpc_count)]
 
     def side_of(self, gpc: int) -> int:
@@ -80,7 +84,13 @@ class L2Cache:
         return self._side_of[gpc]
 
     def read(
-        self, now: float, start: float, lines: Lines, sectors: int, gpc: int, merge: bool = True
+        self,
+        now: float,
+        start: float,
+        lines: Lines,
+        sectors: int,
+        gpc: int,
+        key: MergeKey | None = None,
     ) -> float:
         """Read a box or the lines of a warp; return when the last byte reaches the SM.
 
@@ -90,7 +100,7 @@ class L2Cache:
             lines: line numbers (`tags.number`).
             sectors: how many sectors of them are wanted.
             gpc: of the SM that asks.
-            merge: whether the request can join one of the same lines that is in flight.
+            key: `merge_key(lines)` when the request can join one for the same lines in flight.
         """
         counters = self.counters
         counters.requested += sectors
@@ -98,13 +108,11 @@ class L2Cache:
         if count == 0:
             return start + self._near
         merges = self._merges[gpc]
-        key: MergeKey | None = None
-        if merge and self._merge_window:
-            key = (int(lines[0]), count, int(lines[-1]))
-            other = merges.get(key)
-            if other is not None and now < other.until:
+        if key is not None:
+            until, ready = merges.get(key, NOT_IN_FLIGHT)
+            if now < until:
                 counters.merged += sectors
-                return max(other.ready, start + self._near)
+                return max(ready, start + self._near)
         side = self._side_of[gpc]
         found, written_back = self.tags.read(lines, side)
         queue = self._serve(now, side, sectors)
@@ -133,7 +141,7 @@ class L2Cache:
             self._write_back(now, written_back)
         ready = self._note_arrival(lines, fetched, ready, start)
         if key is not None:
-            merges[key] = Merge(now + self._merge_window, ready)
+            merges[key] = (now + self._merge_window, ready)
         return ready
 
     def write(self, now: float, start: float, lines: Lines, sectors: int, gpc: int) -> float:

@@ -18,7 +18,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 import numpy as np
-from simpy.core import EmptySchedule, Environment
+from simpy.core import EmptySchedule
 
 from hopsim.config import HardwareConfig
 from hopsim.errors import LaunchError
@@ -30,7 +30,7 @@ from hopsim.hw.machine.schedule import Outcome, Schedule
 from hopsim.hw.machine.strand import StrandCore
 from hopsim.hw.machine.tensor_queue import Group
 from hopsim.hw.machine.waiting import Wait
-from hopsim.hw.timing.actor import Actor, GroupLanding, Landing, Moment, Placed
+from hopsim.hw.timing.actor import Actor, Clock, GroupLanding, Landing, Moment, Placed
 from hopsim.hw.timing.bookings import Bookings
 from hopsim.hw.timing.charge import Charge
 from hopsim.hw.timing.costs import CostTable, Head, Stall
@@ -83,7 +83,7 @@ class TimedSchedule(Schedule):
         self.max_cycles = max_cycles
         self._recording = None if recorder is None else Recording(recorder)
         self.progress = progress
-        self.env = Environment()
+        self.env = Clock()
         self.totals = Totals()
         self.dram = DramChannels(config.dram)
         self.l2 = L2Cache(config.l2, self.dram, len(config.device.gpc_sm_counts))
@@ -189,7 +189,7 @@ class TimedSchedule(Schedule):
             except EmptySchedule:
                 if machine.clusters_done == goal:
                     return "finished"
-                if not self._peek(machine):
+                if not (self._peek(machine) or self._part_warps(machine)):
                     return "deadlock"
                 continue
             totals.events += 1
@@ -217,6 +217,13 @@ class TimedSchedule(Schedule):
         self._peeked_at = machine.version
         self._drain()
         return True
+
+    def _part_warps(self, machine: Machine) -> bool:
+        """When nothing can happen, lanes that wait to meet others of their warp go on alone."""
+        self.now = float(self.env.now)
+        parted = machine.part_warps()
+        self._drain()
+        return parted
 
     def _fill_l2(self) -> None:
         """Put warm memory into L2."""
@@ -400,7 +407,7 @@ class TimedSchedule(Schedule):
                     self._recording.ran(actor)
                 return
             cost = costs[strand.segment]
-            if not cost.private and (self._runnable or time >= self.env.peek()):
+            if not cost.private and (self._runnable or not self.env.is_next(time)):
                 break
         actor.set(time)
 

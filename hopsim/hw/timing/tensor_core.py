@@ -32,12 +32,6 @@ class WarpgroupQueue:
         self.group_open = False
         self.group_start = 0.0
 
-    def earliest_issue(self, time: float) -> float:
-        """Return when the next operation can be issued: at most `depth` are outstanding."""
-        if len(self.ends) < self.depth:
-            return time
-        return max(time, self.ends[0])
-
 
 class TensorCore:
     """The tensor cores of one SM.
@@ -46,14 +40,22 @@ class TensorCore:
         config: rates, latency, queue depth.
     """
 
-    __slots__ = ("_config", "_durations", "busy_cycles", "free", "operand_bytes", "operations")
+    __slots__ = (
+        "_bytes", "_config", "_cycles", "_durations", "_overhead", "_work", "busy_cycles", "free", "operand_bytes",
+        "operations",
+    )  # fmt: skip
 
     def __init__(self, config: Tensor) -> None:
         self._config = config
-        self.operand_bytes = 0
+        self._overhead = config.op_overhead_cycles
         self._durations: dict[tuple[str, int, int, int, bool], tuple[float, int]] = {}
+        # Of the last operation: the next one is mostly the same.
+        self._work: TensorWork | None = None
+        self._cycles = 0.0
+        self._bytes = 0
         self.free = 0.0
         self.busy_cycles = 0.0
+        self.operand_bytes = 0
         self.operations = 0
 
     def duration(self, work: TensorWork) -> tuple[float, int]:
@@ -70,21 +72,25 @@ class TensorCore:
             known = self._durations[key] = (cycles, work.shared_bytes)
         return known
 
-    def book(self, queue: WarpgroupQueue, issue: float, work: TensorWork) -> tuple[float, float]:
-        """Execute one operation issued at `issue`; return when it starts and when the unit is done with it."""
-        duration, operand_bytes = self.duration(work)
-        self.operand_bytes += operand_bytes
-        if self.free > issue:
-            start = self.free + self._config.op_overhead_cycles
-        else:
-            start = issue
-        end = start + duration
-        self.free = end
-        self.busy_cycles += duration
+    def book(self, queue: WarpgroupQueue, time: float, work: TensorWork) -> float:
+        """Execute one operation, issued at `time` or when the queue has room; return when it was issued."""
+        if work is not self._work:
+            self._work = work
+            self._cycles, self._bytes = self.duration(work)
+        ends = queue.ends
+        if len(ends) == queue.depth and ends[0] > time:
+            time = ends[0]
+        start = self.free + self._overhead if self.free > time else time
+        if not queue.group_open:
+            queue.group_open = True
+            queue.group_start = start
+        end = start + self._cycles
+        self.free = queue.last_end = end
+        ends.append(end)
+        self.busy_cycles += self._cycles
+        self.operand_bytes += self._bytes
         self.operations += 1
-        queue.ends.append(end)
-        queue.last_end = end
-        return start, end
+        return time
 
     def complete(self, queue: WarpgroupQueue) -> float:
         """Return when the results of everything the warpgroup issued so far are in its registers."""

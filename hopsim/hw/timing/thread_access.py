@@ -14,7 +14,7 @@ from hopsim.hw.machine.memory import RANK_SHIFT
 from hopsim.hw.timing.costs import Stall
 from hopsim.hw.timing.fabric import Fabric
 from hopsim.hw.timing.global_access import warp_sectors
-from hopsim.hw.timing.l2 import L2Cache
+from hopsim.hw.timing.l2 import L2Cache, merge_key
 from hopsim.hw.timing.shared_memory import Banks
 from hopsim.hw.timing.sm import Sm
 
@@ -114,9 +114,8 @@ class ThreadAccess:
                     sectors = sectors[np.isin(sectors // line_bytes, missed)]
                     lines = missed
             end = sm.receive(end, len(sectors) * sector_bytes / self._port_rate)
-            ready = self._l2.read(
-                time, end, self._l2.tags.number(lines * line_bytes), len(sectors), sm.gpc
-            )
+            numbers = self._l2.tags.number(lines * line_bytes)
+            ready = self._l2.read(time, end, numbers, len(sectors), sm.gpc, merge_key(numbers))
             return Served(held, ready, Stall.LONG_SCOREBOARD)
         for line in lines.tolist():
             sm.l1.drop(line)
@@ -124,7 +123,7 @@ class ThreadAccess:
         if note.kind == "w":
             done = self._l2.write(time, end, numbers, len(sectors), sm.gpc)
             return Served(held, done, Stall.LONG_SCOREBOARD)
-        done = self._l2.read(time, end, numbers, len(sectors), sm.gpc, merge=False)
+        done = self._l2.read(time, end, numbers, len(sectors), sm.gpc)
         self._l2.write(time, end, numbers, len(sectors), sm.gpc)
         ready = max(done, end + config.l2.atomic_latency_cycles)
         return Served(held, ready, Stall.LONG_SCOREBOARD)

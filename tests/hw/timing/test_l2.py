@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from hopsim.config import load
 from hopsim.hw.timing.dram import DramChannels
-from hopsim.hw.timing.l2 import L2Cache
+from hopsim.hw.timing.l2 import L2Cache, merge_key
 from hopsim.hw.timing.l2_tags import L2Tags
 
 CONFIG = load("h100-sxm")
@@ -163,13 +163,16 @@ def test_a_second_reader_waits_for_the_fetch_of_the_first() -> None:
 
 def test_requests_of_one_gpc_merge_within_the_window() -> None:
     unit = cache(merge_window_cycles=200)
-    unit.read(0.0, 0.0, run(0, 128), 512, 0)
-    unit.read(100.0, 100.0, run(0, 128), 512, 0)
+    lines = run(0, 128)
+    key = merge_key(lines)
+    unit.read(0.0, 0.0, lines, 512, 0, key)
+    unit.read(100.0, 100.0, lines, 512, 0, key)
     assert unit.counters.merged == 512
-    unit.read(100.0, 100.0, run(0, 128), 512, 1)
-    unit.read(300.0, 300.0, run(0, 128), 512, 0)
+    unit.read(100.0, 100.0, lines, 512, 1, key)
+    unit.read(100.0, 100.0, lines, 512, 0)
+    unit.read(300.0, 300.0, lines, 512, 0, key)
     assert unit.counters.merged == 512
-    assert unit.counters.requested == 4 * 512
+    assert unit.counters.requested == 5 * 512
 
 
 def test_bandwidth_of_a_partition_is_shared() -> None:
@@ -199,7 +202,7 @@ def test_every_sector_is_hit_merged_or_fetched(steps: list[tuple[int, int, int, 
             unit.write(time, time, run(first, count), count * 4, gpc)
             written += count * 4
         else:
-            unit.read(time, time, run(first, count), count * 4, gpc)
+            unit.read(time, time, run(first, count), count * 4, gpc, merge_key(run(first, count)))
             asked += count * 4
     counters = unit.counters
     assert counters.requested == asked

@@ -43,20 +43,29 @@ def test_one_operation_is_there_43_and_half_n_after_its_commit(n: int) -> None:
 def test_operations_of_two_warpgroups_share_the_unit() -> None:
     core = TensorCore(TENSOR)
     first, second = WarpgroupQueue(8), WarpgroupQueue(8)
-    assert core.book(first, 0.0, work(256)) == (0.0, 128.0)
-    assert core.book(second, 5.0, work(256)) == (128.0, 256.0)
-    assert core.book(first, 300.0, work(64)) == (300.0, 332.0)
+    core.book(first, 0.0, work(256))
+    core.book(second, 5.0, work(256))
+    assert (first.last_end, second.last_end) == (128.0, 256.0)
+    core.book(first, 300.0, work(64))
+    assert first.last_end == 332.0
     assert core.busy_cycles == 288.0
     assert core.operations == 3
 
 
 def test_issue_waits_when_the_queue_is_full() -> None:
     core, queue = TensorCore(TENSOR), WarpgroupQueue(2)
-    core.book(queue, 0.0, work(256))
-    assert queue.earliest_issue(1.0) == 1.0
-    core.book(queue, 1.0, work(256))
-    assert queue.earliest_issue(2.0) == 128.0
-    assert queue.earliest_issue(500.0) == 500.0
+    assert core.book(queue, 0.0, work(256)) == 0.0
+    assert core.book(queue, 1.0, work(256)) == 1.0
+    assert core.book(queue, 2.0, work(256)) == 128.0
+    assert core.book(queue, 500.0, work(256)) == 500.0
+
+
+def test_a_group_begins_with_its_first_operation() -> None:
+    core, queue, other = TensorCore(TENSOR), WarpgroupQueue(8), WarpgroupQueue(8)
+    core.book(other, 0.0, work(64))
+    core.book(queue, 5.0, work(64))
+    core.book(queue, 6.0, work(64))
+    assert (queue.group_open, queue.group_start, queue.last_end) == (True, 32.0, 96.0)
 
 
 def test_mma_sync_rate_is_shared_by_warps() -> None:

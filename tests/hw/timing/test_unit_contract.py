@@ -16,7 +16,7 @@ from hopsim.hw.machine.work import TensorWork
 from hopsim.hw.timing.dram import DramChannels
 from hopsim.hw.timing.fabric import Fabric
 from hopsim.hw.timing.issue import IssuePorts
-from hopsim.hw.timing.l2 import L2Cache
+from hopsim.hw.timing.l2 import L2Cache, merge_key
 from hopsim.hw.timing.shared_memory import SharedPipe
 from hopsim.hw.timing.tensor_core import TensorCore, WarpgroupQueue
 from hopsim.hw.timing.tma_engine import TmaEngine
@@ -96,7 +96,7 @@ def l2(config: HardwareConfig) -> Unit:
         state["next"] += 1
         first = (state["next"] * 37) % 1000
         lines = np.arange(first, first + size, dtype=np.int64)
-        return unit.read(time, time, lines, size * 4, state["next"] % 8)
+        return unit.read(time, time, lines, size * 4, state["next"] % 8, merge_key(lines))
 
     return Unit(serve, lambda: unit.counters.requested * 32, LINE)
 
