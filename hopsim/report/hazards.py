@@ -66,4 +66,11 @@ def _access(access: Access) -> str:
     else:
         place += access.space
     source = f"  ({access.source})" if access.source is not None else ""
-    return f"{access.proxy:<8} {access.text}    {by}{who}    {place}{source}"
+    return f"{access.proxy:<8} {_opcode(access.text)}    {by}{who}    {place}{source}"
+
+
+def _opcode(text: str) -> str:
+    """Return an instruction without guard and operands; its line stands above."""
+    words = text.split()
+    kept = words[1:] if words and words[0].startswith("@") else words
+    return kept[0].rstrip(";") if kept else ""

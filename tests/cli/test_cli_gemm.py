@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import json
+import os
+import re
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +13,7 @@ from hopsim.cli.app import app
 from hopsim.errors import DeviceError
 from tests.cli.golden import GOLDEN, assert_golden
 
+README = Path(__file__).parents[2] / "README.md"
 UNTIMED = ("--run-schedule", "in-order", "--no-check")
 
 
@@ -65,11 +68,23 @@ def test_a_timed_run_says_where_the_time_went() -> None:
     assert "us at 1.98 GHz, " in done.stdout
 
 
-@pytest.mark.slow
-def test_everything_checked_is_clean() -> None:
-    done = gemm(256, 256, 256)
+@pytest.mark.parametrize("schedule", ["pipelined", "warp-specialized"])
+def test_everything_checked_is_clean(schedule: str) -> None:
+    done = gemm(128, 128, 128, "--tile", "64x64x64", "--schedule", schedule)
     assert done.exit_code == 0, done.stdout
     assert "verdict       clean: no hazards" in done.stdout
+
+
+@pytest.mark.slow
+def test_the_readme_shows_the_summary_of_the_demo() -> None:
+    done = gemm(512, 512, 512, "--dtype", "bf16", "--schedule", "warp-specialized")
+    assert done.exit_code == 0
+    block = f"<!-- gemm -->\n```\n$ hopsim gemm --m 512 --n 512 --k 512\n{done.stdout}```\n<!-- /gemm -->"
+    page = README.read_text(encoding="utf-8")
+    if os.environ.get("HOPSIM_UPDATE_GOLDEN"):
+        page = re.sub("<!-- gemm -->.*<!-- /gemm -->", lambda _: block, page, flags=re.DOTALL)
+        README.write_text(page, encoding="utf-8")
+    assert block in page
 
 
 def test_json_alone_on_standard_output_is_the_same_on_every_run() -> None:
@@ -210,7 +225,9 @@ def test_mistakes_are_told_without_a_traceback(
 
 def test_no_device_is_a_device_error(monkeypatch: pytest.MonkeyPatch) -> None:
     def missing(index: int) -> None:
-        raise DeviceError("no driver", where=f"CUDA device {index}", hint="pip install 'hopsim[cuda]'")
+        raise DeviceError(
+            "no driver", where=f"CUDA device {index}", hint="pip install 'hopsim[cuda]'"
+        )
 
     monkeypatch.setattr("hopsim.cuda.gpu.CudaGpu", missing)
     done = gemm(64, 64, 64, "--backend", "cuda")

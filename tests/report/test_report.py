@@ -118,7 +118,8 @@ def test_a_deadlock_is_told_barrier_by_barrier() -> None:
 
 def hazard(count: int = 1) -> Hazard:
     write = Access(
-        "write", (3, 0, 0), 5, 0xFFFFFFFF, 214, "st.shared.v4.b32", "generic", "shared::cta", 0x8400, 0x8600,
+        "write", (3, 0, 0), 5, 0xFFFFFFFF, 214, "@%p st.shared.v4.b32 [%a], %b;",
+        "generic", "shared::cta", 0x8400, 0x8600,
         source=SourceLocation("gemm.cu", 77, 3),
     )  # fmt: skip
     read = Access(
