@@ -88,6 +88,42 @@ class ConvergenceOps(MemoryOps):
             mask |= 1 << lane
         return mask
 
+    def groups_of_warps(self, *values: Value | None) -> list[Any] | None:
+        """Group the lanes by consecutive warps for which all values are the same; None where lanes of a warp differ."""
+        warps = self.tids // WARP
+        groups: list[Any] = []
+        last: Any = None
+        for warp in self.warps:
+            here = warps == warp
+            key: list[int] = []
+            for value in values:
+                if isinstance(value, np.ndarray):
+                    word = value[here]
+                    if (word != word[0]).any():
+                        return None
+                    key.append(int(word[0]))
+            if groups and key == last:
+                groups[-1] = groups[-1] | here
+            else:
+                groups.append(here)
+            last = key
+        return groups
+
+    def part_warps(self, *values: Value | None) -> Any:
+        """Where values differ between the warps of this strand, but not inside them, let each group go by itself.
+
+        Returns: BLOCKED when the strand was divided: its parts execute the instruction again.
+        """
+        if len(self.warps) == 1 or not any(isinstance(value, np.ndarray) for value in values):
+            return None
+        groups = self.groups_of_warps(*values)
+        if groups is None or len(groups) == 1:
+            return None
+        self.divide(groups)
+        self.block(Wait("collective", self.warpgroup, "its own operands"))
+        self.machine.wake(self)
+        return BLOCKED
+
     def _not_named(self, lanes: int, mask: int, what: str) -> None:
         raise self.fault(
             f"{what}: executed by lanes {lanes:#x}, which are not in its mask {mask & FULL:#x}",

@@ -182,10 +182,8 @@ class StrandCore:
                 point = self._meeting_point(join)
                 parts.append((inside, when_true, point))
                 parts.append((here & ~predicate, when_false, point))
-        if true_lanes.any():
-            parts.append((true_lanes, when_true, self.join))
-        if false_lanes.any():
-            parts.append((false_lanes, when_false, self.join))
+        parts += [(lanes, when_true, self.join) for lanes in self._runs_of_warps(true_lanes)]
+        parts += [(lanes, when_false, self.join) for lanes in self._runs_of_warps(false_lanes)]
         parts.sort(key=lambda part: int(np.argmax(part[0])))
         # The outer join expects one strand; where warps part for good it must expect each of them.
         if self.join is not None and len(self.warps) > 1:
@@ -197,6 +195,32 @@ class StrandCore:
         lanes, target, point = mine
         self._become(lanes, point, old, live)
         return target
+
+    def _runs_of_warps(self, lanes: NDArray[np.bool_]) -> list[NDArray[np.bool_]]:
+        """Cut lanes of whole warps where a warp between them is missing: the warps of a strand are consecutive."""
+        warps = self.tids // WARP
+        runs: list[NDArray[np.bool_]] = []
+        last = -2
+        for warp in self.warps:
+            here = lanes & (warps == warp)
+            if not here.any():
+                continue
+            if warp == last + 1:
+                runs[-1] |= here
+            else:
+                runs.append(here)
+            last = warp
+        return runs
+
+    def divide(self, groups: Sequence[NDArray[np.bool_]]) -> None:
+        """Let groups of warps execute the current instruction as strands of their own."""
+        live = self.machine.program[self.segment].live
+        old = self.registers
+        assert self.join is None, self.key
+        mine, *others = groups
+        for lanes in others:
+            self._branch_off(lanes, self.segment, None, old, live)
+        self._become(mine, None, old, live)
 
     def _meeting_point(self, segment: int) -> Join | None:
         """Return the join of two parts of this strand that meet again at a segment."""

@@ -37,6 +37,8 @@ class SyncOps(ConvergenceOps):
         resumed = self.resumed
         if resumed is not None and resumed.kind == "named barrier" and resumed.over:
             return resumed.detail
+        if self.part_warps(number, count) is BLOCKED:
+            return BLOCKED
         identity = self._uniform(number, "barrier number")
         if not 0 <= identity < 16:
             raise self.fault(f"barrier {identity} does not exist: expected 0 to 15")
@@ -121,9 +123,15 @@ class SyncOps(ConvergenceOps):
         if not self.machine.fuse or not released:
             return released
         together: dict[tuple[int, int], list[Any]] = {}
-        for strand, _ in waiters:
+        last: dict[tuple[int, int], tuple[int, int]] = {}
+        for strand, _ in sorted(waiters, key=_first_thread):
             if strand.join is None and strand.is_whole:
-                together.setdefault((strand.warpgroup.number, strand.segment), []).append(strand)
+                # Only neighbours: the warps of a strand are consecutive.
+                place = (strand.warpgroup.number, strand.segment)
+                run = last.get(place, (0, -2))
+                first = run[0] if strand.warps[0] == run[1] + 1 else strand.warps[0]
+                last[place] = (first, strand.warps[-1])
+                together.setdefault((strand.segment, first), []).append(strand)
         awake = list(released)
         for strands in together.values():
             if len(strands) < 2:
@@ -406,6 +414,8 @@ class SyncOps(ConvergenceOps):
             if isinstance(parity, np.ndarray):
                 parity = collapse(parity & np.uint32(1))
             if isinstance(address, np.ndarray) or isinstance(parity if state is None else state, np.ndarray):
+                if may_wait and self.part_warps(address, parity, state) is BLOCKED:
+                    return BLOCKED
                 return self._test_lanes(space, address, parity, state, sem, scope)
         barrier = self._own_mbarrier(space, first_of(address))
         if _is_over(barrier, parity, state):
@@ -580,6 +590,10 @@ class SyncOps(ConvergenceOps):
         states[self.tids] = 0
         if self.machine.cluster_size > 1 or cluster.arrived:
             self.cluster_maybe_complete()
+
+
+def _first_thread(waiter: tuple[Any, Wait]) -> int:
+    return int(waiter[0].tids[0])
 
 
 def _state_word(barrier: Mbarrier) -> int:
