@@ -37,6 +37,7 @@ class Charge:
         totals: where warp cycles and instructions are counted.
         book: called with (operation, time of issue) for copies.
         commit: called with (group, warpgroup queue, time) for wgmma groups.
+        serialised: whether ptxas makes the program wait for each wgmma before the next.
     """
 
     def __init__(
@@ -47,6 +48,7 @@ class Charge:
         totals: Totals,
         book: Callable[[Operation, float], None],
         commit: Callable[[Actor, Group, WarpgroupQueue, float], None],
+        serialised: bool = False,
     ) -> None:
         self._costs = costs.segments
         self._accesses = accesses
@@ -54,6 +56,7 @@ class Charge:
         self._stalls = totals.stalls
         self._book = book
         self._commit = commit
+        self._serialised = serialised
         self._depth = config.tensor.queue_depth
         self._try_wait = float(config.mbarrier.try_wait_latency_cycles)
         self._arrive = float(config.mbarrier.arrive_latency_cycles)
@@ -297,6 +300,10 @@ class Charge:
         issue = actor.sm.tensor.book(queue, time, work)
         if issue > time:
             self._stalls[Stall.MATH_PIPE_THROTTLE] += (issue - time) * actor.warps
+        if self._serialised:
+            done = actor.sm.tensor.complete(queue)
+            self._stalls[Stall.GMMA] += (done - issue) * actor.warps
+            return done
         return issue
 
     def _close(self, actor: Actor, group: Group, time: float) -> None:

@@ -212,18 +212,26 @@ class CostTable:
         )
 
     def _keep_needed(self, segment: Segment, cost: SegmentCost) -> None:
-        """Drop late results that no successor can read too early."""
+        """Settle results that are ready after the segment.
+
+        What the next segment would wait for a few cycles (arithmetic) becomes part of this one; slower results stay
+        `late` when a successor can read them too early.
+        """
         kept: list[tuple[int, float, Stall]] = []
+        end = cost.span
         for register, when, stall in cost.late:
-            rest = when - cost.span
             for successor in segment.successors:
                 if successor == EXIT or not self._program[successor].live >> register & 1:
                     continue
                 other = self.segments[successor]
                 first = other.reads.get(register)
-                if (first is None and other.span < rest) or (first is not None and first < rest):
+                if stall is Stall.WAIT:
+                    if first is not None:
+                        end = max(end, when - first)
+                elif first is None or when - cost.span > first:
                     kept.append((register, when, stall))
                     break
+        cost.span = end
         cost.late = tuple(kept)
 
     def _issue_count(self, bound: BoundInstruction) -> int:

@@ -149,7 +149,15 @@ class TimedSchedule(Schedule):
         self._costs = CostTable(config, machine.program)
         self._bookings = Bookings(config, self.sms, self.l2, self.fabric)
         accesses = ThreadAccess(config, self.sms, self.l2, self.fabric)
-        self._charge = Charge(config, self._costs, accesses, self.totals, self._book, self._commit)
+        self._charge = Charge(
+            config,
+            self._costs,
+            accesses,
+            self.totals,
+            self._book,
+            self._commit,
+            machine.setup.serialised_wgmma,
+        )
         self._fill_l2()
         if self._recording is not None:
             machine.probe.barrier.append(self._recording.barrier)
