@@ -67,7 +67,7 @@ class Mbarrier:
         """Lower the tx-count; return whether the phase completed."""
         self.tx -= count_bytes
         self._check_tx()
-        return self._maybe_complete()
+        return self.maybe_complete()
 
     def arrive(self, count: int, drop: bool = False) -> bool:
         """Count arrivals; return whether the phase completed."""
@@ -81,7 +81,7 @@ class Mbarrier:
         self.pending -= count
         if drop:
             self.expected -= count
-        return self._maybe_complete()
+        return self.maybe_complete()
 
     def add_pending(self, count: int) -> None:
         """Add pending arrivals to the current phase (cp.async.mbarrier.arrive without .noinc)."""
@@ -98,7 +98,8 @@ class Mbarrier:
                 "expect at most 1 MiB - 1 bytes a phase",
             )
 
-    def _maybe_complete(self) -> bool:
+    def maybe_complete(self) -> bool:
+        """Complete the phase when nothing is missing; return whether it did."""
         if self.pending == 0 and self.tx == 0:
             self.phase += 1
             self.pending = self.expected

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from hopsim.hw.machine.strand import StrandCore
 
 AXES = {"x": 0, "y": 1, "z": 2}
+RESERVED_BYTES = 0x400
+"""Shared memory that the system keeps in each CTA. Source: recorded on an H100, tests/silicon/probes."""
 
 
 class Specials(dict[str, Any]):
@@ -79,11 +81,11 @@ class Specials(dict[str, Any]):
             "gridid": 1,
             "dynamic_smem_size": machine.dynamic_shared_bytes,
             "total_smem_size": machine.shared_bytes,
-            "aggr_smem_size": machine.shared_bytes,
+            "aggr_smem_size": machine.shared_bytes + RESERVED_BYTES,
             "reserved_smem_offset_begin": 0,
             # Recorded on an H100.
             "reserved_smem_offset_end": 0x120,
-            "reserved_smem_offset_cap": 0x400,
+            "reserved_smem_offset_cap": RESERVED_BYTES,
             "envreg1": 0,
             "envreg2": 0,
         }
