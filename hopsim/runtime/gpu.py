@@ -217,6 +217,7 @@ class Gpu:
             # The checker finds reads of shared memory that nobody wrote, and goes on.
             track_initialisation=False,
             has_register_bound=kernel.has_register_bound,
+            serialised_wgmma=bool(kernel.serialised_wgmma),
         )
 
     def _symbols(self, kernel: Kernel) -> dict[str, int]:

@@ -53,6 +53,7 @@ class Setup:
     explicit_cluster: bool = False
     track_initialisation: bool = True
     has_register_bound: bool = True
+    serialised_wgmma: bool = False
     notes: list[str] = field(default_factory=list[str])
 
 

@@ -327,7 +327,10 @@ class CostTable:
         Waits are private: one that is over stays over, and one that is not over parks the strand
         until it is.
         """
-        if head in (Head.NONE, Head.TENSOR, Head.COMMIT, Head.MATRIX_COPY, Head.MMA):
+        if head is Head.TENSOR:
+            # One that ends a step is waited for, so that warpgroups take turns on the tensor core.
+            return not segment.stop
+        if head in (Head.NONE, Head.COMMIT, Head.MATRIX_COPY, Head.MMA):
             return True
         first = segment.instructions[0]
         if head is Head.BARRIER_WAIT:

@@ -320,6 +320,7 @@ def generate(
     layout: dict[str, int],
     tainted: frozenset[int],
     values: bool,
+    serialised: bool = False,
 ) -> list[Segment]:
     """Compile a body.
 
@@ -329,6 +330,7 @@ def generate(
         layout: offset of each shared, local and param symbol in its space, in bytes.
         tainted: registers that hold data a `values=False` run does not compute.
         values: whether data is computed.
+        serialised: whether each wgmma is waited for before the next: then each ends a step.
     """
     source = _Source(layout, tainted, values)
     names: list[tuple[str | None, str]] = []
@@ -339,6 +341,8 @@ def generate(
     result: list[Segment] = []
     for plan, (head, run) in zip(plans, names, strict=True):
         quiet = plan.has_head and body[plan.start].form.quiet
+        if serialised and body[plan.start].form.unit == "tensor":
+            quiet = False
         result.append(
             Segment(
                 plan.number,

@@ -19,6 +19,7 @@ from hopsim.isa.catalog import FAMILIES
 from hopsim.isa.forms.decode import BoundInstruction, decode
 from hopsim.isa.program import flow
 from hopsim.isa.program.codegen import Segment, generate
+from hopsim.isa.program.pipeline import serialised_lines
 from hopsim.isa.program.symbols import Parameter, Placement, parameters, place
 from hopsim.isa.ptx.ast import FlatBody, Function, LabelRef, PtxModule
 from hopsim.isa.ptx.parser import parse
@@ -139,6 +140,11 @@ class Kernel:
         """The largest number of 32-bit registers live at once: a floor of what ptxas allocates."""
         return flow.register_pressure(self.instructions, self.plans, self._live, self.register_widths)
 
+    @cached_property
+    def serialised_wgmma(self) -> list[int]:
+        """Lines for which ptxas serialises the wgmma of this kernel (C7515); empty when it keeps them asynchronous."""
+        return serialised_lines(self.instructions, self.plans)
+
     def program(self, values: bool) -> list[Segment]:
         """Return the compiled segments, made on first use."""
         segments = self._programs.get(values)
@@ -148,7 +154,10 @@ class Kernel:
             tainted = flow.tainted_registers(body)
             held = flow.borrowed_registers(body)
             live = [mask | held for mask in self._live]
-            segments = generate(body, self.plans, joins, live, self.placement.offsets, tainted, values)
+            segments = generate(
+                body, self.plans, joins, live, self.placement.offsets, tainted, values,
+                bool(self.serialised_wgmma),
+            )
             self._programs[values] = segments
         return segments
 
