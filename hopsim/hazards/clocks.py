@@ -22,6 +22,7 @@ ANY: Final = 33
 INIT: Final = 34
 NEVER: Final = 1 << 60
 LOG_LENGTH: Final = 256
+MET_KEPT: Final = 32
 
 # State spaces that a proxy fence can name.
 CTA_SHARED, CLUSTER_SHARED, GLOBAL = 0, 1, 2
@@ -98,7 +99,7 @@ class Agent:
     """
 
     __slots__ = (
-        "acquiring", "copies", "copy_groups", "cta", "epochs", "exited", "fresh", "key", "live", "log", "now", "number", "parts",
+        "acquiring", "copies", "copy_groups", "cta", "epochs", "exited", "fresh", "key", "live", "loads", "log", "met", "now", "number", "parts",
         "passed", "peeked", "registers", "releasing", "store_groups", "stores", "view", "warp",
     )  # fmt: skip
 
@@ -129,6 +130,10 @@ class Agent:
         self.peeked: Any = None
         # What it passed cluster barriers after, data or not: warp number to epoch.
         self.passed: dict[int, int] = {}
+        # wgmma that it knows to be complete: (epoch, who issued it).
+        self.met: deque[tuple[int, Any]] = deque(maxlen=MET_KEPT)
+        # How many copies it has issued that an mbarrier tells of.
+        self.loads = 0
         # The phase it waited for last and has not made use of yet: (barrier, index).
         self.fresh: tuple[Any, int] | None = None
 

@@ -21,6 +21,7 @@ KINDS: Final[tuple[tuple[str, str], ...]] = (
     (r"mbarrier count", "HS200"),
     (r"wgmma\S* (executed by|needs a warpgroup)", "HS015"),
     (r"aligned barrier", "HS506"),
+    (r"barrier\.cluster", "HS404"),
     (r"is used with .* threads while others", "HS504"),
     (r"threads arrived on barrier", "HS513"),
     (r"elect\.sync", "HS508"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from hopsim.hazards.clocks import Agent
@@ -13,6 +13,7 @@ from hopsim.hazards.rules import RULES
 from hopsim.results import Access, Hazard
 
 Level = Literal["hazard", "note"]
+OTHERS_SHOWN = 4
 WHAT = {"r": "read", "w": "write", "a": "atomic"}
 
 
@@ -20,8 +21,8 @@ WHAT = {"r": "read", "w": "write", "a": "atomic"}
 class Finding:
     """One rule broken at one pair of sites.
 
-    `late` is asked at the end of the run for the rule that what came later proves.  `cause`: PTX lines of the one cause
-    that several pairs of sites share; they are grouped by it.
+    `late` is asked at the end of the run for the rule that what came later proves (empty: none after all).  `cause`: what several
+    pairs of sites have in common that are told as one; `others` are the lines of those pairs.
     """
 
     rule: str
@@ -35,13 +36,30 @@ class Finding:
     causes: tuple[str, ...] = ()
     count: int = 1
     late: Callable[[], str | None] | None = None
-    cause: tuple[int, ...] | None = None
+    cause: tuple[Any, ...] | None = None
+    others: list[tuple[int, int]] = field(default_factory=list[tuple[int, int]])
+
+    @property
+    def lines(self) -> tuple[int, int]:
+        """PTX lines of both sides."""
+        return (0 if self.first is None else self.first.line, 0 if self.second is None else self.second.line)
+
+    def also(self, lines: tuple[int, int]) -> None:
+        """Count one more occurrence, at these lines."""
+        self.count += 1
+        if lines != self.lines and lines not in self.others:
+            self.others.append(lines)
 
     def told(self) -> Hazard:
         """Return the finding for the result."""
         rule = RULES[self.rule]
+        message = self.message
+        if self.others:
+            shown = ", ".join(" -> ".join(f":{line}" for line in lines if line) for lines in self.others[:OTHERS_SHOWN])
+            more = len(self.others) - OTHERS_SHOWN
+            message += f" (also {shown}{f' and {more} more' if more > 0 else ''})"
         return Hazard(
-            rule=self.rule, title=rule.name, level=self.level, message=self.message, first=self.first,
+            rule=self.rule, title=rule.name, level=self.level, message=message, first=self.first,
             second=self.second, missing=self.missing, hint=self.hint, chain=self.chain, causes=self.causes,
             count=self.count,
         )  # fmt: skip
@@ -61,9 +79,9 @@ class Findings:
         if known is None:
             self.found[key] = finding
             return finding
-        known.count += 1
+        known.also(finding.lines)
         if finding.level == "hazard" and known.level == "note":
-            finding.count = known.count
+            finding.count, finding.others = known.count, known.others
             self.found[key] = finding
         return known
 
@@ -74,11 +92,13 @@ class Findings:
                 better = finding.late()
                 if better is not None:
                     finding.rule = better
+        kept = [finding for finding in self.found.values() if finding.rule]
         merged: dict[Any, Finding] = {}
-        for finding in self.found.values():
+        for finding in kept:
             key = (finding.level, *_key(finding))
             if key in merged:
-                merged[key].count += finding.count
+                merged[key].count += finding.count - 1
+                merged[key].also(finding.lines)
             else:
                 merged[key] = finding
         ordered = sorted(merged.values(), key=lambda finding: finding.level == "note")

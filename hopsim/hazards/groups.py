@@ -47,7 +47,10 @@ class Groups:
     def issued(self, flight: Flight) -> None:
         """An operation joins what its threads have not committed yet."""
         if flight.tracked == "wgmma":
-            self._products(flight.agent).open.append(flight)
+            products = self._products(flight.agent)
+            if products.open:
+                flight.burst = products.open[0].burst
+            products.open.append(flight)
         elif flight.tracked == "bulk":
             for agent, _, mask in flight.parts:
                 agent.stores.append((flight, mask))
@@ -80,13 +83,19 @@ class Groups:
         for agent, mask in self.world.parties(event.agent):
             products = self._products(agent)
             covered = products.committed - newest
+            last: Flight | None = None
             for number, flights in products.groups.items():
                 for flight in flights:
                     if number < covered:
                         if not any(other is agent for other, _, _ in flight.landed.observers):
                             flight.landed.observe(agent, mask)
+                            last = flight
                     elif not flight.landed.observers:
                         flight.left_at = (event.line, newest)
+                        flight.left_usefully = last is not None
+            if last is not None:
+                # It is complete, so all four warps had come as far as its issue.
+                agent.met.append((agent.now, last.parts))
             self.registers.waited(agent, covered)
             done = [
                 number

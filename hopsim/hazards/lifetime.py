@@ -122,6 +122,8 @@ class Lifetime:
         return any(sees(view.hb, visit.agent, visit.epoch, visit.mask) for _, view in agent.eyes(mask))
 
     def _left_behind(self, cta: CtaState, flight: Flight, record: Record) -> None:
+        if flight.raced or flight.told:
+            return
         own = flight.agent.cta is cta
         rule = "HS019" if own else "HS402"
         side = self.findings.side(record, record.parts[0][::2], (record.start, record.stop), "")
@@ -133,5 +135,6 @@ class Lifetime:
             Finding(
                 rule, "hazard", RULES[rule].sentence, side, None,
                 f"a wait for :{flight.line} before cta {cta.id} exits", f"before ret:  {how}",
+                cause=(flight.kind, flight.burst),
             )
         )  # fmt: skip

@@ -6,6 +6,7 @@ Source: PTX ISA 8.7 "mbarrier"; 9.4 "mbarrier" for the proxy of the operand.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
@@ -190,6 +191,7 @@ class Mbarriers:
         flight.aims.append((barrier, barrier.index, record))
         barrier.outstanding += 1
         agent, _, mask = flight.parts[0]
+        agent.loads += 1
         self._used(barrier, agent, mask, flight.line, flight.kind)
         if self.world.options.init_fence and self.world.facts.version < INIT_FENCE_UNTIL:
             born, epoch, lanes, line = barrier.born
@@ -295,6 +297,7 @@ class Mbarriers:
             "HS215", "hazard", None, (arrival.agent, arrival.mask, arrival.line, "arrive"), barrier.address,
             "a wait that sees the phase before it is followed by the next",
             f"wait for the phase before :{arrival.line} arrives again",
+            late=lambda: "" if any(flight.raced for flight in last.flights) else None,
         )
 
     def _phase(self, event: BarrierEvent) -> None:
@@ -307,7 +310,7 @@ class Mbarriers:
         last = barrier.phases.get(index - 1)
         if last is not None:
             for agent, epoch, mask, line in last.waits:
-                if not phase.covers(agent, epoch) and phase.members:
+                if phase.members and not phase.covers(agent, epoch) and not _met(phase, agent, epoch):
                     first = phase.members[-1]
                     self._misuse(
                         "HS005", "hazard", (agent, mask, line, "wait"), (first.agent, first.mask, first.line, "arrive"),
@@ -403,13 +406,26 @@ class Mbarriers:
         address: int,
         missing: str,
         hint: str,
+        late: Callable[[], str | None] | None = None,
     ) -> None:
         span = {"start": address, "stop": address + MBARRIER_BYTES}
+        # What is missing is one barrier for all inits.
+        cause = () if rule in ("HS209", "HS210") else None
         sides = [
             None if side is None else self.findings.thread_side(*side[:3], f"mbarrier {side[3]}", **span)
             for side in (first, second)
         ]
-        self.findings.add(Finding(rule, level, RULES[rule].sentence, sides[0], sides[1], missing, hint))
+        self.findings.add(Finding(rule, level, RULES[rule].sentence, sides[0], sides[1], missing, hint, late=late, cause=cause))
+
+
+def _met(phase: Phase, agent: Agent, epoch: int) -> bool:
+    """Whether an arrival follows a wgmma that all four warps issued, this one in `epoch` or later."""
+    first = agent.warp // 4 * 4
+    for other in agent.cta.agents[first : first + 4]:
+        for own_epoch, parts in other.met:
+            if any(one is agent and when >= epoch for one, when, _ in parts) and phase.covers(other, own_epoch):
+                return True
+    return False
 
 
 def _overlaps(record: Record, address: int) -> bool:

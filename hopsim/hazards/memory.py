@@ -123,6 +123,7 @@ class Memory:
                 region = world.cta(touch.owner).shared
             record = self._part(event, flight, touch, cta)
             flight.records.append(record)
+            self._burst(flight, touch)
             if touch.barrier is not None and touch.kind != "r":
                 self.mbarriers.aimed(flight, record, touch.barrier)
             if touch.space == "shared":
@@ -133,6 +134,13 @@ class Memory:
                 if owner.barriers and touch.stop > owner.barrier_start and touch.start < owner.barrier_stop:
                     self.mbarriers.data_over(owner, record, parties[0])
             self.apply(region, record, eyes, touch.key)
+
+    def _burst(self, flight: Flight, touch: Touch) -> None:
+        """Note which operation began the stretch of like operations that this one belongs to."""
+        if touch.barrier is not None and touch.kind != "r":
+            barrier = self.world.cta(touch.barrier[0]).barriers.get(touch.barrier[1])
+            if barrier is not None:
+                flight.burst = barrier.phase(barrier.index).bursts.setdefault(flight.kind, flight.line)
 
     def _part(self, event: FlightEvent, flight: Flight, touch: Touch, cta: CtaState) -> Record:
         world = self.world
@@ -199,10 +207,20 @@ class Memory:
                 record.unwritten = True
             readers = state.readers
             if readers:
-                readers = tuple([r for r in readers if not self._covered(r, record, eyes)])
+                readers = self._remaining(readers, record, eyes)
             return states.get(state.writers, (*readers, record))
 
         return step
+
+    def _remaining(self, readers: tuple[Record, ...], record: Record, eyes: list[Eye]) -> tuple[Record, ...]:
+        """Return the readers that a later write must still be compared with, besides a new one."""
+        kept: list[Record] = []
+        for reader in readers:
+            if not self._covered(reader, record, eyes):
+                kept.append(reader)
+            elif reader.is_thread == record.is_thread and reader.parts[0][0] is record.parts[0][0]:
+                record.before = reader.before or reader
+        return tuple(kept)
 
     def _writing(self, region: Region, record: Record, eyes: list[Eye]) -> Callable[..., State]:
         states = self.world.states

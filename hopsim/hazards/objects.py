@@ -51,7 +51,7 @@ class Phase:
     """One phase of an mbarrier."""
 
     __slots__ = (
-        "arrivals", "bytes_done", "bytes_expected", "copies", "done", "far", "flights", "local", "members", "narrow",
+        "arrivals", "bursts", "bytes_done", "bytes_expected", "copies", "done", "far", "flights", "local", "members", "narrow",
         "waits",
     )  # fmt: skip
 
@@ -66,6 +66,8 @@ class Phase:
         self.copies: list[Done] = []
         self.members: list[Source] = []
         self.waits: list[tuple[Agent, int, int, int]] = []
+        # PTX line of the first operation of each kind that was aimed at this phase.
+        self.bursts: dict[str, int] = {}
         self.arrivals = 0
         self.bytes_expected = 0
         self.bytes_done = 0

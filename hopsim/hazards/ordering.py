@@ -45,12 +45,12 @@ def bridge_of(record: Record, other: Record) -> int:
     return CTA_SHARED if record.cta.index == owner == other.cta.index else CLUSTER_SHARED
 
 
-def find_gap(first: Record, second: Record, eyes: list[Eye], where: Where) -> Gap | None:
+def find_gap(first: Record, second: Record, eyes: list[Eye], where: Where | None) -> Gap | None:
     """Return what is missing between two conflicting accesses, or None when they are ordered.
 
     Args:
         eyes: who makes the second access, and what they rely on now.
-        where: gives (base, shift, granules) of the bytes that still remember the first one.
+        where: gives (base, shift, granules) of the bytes that still remember the first one; None: all of them.
     """
     if first.tids is None:
         return _after_operation(first, second, eyes)
@@ -114,14 +114,14 @@ def _sees_thread(clock: Clock, agent: Agent, lane: int, epoch: int) -> bool:
 
 
 def _threads_before_operation(
-    first: Record, second: Record, eyes: list[Eye], bridge: int | None, where: Where
+    first: Record, second: Record, eyes: list[Eye], bridge: int | None, where: Where | None
 ) -> Gap | None:
     tids, starts = first.spread()
-    touched = _inside(starts, first.count_bytes, where())
+    touched = _inside(starts, first.count_bytes, where)
     parts = _epochs(first)
     worst = ""
     culprits: dict[int, int] = {}
-    where: tuple[Agent, int] | None = None
+    where_from: tuple[Agent, int] | None = None
     for tid in np.unique(tids[touched]).tolist():
         lane = tid & 31
         other, epoch = _part_of(parts[tid >> 5], lane)
@@ -138,20 +138,23 @@ def _threads_before_operation(
             if missing == ORDER or not worst:
                 if missing != worst:
                     culprits = {}
-                    where = (agent, lanes)
+                    where_from = (agent, lanes)
                 worst = missing
             if missing == worst:
                 culprits[other.warp] = culprits.get(other.warp, 0) | 1 << lane
             break
-    if where is None:
+    if where_from is None:
         return None
-    warp = min(culprits)
-    return Gap(worst, (parts[warp][0][0], culprits[warp]), where)
+    # Another warp tells more than a lane of the issuer's own.
+    warp = min(culprits, key=lambda one: (parts[one][0][0] is where_from[0], one))
+    return Gap(worst, (parts[warp][0][0], culprits[warp]), where_from)
 
 
-def _inside(starts: Ints, count_bytes: int, where: tuple[int, int, Ints]) -> NDArray[np.bool_]:
+def _inside(starts: Ints, count_bytes: int, where: Where | None) -> NDArray[np.bool_]:
     """Return which accesses touch one of the granules."""
-    base, shift, cells = where
+    if where is None:
+        return np.ones(len(starts), np.bool_)
+    base, shift, cells = where()
     first = (starts - base) >> shift
     found = np.isin(first, cells)
     for k in range(1, count_bytes >> shift):
@@ -159,10 +162,10 @@ def _inside(starts: Ints, count_bytes: int, where: tuple[int, int, Ints]) -> NDA
     return found
 
 
-def _threads_before_threads(first: Record, second: Record, eyes: list[Eye], where: Where) -> Gap | None:
+def _threads_before_threads(first: Record, second: Record, eyes: list[Eye], where: Where | None) -> Gap | None:
     x_tids, x_starts = first.spread()
     y_tids, y_starts = second.spread()
-    chosen = _inside(y_starts, second.count_bytes, where())
+    chosen = _inside(y_starts, second.count_bytes, where)
     y_tids, y_starts = y_tids[chosen], y_starts[chosen]
     x_index, y_index = overlaps(x_starts, first.count_bytes, y_starts, second.count_bytes)
     same_cta = first.cta is second.cta

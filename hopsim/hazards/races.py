@@ -7,14 +7,14 @@ happened to execute the two, except where the text of the finding says so.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final
+from typing import Any, Final
 
 from hopsim.hazards.advice import advise
 from hopsim.hazards.chains import Chain, find_chain
 from hopsim.hazards.clocks import ANY, CLUSTER_SHARED, GLOBAL, NEVER, Agent, Clock, sees
 from hopsim.hazards.findings import Finding, Findings, Level
 from hopsim.hazards.objects import Barrier
-from hopsim.hazards.ordering import BRIDGE, SCOPE, Gap, bridge_of
+from hopsim.hazards.ordering import BRIDGE, SCOPE, Gap, bridge_of, find_gap
 from hopsim.hazards.records import Eye, Flight, Record
 from hopsim.hazards.world import World
 
@@ -41,12 +41,22 @@ class Races:
             eyes: who made the second access.
             span: bytes concerned, in the region's addresses.  name: of a global allocation.
         """
-        if second.kind != "r" and first.unwritten and gap.missing != BRIDGE:
+        if second.kind != "r" and gap.missing != BRIDGE and self._too_early(first, second, eyes):
             # The read came too early: it should have waited for this write.
             self._enter(second, first, Gap(gap.missing, self._who(second, gap.second), gap.first or _whole(first)),
                         eyes, span, name, True)  # fmt: skip
             return
         self._enter(first, second, gap, eyes, span, name, False)
+
+    def _too_early(self, first: Record, second: Record, eyes: list[Eye]) -> bool:
+        """Whether a read that a write is not ordered with should have waited for that write.
+
+        It read what nobody had written, or read once more what the writer knows to have been read.
+        """
+        if first.unwritten:
+            return True
+        before = first.before
+        return before is not None and find_gap(before, second, eyes, None) is None
 
     def _who(self, record: Record, who: tuple[Agent, int]) -> tuple[Agent, int] | None:
         return who if record.is_thread else None
@@ -54,20 +64,24 @@ class Races:
     def _enter(
         self, first: Record, second: Record, gap: Gap, eyes: list[Eye], span: tuple[int, int], name: str, early: bool
     ) -> None:
+        if self._follows(first, second):
+            return
+        if first.flight is not None:
+            first.flight.told = True
         site = (first.line, second.line, first.kind, second.kind, gap.missing)
         seen = self._seen.setdefault(site, [])
         if len(seen) >= CLASSIFIED_PER_SITE:
-            seen[-1].count += 1
+            seen[-1].also(site[:2])
             return
         rule, causes = self.name(first, second, gap, eyes, early)
         level: Level = "hazard"
         if rule == "HS217" and self._is_slot_release(first, second):
             level = "note"
         chain = self._chain(first, second, gap) if not early else None
-        cause = None
+        cause: tuple[Any, ...] | None = (*self._start_of(first, gap.first), *self._start_of(second, gap.second))
         if rule == "HS217":
             chain = self._narrow_edge(first, gap) or chain
-            cause = None if chain is None else chain.lines
+            cause = cause if chain is None else chain.lines
         message, missing, hint = advise(rule, first, second, gap, self._bridge_name(first, second))
         finding = Finding(
             rule, level, message,
@@ -78,6 +92,26 @@ class Races:
         if rule in ("HS001", "HS000") and first.flight is not None:
             finding.late = _waited_later(first, gap.second[0], self._epoch(second, gap.second[0]))
         seen.append(self.findings.add(finding))
+
+    def _follows(self, first: Record, second: Record) -> bool:
+        """Whether a race is only a consequence of one that is told: a load that nobody waited for raced already."""
+        flight, other = first.flight, second.flight
+        if flight is not None and flight.kind in LOADS and first.kind != "r":
+            if second.kind != "r" and other is not None and other.kind in LOADS:
+                return flight.raced
+            flight.raced = True
+            if other is not None and other.kind == "wgmma":
+                other.raced = True
+        elif flight is not None and flight.kind == "wgmma":
+            return flight.raced
+        return False
+
+    def _start_of(self, record: Record, who: tuple[Agent, int] | None) -> tuple[Any, ...]:
+        """Return where the stretch of the program begins that an access belongs to: findings of one stretch are one."""
+        if record.flight is not None:
+            return (record.kind, record.flight.kind, record.flight.burst)
+        assert who is not None
+        return (record.kind, *who[0].epochs.get(self._epoch(record, who[0]) - 1, ("", 0)))
 
     @staticmethod
     def _epoch(record: Record, agent: Agent) -> int:

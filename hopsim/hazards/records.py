@@ -28,8 +28,8 @@ class Flight:
     """
 
     __slots__ = (
-        "aims", "group", "kind", "landed", "left_at", "line", "number", "parts", "read", "records", "seq",
-        "tracked",
+        "aims", "burst", "group", "kind", "landed", "left_at", "left_usefully", "line", "number", "parts", "raced", "read", "records",
+        "seq", "told", "tracked",
     )  # fmt: skip
 
     def __init__(self, kind: str, number: int, parts: list[Part], line: int, tracked: str, seq: int) -> None:
@@ -47,6 +47,14 @@ class Flight:
         # Number of the group it was committed in (None: not committed), and the wait that left it pending.
         self.group: int | None = None
         self.left_at: tuple[int, int] | None = None
+        # Whether that wait covered some other group, so that it was of use.
+        self.left_usefully = False
+        # PTX line of the first operation of its kind that was issued with it.
+        self.burst = line
+        # Its data was found used too early: what else follows from that is not told.
+        self.raced = False
+        # Some finding names it.
+        self.told = False
         self.records: list[Record] = []
 
     @property
@@ -70,7 +78,7 @@ class Record:
     """
 
     __slots__ = (
-        "addresses", "count_bytes", "cta", "done", "flight", "fresh", "is_async", "kind", "line", "number", "owner", "parts", "scope",
+        "addresses", "before", "count_bytes", "cta", "done", "flight", "fresh", "is_async", "kind", "line", "number", "owner", "parts", "scope",
         "seq", "space", "start", "stop", "tids", "unwritten",
     )  # fmt: skip
 
@@ -113,6 +121,8 @@ class Record:
         self.seq = seq
         # It read bytes that nobody had written yet: a later write is the one it should have waited for.
         self.unwritten = False
+        # An earlier read of the same data by the same instruction and warps.
+        self.before: Record | None = None
         # The phase (barrier, index) that its agent had waited for just before, and not yet made use of.
         self.fresh: tuple[Any, int] | None = None
 

@@ -80,7 +80,7 @@ class Registers:
         flight = one.flight
         if flight.group is None:
             rule = "HS010"
-        elif flight.left_at is not None:
+        elif flight.left_at is not None and not flight.left_usefully:
             rule = "HS009"
         else:
             rule = "HS011"
@@ -140,6 +140,7 @@ class Registers:
     ) -> None:
         facts = {"space": "register", "name": self._names(registers)}
         flight = one.flight
+        flight.told = True
         missing, hint = {
             "HS009": ("a wait that covers its group", f"lower N of wgmma.wait_group before :{line}"),
             "HS010": ("a commit of the wgmma", f"after :{flight.line}:  wgmma.commit_group.sync.aligned;"),
@@ -153,6 +154,7 @@ class Registers:
                     **facts,
                 ),
                 self.findings.thread_side(agent, mask, line, f"register {what}", **facts), missing, hint,
+                cause=(flight.burst, what if rule == "HS013" else ""),
             )
         )  # fmt: skip
 

@@ -115,7 +115,7 @@ HS400|cluster-async-pair|asynchronous accesses of two CTAs to the same bytes, or
 HS401|dsmem-late-entry|a peer's memory touched before the peer has started|barrier.cluster|S,E|checked
 HS402|dsmem-early-exit|a CTA may exit before a peer's access to it has happened|barrier.cluster|E|checked
 HS403|relaxed-cluster-arrive-data|relaxed arrive used to publish data|barrier.cluster.arrive.relaxed|S|checked
-HS404|cluster-barrier-divergent|some warps never arrive|barrier.cluster|H|pending
+HS404|cluster-barrier-divergent|some warps never arrive|barrier.cluster|H|by-fault
 HS405|multicast-release-incomplete|slot reuse does not wait for the readers of every CTA that the multicast writes|.multicast::cluster, mbarrier.arrive|S|checked
 HS406|phase-word-overrun|a fast thread rewrites a shared phase word that a slow warp has yet to read|hand-made barrier|H|pending
 HS500|thread-race|two threads access the same bytes, unordered|Memory Consistency Model, "Conflict and data-races"|S|checked

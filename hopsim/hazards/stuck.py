@@ -12,6 +12,7 @@ from hopsim.hazards.world import World
 def explain_stuck(world: World, findings: Findings) -> None:
     """Enter a finding for each mbarrier that a warp was last seen waiting for."""
     told: set[int] = set()
+    found: list[Finding] = []
     for cta in world.ctas.values():
         if not cta.live:
             continue
@@ -25,13 +26,17 @@ def explain_stuck(world: World, findings: Findings) -> None:
             rule, missing, hint = _why(barrier, agent)
             born = barrier.born
             span = {"start": barrier.address, "stop": barrier.address + 8}
-            findings.add(
+            found.append(
                 Finding(
                     rule, "hazard", RULES[rule].sentence,
                     findings.thread_side(born[0], born[2], born[3], "mbarrier init", **span),
                     findings.thread_side(agent, mask, line, "mbarrier wait", **span), missing, hint,
                 )
             )  # fmt: skip
+    # Where bytes or parities are wrong, arrivals are missing only in consequence.
+    certain = [finding for finding in found if finding.rule not in ("HS205", "HS200")]
+    for finding in certain or found:
+        findings.add(finding)
 
 
 def _why(barrier: Barrier, agent: Agent) -> tuple[str, str, str]:
@@ -51,8 +56,7 @@ def _why(barrier: Barrier, agent: Agent) -> tuple[str, str, str]:
     if last is not None and last.arrivals and not seen and not phase.arrivals:
         return "HS004", state, f"the phase before is complete and this warp never saw it: wait for parity {barrier.index - 1 & 1}"
     if barrier.index == 0 and not phase.arrivals and not barrier.tx:
-        others = [one for one in barrier.owner.barriers.values() if one is not barrier and one.used]
-        if others and not agent.stores and _feeds(barrier, agent):
+        if not agent.loads and _feeds(barrier, agent):
             return "HS007", state, "start with parity 1: on a fresh mbarrier a wait for parity 1 passes at once"
     if barrier.pending:
         return "HS205", state, "lower the count of mbarrier.init, or let the missing threads arrive"
