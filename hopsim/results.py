@@ -180,11 +180,17 @@ class Deadlock:
         waiting: every warp that has not exited, in order of CTA and warp.
         in_flight: asynchronous operations that had not landed, in words.
         cycle: when the last thing happened; None without timing.
+        barriers: for each thing waited for, its state and who waits for it, in words.
+        history: what happened on each mbarrier and named barrier before, in words.
+        chains: who waits for whom: `warp 0 -> mbarrier 0x408 -> warp 1 (exited)`.
     """
 
     waiting: tuple[Wait, ...]
     in_flight: tuple[str, ...] = ()
     cycle: int | None = None
+    barriers: tuple[str, ...] = ()
+    history: tuple[str, ...] = ()
+    chains: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         one = len(self.waiting) == 1
@@ -192,6 +198,8 @@ class Deadlock:
         lines = [f"deadlock: {who} and nothing is on its way to {'it' if one else 'them'}"]
         lines += [f"  {wait}" for wait in self.waiting]
         lines += [f"  in flight: {operation}" for operation in self.in_flight]
+        lines += [f"  before: {line}" for line in self.history]
+        lines += [f"  chain: {line}" for line in self.chains]
         return "\n".join(lines)
 
 

@@ -31,6 +31,10 @@ def deadlock_story(deadlock: Deadlock) -> Text:
         text.append(f"  ... and {len(deadlock.in_flight) - MOST_FLIGHTS} more in flight\n")
     if not deadlock.in_flight:
         text.append("  in flight   nothing: no copy, product or remote arrival is on its way\n")
+    for line in deadlock.history:
+        text.append(f"  before      {line}\n")
+    for line in deadlock.chains:
+        text.append(f"  chain       {line}\n")
     text.rstrip()
     return text
 

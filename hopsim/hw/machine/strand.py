@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 WARP = 32
 # A plain run that never meets a shared instruction is ended after so many segments, so that nothing hangs.
-LONGEST_PLAIN_RUN = 100_000
+LONGEST_PLAIN_RUN = 4096
 
 
 class StrandCore:
