@@ -408,6 +408,9 @@ class TimedSchedule(Schedule):
             actor.time = time
             if self._newborn:
                 self._begin_children(strand, time)
+            if strand.done and actor.pending:
+                # A warp that has loads on their way exits when they are back.
+                time = max(time, max(when for when, _ in actor.pending.values()))
             if self._ended:
                 self._end_ctas(time)
             if not more:
