@@ -47,6 +47,7 @@ Unary: TypeAlias = Callable[[Value], Value]
 Binary: TypeAlias = Callable[[Value, Value], Value]
 Ternary: TypeAlias = Callable[[Value, Value, Value], Value]
 Operation = Literal["add", "sub", "mul", "fma", "div", "sqrt", "rcp"]
+Odd: TypeAlias = Callable[..., Float64Array]
 
 
 def element(type_name: str) -> tuple[FloatFormat, int]:
@@ -57,9 +58,19 @@ def element(type_name: str) -> tuple[FloatFormat, int]:
 
 
 def finish(
-    kernel: Kernel, type_name: str, ftz: bool, sat: bool = False, relu: bool = False
+    kernel: Kernel,
+    type_name: str,
+    ftz: bool,
+    sat: bool = False,
+    relu: bool = False,
+    exact: tuple[Odd, Rounding] | None = None,
 ) -> Callable[..., Value]:
-    """Wrap a kernel on words with the modifiers, and lift it to registers."""
+    """Wrap a kernel on words with the modifiers, and lift it to registers.
+
+    Args:
+        exact: computes the result rounded to odd in float64, and the rounding mode, where `.ftz` also flushes what
+            only rounding made the smallest normal number.
+    """
     fmt, parts = element(type_name)
     if not (ftz or sat or relu):
         return lift(kernel, fmt.width_bits, parts)
@@ -70,11 +81,30 @@ def finish(
         result = kernel(*words)
         if ftz:
             result = flush_subnormal(result, fmt)
+            if exact is not None:
+                result = _flush_tiny(result, words, fmt, *exact)
         if relu:
             result = clamp_negative(result, fmt)
         return saturate(result, fmt) if sat else result
 
     return lift(modified, fmt.width_bits, parts)
+
+
+def _flush_tiny(
+    result: Array, words: Sequence[Array], fmt: FloatFormat, odd: Odd, rounding: Rounding
+) -> Array:
+    """Flush results that only the lack of exponents rounded up to the smallest normal number.
+
+    Source: recorded on an H100, tests/silicon/probes: the result is rounded as if exponents had no end, and flushed
+    when that is below the smallest normal number.
+    """
+    border = result & (fmt.sign_bit - 1) == 1 << fmt.fraction_bits
+    if some(border):
+        exact = odd(*(to_float64(x, fmt) for x in words))
+        scaled = round_float64(exact * 2.0**-fmt.smallest_exponent, fmt, rounding)
+        tiny = border & (scaled & (fmt.sign_bit - 1) < fmt.one)
+        result = np.where(tiny, result & fmt.sign_bit, result).astype(result.dtype)
+    return result
 
 
 # ------------------------------------------------------------------------------- arithmetic kernels
@@ -164,8 +194,8 @@ def _fma_f32_nearest(a: Array, b: Array, c: Array) -> Array:
     return set_canonical_nan(bits, np.isnan(result), FORMATS["f32"])
 
 
-def _narrow(operation: Operation, fmt: FloatFormat, rounding: Rounding) -> Kernel:
-    """Kernels for f16, bf16 and f32 through round-to-odd in float64."""
+def _odd(operation: Operation, rounding: Rounding) -> Callable[..., Float64Array]:
+    """The exact result of an operation on f16, bf16 or f32, rounded to odd in float64."""
 
     def sums(sign: float) -> Callable[[Float64Array, Float64Array], Float64Array]:
         return lambda a, b: _sum_odd(a, sign * b, rounding)
@@ -182,7 +212,12 @@ def _narrow(operation: Operation, fmt: FloatFormat, rounding: Rounding) -> Kerne
         "sqrt": _sqrt_odd,
         "rcp": _reciprocal_odd,
     }
-    compute = operations[operation]
+    return operations[operation]
+
+
+def _narrow(operation: Operation, fmt: FloatFormat, rounding: Rounding) -> Kernel:
+    """Kernels for f16, bf16 and f32 through round-to-odd in float64."""
+    compute = _odd(operation, rounding)
 
     def kernel(*words: Array) -> Array:
         return round_float64(compute(*(to_float64(x, fmt) for x in words)), fmt, rounding)
@@ -303,7 +338,7 @@ def make_mul(
 ) -> Binary:
     """`mul{.rnd}{.ftz}{.sat}`."""
     kernel = _kernel("mul", element(type_name)[0], rounding)
-    return finish(kernel, type_name, ftz, sat)
+    return finish(kernel, type_name, ftz, sat, exact=(_odd("mul", rounding), rounding))
 
 
 def make_fma(
@@ -316,13 +351,18 @@ def make_fma(
 ) -> Ternary:
     """`fma.rnd{.ftz}{.sat}{.relu}` (and `mad` on floats): one rounding of a * b + c."""
     kernel = _kernel("fma", element(type_name)[0], rounding)
-    return finish(kernel, type_name, ftz, sat, relu)
+    return finish(kernel, type_name, ftz, sat, relu, (_odd("fma", rounding), rounding))
+
+
+def _directed(operation: Operation, rounding: Rounding) -> tuple[Odd, Rounding] | None:
+    """Software sequences flush like the hardware in directed modes only.  Source: as `_flush_tiny`."""
+    return None if rounding == "rn" else (_odd(operation, rounding), rounding)
 
 
 def make_div(type_name: str, rounding: Rounding = "rn", *, ftz: bool = False) -> Binary:
     """`div.rnd{.ftz}`, correctly rounded; `.approx` and `.full` are in `approximate`."""
     kernel = _kernel("div", element(type_name)[0], rounding)
-    return finish(kernel, type_name, ftz)
+    return finish(kernel, type_name, ftz, exact=_directed("div", rounding))
 
 
 def make_sqrt(type_name: str, rounding: Rounding = "rn", *, ftz: bool = False) -> Unary:
@@ -334,7 +374,7 @@ def make_sqrt(type_name: str, rounding: Rounding = "rn", *, ftz: bool = False) -
 def make_rcp(type_name: str, rounding: Rounding = "rn", *, ftz: bool = False) -> Unary:
     """`rcp.rnd{.ftz}`: 1 / a, correctly rounded."""
     kernel = _kernel("rcp", element(type_name)[0], rounding)
-    return finish(kernel, type_name, ftz)
+    return finish(kernel, type_name, ftz, exact=_directed("rcp", rounding))
 
 
 def mma_f64(a: Array, b: Array, c: Array | None) -> Array:

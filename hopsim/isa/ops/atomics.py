@@ -1,13 +1,15 @@
 """atom and red: read-modify-write on global and shared memory.
 
-The arithmetic of floating-point atomics is that of `add.rn` (f32 flushes subnormals in global memory: not done here,
-DEVIATIONS D-ATOMFTZ).  Lanes of one instruction go in thread order.
+The arithmetic of floating-point atomics is that of `add.rn`; in global memory f32 flushes subnormals and f64 keeps a
+signalling NaN as it is (recorded on an H100, tests/silicon/probes).  Lanes of one instruction go in thread order.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any, cast
+
+import numpy as np
 
 from hopsim.isa.context import Context
 from hopsim.isa.forms.form import shared_form
@@ -84,6 +86,37 @@ def operation_of(op: str, t: ScalarType) -> Callable[[int, int], int]:
     return table[op]
 
 
+Operation = Callable[[int, int], int]
+_add_f64 = cast("Operation", make_float_add("f64", "rn"))
+
+
+def _add_f64_in_global(old: int, b: int) -> int:
+    if (old & 0x7FFFFFFFFFFFFFFF) > 0x7FF0000000000000:
+        return old
+    return _add_f64(old, b)
+
+
+_IN_GLOBAL: dict[tuple[str, str], Operation] = {
+    ("add", "f32"): cast("Operation", make_float_add("f32", "rn", ftz=True)),
+    ("add", "f64"): _add_f64_in_global,
+}
+
+
+def _chooser(space: str, op: str, t: ScalarType) -> Callable[[Context, Value], Operation]:
+    """Return what gives the operation at an address: some differ between global and shared memory."""
+    plain = operation_of(op, t)
+    in_global = _IN_GLOBAL.get((op, t.name), plain)
+    if space == "global":
+        return lambda ctx, a: in_global
+    if space or in_global is plain:
+        return lambda ctx, a: plain
+
+    def choose(ctx: Context, a: Value) -> Operation:
+        return in_global if np.all(ctx.is_space("global", a)) else plain
+
+    return choose
+
+
 @shared_form(
     "atom{.space}{.sem}{.scope}.{op}{.ftz}{.hint}{.v}.{t} {d}:t?, [a], {b}:t?, policy:b64?", space=SPACE, sem=SEM,
     scope=SCOPE, op=OPS, ftz=FTZ, hint=HINT, v=VECTOR, t=KINDS, check=_problem, counts=_counts, data=True, data_operands=("b",),
@@ -91,12 +124,12 @@ def operation_of(op: str, t: ScalarType) -> Callable[[int, int], int]:
 )  # fmt: skip
 def atom(space: str, sem: str, scope: str, op: str, ftz: str, hint: str, v: str, t: ScalarType) -> Any:
     """Returns the old value."""
-    operation = operation_of(op, t)
+    choose = _chooser(space, op, t)
     count = LENGTH[v]
 
     def run(ctx: Context, a: Value, b: Any, policy: Value | None = None) -> Any:
         operands = [[None]] * count if b is None else [[value] for value in b]
-        old = ctx.atomic(space, a, t.bytes, operation, operands, sem or "relaxed", scope or "gpu")
+        old = ctx.atomic(space, a, t.bytes, choose(ctx, a), operands, sem or "relaxed", scope or "gpu")
         return (None,) * count if old is None else old
 
     return run
@@ -127,12 +160,12 @@ def atom_cas(space: str, sem: str, scope: str, hint: str, t: ScalarType) -> Any:
 )  # fmt: skip
 def red(space: str, sem: str, scope: str, op: str, ftz: str, hint: str, v: str, t: ScalarType) -> Any:
     """Returns nothing, and never acquires."""
-    operation = operation_of(op, t)
+    choose = _chooser(space, op, t)
     count = LENGTH[v]
 
     def run(ctx: Context, a: Value, b: Any, policy: Value | None = None) -> None:
         operands = [[None]] * count if b is None else [[value] for value in b]
-        ctx.atomic(space, a, t.bytes, operation, operands, sem or "relaxed", scope or "gpu")
+        ctx.atomic(space, a, t.bytes, choose(ctx, a), operands, sem or "relaxed", scope or "gpu")
 
     return run
 
