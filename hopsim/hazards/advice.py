@@ -55,7 +55,10 @@ ADVICE: Final[dict[str, tuple[str, str]]] = {
         "an edge from the waiting thread to the reader",
         "after the cp.async.wait_group, before :{b}:  bar.sync 0;",
     ),
-    "HS100": ("a bridge between the proxies for {space} after :{a}", "after :{a}:  fence.proxy.async.{space};"),
+    "HS100": (
+        "a bridge between the proxies for {space} after :{a}",
+        "after :{a}:  fence.proxy.async.{space};",
+    ),
     "HS101": (
         "generic-to-async bridge for {space} on the way from :{a} to :{b}",
         "after :{a}, in every writing thread, before the barrier:  fence.proxy.async.{space};",
@@ -145,13 +148,22 @@ ADVICE: Final[dict[str, tuple[str, str]]] = {
         "an edge between the two threads",
         "a barrier between :{a} and :{b}:  bar.sync 0;  (or release and acquire through a flag)",
     ),
-    "HS501": ("a barrier between the read at :{a} and the write at :{b}", "before :{b}:  bar.sync 0;"),
-    "HS502": ("a warp barrier between :{a} and :{b}", "between :{a} and :{b}:  bar.warp.sync 0xffffffff;"),
+    "HS501": (
+        "a barrier between the read at :{a} and the write at :{b}",
+        "before :{b}:  bar.sync 0;",
+    ),
+    "HS502": (
+        "a warp barrier between :{a} and :{b}",
+        "between :{a} and :{b}:  bar.warp.sync 0xffffffff;",
+    ),
     "HS510": (
         "a scope that includes both threads",
         "use .cluster or .gpu scope at both accesses: .cta does not reach another CTA",
     ),
-    "HS511": ("an acquire: red never acquires", "use atom.acquire, or a fence.acq_rel after a relaxed read"),
+    "HS511": (
+        "an acquire: red never acquires",
+        "use atom.acquire, or a fence.acq_rel after a relaxed read",
+    ),
     "HS512": (
         "accesses of one size: strong accesses that overlap partly are not morally strong",
         "access the location with the same width everywhere",

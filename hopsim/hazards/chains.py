@@ -1,4 +1,4 @@
-"""The edges that exist between two accesses: searched backwards through what each warp has learned, when a finding asks."""
+"""The edges that exist between two accesses, searched backwards through what each warp learned, when a finding asks."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from collections import deque
 from dataclasses import dataclass
 
 from hopsim.hazards.clocks import Agent
-
 
 MOST_STEPS = 4096
 # First letter of an edge that its receiver takes without acquiring, or with a scope of its own CTA.
@@ -32,7 +31,9 @@ def find_chain(start: Agent, epoch: int, end: Agent, until: int, weak: bool) -> 
     Args:
         weak: whether edges that do not count (relaxed, too narrow, a copy's completion) may be part of it.
     """
-    queue: deque[tuple[Agent, int, tuple[tuple[str, int, int, str], ...]]] = deque([(end, until, ())])
+    queue: deque[tuple[Agent, int, tuple[tuple[str, int, int, str], ...]]] = deque(
+        [(end, until, ())]
+    )
     reached = {end: until}
     for _ in range(MOST_STEPS):
         if not queue:
@@ -67,6 +68,3 @@ def _told(path: tuple[tuple[str, int, int, str], ...]) -> Chain:
     weak = tuple(label for *_, label in path if label)
     lines = tuple(line for _, *places, label in path if label or not weak for line in places)
     return Chain(tuple(steps), weak, lines)
-
-
-

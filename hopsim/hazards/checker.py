@@ -102,7 +102,11 @@ class Checker(Observer):
         if event.kind in STORES:
             flight.read = type(flight.landed)()
         if event.kind == "cp.async arrive":
-            copies = [self.mbarriers.flying[number] for number in event.detail if number in self.mbarriers.flying]
+            copies = [
+                self.mbarriers.flying[number]
+                for number in event.detail
+                if number in self.mbarriers.flying
+            ]
             self.mbarriers.follow(flight, [copy.landed for copy in copies])
             return
         self.mbarriers.fly(flight)

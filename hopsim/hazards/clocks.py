@@ -1,11 +1,11 @@
 """Who knows what: vector clocks of warps and, where they differ, of single lanes.
 
-A warp counts its epochs: every release ends one.  A clock maps keys to epochs: "everything that this agent did up to this
-epoch came before".  Keys of a warp: the warp itself (all its lanes), each lane, and `ANY` (the latest epoch of any lane, a
-quick bound).  Negative keys say that a CTA has started.
+A warp counts its epochs: every release ends one.  A clock maps keys to epochs: "everything that this agent did up to
+this epoch came before".  Keys of a warp: the warp itself (all its lanes), each lane, and `ANY` (the latest epoch of any
+lane, a quick bound).  Negative keys say that a CTA has started.
 
-A `View` is what an agent may rely on: `hb` (happens-before), the same with edges whose scope is too narrow (`loose`), and
-per state space the generic history that the async proxy may rely on (`bridges`).
+A `View` is what an agent may rely on: `hb` (happens-before), the same with edges whose scope is too narrow (`loose`),
+and per state space the generic history that the async proxy may rely on (`bridges`).
 """
 
 from __future__ import annotations
@@ -99,8 +99,9 @@ class Agent:
     """
 
     __slots__ = (
-        "acquiring", "copies", "copy_groups", "cta", "epochs", "exited", "fresh", "key", "live", "loads", "log", "met", "now", "number", "parts",
-        "passed", "peeked", "registers", "releasing", "store_groups", "stores", "view", "warp",
+        "acquiring", "copies", "copy_groups", "cta", "epochs", "exited", "fresh", "key", "live",
+        "loads", "log", "met", "now", "number", "parts", "passed", "peeked", "registers", "releasing",
+        "store_groups", "stores", "view", "warp",
     )  # fmt: skip
 
     def __init__(self, number: int, cta: Any, warp: int, live: int) -> None:
@@ -119,7 +120,7 @@ class Agent:
         self.log: deque[tuple[int, int, int, str, Any]] = deque(maxlen=LOG_LENGTH)
         # Patterns of fences: (view, scope) published by later relaxed writes, learned by a later acquire fence.
         self.releasing: dict[int, tuple[View, str]] = {}
-        self.acquiring: dict[int, list[tuple[View, str, Any]]] = {}
+        self.acquiring: dict[int, list[Any]] = {}
         # Copies not yet committed, and groups, of cp.async and of bulk stores.
         self.copies: list[Any] = []
         self.copy_groups: list[Any] = []

@@ -91,7 +91,11 @@ class LaunchFacts:
     @cached_property
     def cluster_grid(self) -> Dim:
         """Clusters of the grid."""
-        return (self.grid[0] // self.cluster[0], self.grid[1] // self.cluster[1], self.grid[2] // self.cluster[2])
+        return (
+            self.grid[0] // self.cluster[0],
+            self.grid[1] // self.cluster[1],
+            self.grid[2] // self.cluster[2],
+        )
 
     def text(self, line: int) -> str:
         """Return the instruction at a PTX line, without comment."""

@@ -31,7 +31,10 @@ KINDS: Final[tuple[tuple[str, str], ...]] = (
     (r"bulk copy of \d+ bytes|address .* of a bulk copy|of a tensor copy is not aligned", "HS606"),
     (r"never written", "HS702"),
     (r"not aligned", "HS704"),
-    (r"leave |in no allocation|outside shared memory|end beyond|ends beyond|names CTA rank|reaches global", "HS703"),
+    (
+        r"leave |in no allocation|outside shared memory|end beyond|ends beyond|names CTA rank|reaches global",
+        "HS703",
+    ),
 )
 WHERE: Final = re.compile(r":(\d+): cta \((\d+),(\d+),(\d+)\)(?: warps? (\d+))?")
 

@@ -21,8 +21,8 @@ WHAT = {"r": "read", "w": "write", "a": "atomic"}
 class Finding:
     """One rule broken at one pair of sites.
 
-    `late` is asked at the end of the run for the rule that what came later proves (empty: none after all).  `cause`: what several
-    pairs of sites have in common that are told as one; `others` are the lines of those pairs.
+    `late` is asked at the end of the run for the rule that what came later proves (empty: none after all).  `cause`:
+    what several pairs of sites have in common that are told as one; `others` are the lines of those pairs.
     """
 
     rule: str
@@ -42,7 +42,10 @@ class Finding:
     @property
     def lines(self) -> tuple[int, int]:
         """PTX lines of both sides."""
-        return (0 if self.first is None else self.first.line, 0 if self.second is None else self.second.line)
+        return (
+            0 if self.first is None else self.first.line,
+            0 if self.second is None else self.second.line,
+        )
 
     def also(self, lines: tuple[int, int]) -> None:
         """Count one more occurrence, at these lines."""
@@ -55,7 +58,10 @@ class Finding:
         rule = RULES[self.rule]
         message = self.message
         if self.others:
-            shown = ", ".join(" -> ".join(f":{line}" for line in lines if line) for lines in self.others[:OTHERS_SHOWN])
+            shown = ", ".join(
+                " -> ".join(f":{line}" for line in lines if line)
+                for lines in self.others[:OTHERS_SHOWN]
+            )
             more = len(self.others) - OTHERS_SHOWN
             message += f" (also {shown}{f' and {more} more' if more > 0 else ''})"
         return Hazard(
@@ -115,7 +121,9 @@ class Findings:
             name=facts.get("name", ""),
         )  # fmt: skip
 
-    def side(self, record: Record, who: tuple[Agent, int] | None, span: tuple[int, int], name: str) -> Access:
+    def side(
+        self, record: Record, who: tuple[Agent, int] | None, span: tuple[int, int], name: str
+    ) -> Access:
         """Return one side of a race.
 
         Args:
@@ -133,9 +141,11 @@ class Findings:
             agent, mask = who
         actor = ""
         if flight is not None:
-            actor = {"tma load": "TMA load", "tma store": "TMA store", "tma reduce": "TMA reduce"}.get(
-                flight.kind, flight.kind
-            )
+            actor = {
+                "tma load": "TMA load",
+                "tma store": "TMA store",
+                "tma reduce": "TMA reduce",
+            }.get(flight.kind, flight.kind)
         if record.space == "global":
             space = "global"
         else:
@@ -151,7 +161,12 @@ def _key(finding: Finding) -> tuple[Any, ...]:
     """Return what findings that are told as one have in common."""
     if finding.cause is not None:
         return (finding.rule, finding.level, finding.cause)
-    return (finding.rule, _site(finding.first), _site(finding.second), finding.message if finding.first is None else "")
+    return (
+        finding.rule,
+        _site(finding.first),
+        _site(finding.second),
+        finding.message if finding.first is None else "",
+    )
 
 
 def _site(access: Access | None) -> Any:

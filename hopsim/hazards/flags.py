@@ -1,8 +1,8 @@
 """Release and acquire through memory: flags, atomics, and the fences that make relaxed accesses carry more.
 
-A location remembers what the last release, and every read-modify-write since, publishes.  A relaxed access publishes what
-a release fence before it knew, and lets a later acquire fence learn.  fence.sc is taken as release and acquire; the total
-order of such fences is not used as an edge.
+A location remembers what the last release, and every read-modify-write since, publishes.  A relaxed access publishes
+what a release fence before it knew, and lets a later acquire fence learn.  fence.sc is taken as release and acquire; the
+total order of such fences is not used as an edge.
 
 Source: PTX ISA 8.7 "Memory Consistency Model": "Release and Acquire Patterns", "Synchronizes".
 """
@@ -135,7 +135,9 @@ class Flags:
             for agent, mask in parties:
                 self._one(event, kind, agent, mask, addresses, scope)
 
-    def _one(self, event: Access, kind: str, agent: Agent, mask: int, address: int, scope: str) -> None:
+    def _one(
+        self, event: Access, kind: str, agent: Agent, mask: int, address: int, scope: str
+    ) -> None:
         key = (event.space, event.owner, address)
         flag = self.flags.get(key)
         semantics = event.semantics
@@ -163,13 +165,16 @@ class Flags:
         semantics = event.semantics
         sources = flag.members
         apart = any(
-            not includes(flag.scope or scope, source.agent.cta, agent.cta) or not includes(scope, source.agent.cta, agent.cta)
+            not includes(flag.scope or scope, source.agent.cta, agent.cta)
+            or not includes(scope, source.agent.cta, agent.cta)
             for source in sources
         )
         if semantics in ACQUIRING:
             if flag.view is not None and not apart:
                 agent.acquire(mask, flag.view)
-            agent.log.append((agent.now, mask, event.line, "flag", _narrow(flag) if apart else flag))
+            agent.log.append(
+                (agent.now, mask, event.line, "flag", _narrow(flag) if apart else flag)
+            )
             return
         if flag.view is not None and not apart:
             for lane in bits(mask):

@@ -111,7 +111,9 @@ class Groups:
         """cp.async.bulk.commit_group."""
         for agent, mask in self.world.parties(event.agent):
             mine = [(flight, lanes & mask) for flight, lanes in agent.stores if lanes & mask]
-            agent.stores = [(flight, lanes & ~mask) for flight, lanes in agent.stores if lanes & ~mask]
+            agent.stores = [
+                (flight, lanes & ~mask) for flight, lanes in agent.stores if lanes & ~mask
+            ]
             for flight, _ in mine:
                 flight.group = len(agent.store_groups)
             self._enter(agent.store_groups, Group(mask, mine))
@@ -142,7 +144,9 @@ class Groups:
                         flight.landed.observe(agent, lanes & mask)
             if not reading:
                 over = mine[: len(mine) - newest]
-                agent.store_groups = [group for group in agent.store_groups if group.mask & ~mask or group not in over]
+                agent.store_groups = [
+                    group for group in agent.store_groups if group.mask & ~mask or group not in over
+                ]
 
     # -- cp.async ----------------------------------------------------------------------------------
 
@@ -150,7 +154,9 @@ class Groups:
         """cp.async.commit_group."""
         for agent, mask in self.world.parties(event.agent):
             mine = [(flight, lanes & mask) for flight, lanes in agent.copies if lanes & mask]
-            agent.copies = [(flight, lanes & ~mask) for flight, lanes in agent.copies if lanes & ~mask]
+            agent.copies = [
+                (flight, lanes & ~mask) for flight, lanes in agent.copies if lanes & ~mask
+            ]
             self._enter(agent.copy_groups, Group(mask, mine))
 
     def wait_copies(self, event: SyncEvent) -> None:
@@ -165,8 +171,12 @@ class Groups:
             if newest is None:
                 for flight, lanes in agent.copies:
                     _observed(flight, agent, lanes & mask)
-                agent.copies = [(flight, lanes & ~mask) for flight, lanes in agent.copies if lanes & ~mask]
-            agent.copy_groups = [group for group in agent.copy_groups if group.mask & ~mask or group not in covered]
+                agent.copies = [
+                    (flight, lanes & ~mask) for flight, lanes in agent.copies if lanes & ~mask
+                ]
+            agent.copy_groups = [
+                group for group in agent.copy_groups if group.mask & ~mask or group not in covered
+            ]
 
 
 def _observed(flight: Flight, agent: Agent, mask: int) -> None:

@@ -1,4 +1,4 @@
-"""The life of a CTA in a cluster: nobody reaches in before it started or after it may have exited, and nothing is left behind.
+"""The life of a CTA in a cluster: nobody reaches in before it started or after it may have exited; nothing is left behind.
 
 Source: PTX ISA 8.7 "barrier.cluster", "mapa", "State Spaces: Shared"; contested rule `exit_drain`.
 """
@@ -45,7 +45,9 @@ class Lifetime:
             self._enter(owner, agent, mask, record.line, what)
         if record.done is None:
             for agent, epoch, mask in record.parts:
-                owner.visits[record.line, agent.number, mask] = Visit(agent, epoch, mask, record.line, what)
+                owner.visits[record.line, agent.number, mask] = Visit(
+                    agent, epoch, mask, record.line, what
+                )
 
     def reach(self, owner: CtaState, agent: Agent, mask: int, line: int, what: str) -> None:
         """A thread uses an mbarrier of another CTA, itself or through a copy that it issues."""
@@ -119,14 +121,18 @@ class Lifetime:
     def _knows(agent: Agent, mask: int, visit: Visit) -> bool:
         if agent.passed.get(visit.agent.number, 0) >= visit.epoch:
             return True
-        return any(sees(view.hb, visit.agent, visit.epoch, visit.mask) for _, view in agent.eyes(mask))
+        return any(
+            sees(view.hb, visit.agent, visit.epoch, visit.mask) for _, view in agent.eyes(mask)
+        )
 
     def _left_behind(self, cta: CtaState, flight: Flight, record: Record) -> None:
         if flight.raced or flight.told:
             return
         own = flight.agent.cta is cta
         rule = "HS019" if own else "HS402"
-        side = self.findings.side(record, record.parts[0][::2], (record.start, record.stop), "")
+        side = self.findings.side(
+            record, (record.parts[0][0], record.parts[0][2]), (record.start, record.stop), ""
+        )
         how = {
             "mbarrier": "wait for the mbarrier phase that it completes", "wgmma": "wgmma.wait_group.sync.aligned 0",
             "bulk": "cp.async.bulk.wait_group.read 0 in the issuing thread", "cp.async": "cp.async.wait_all",

@@ -87,7 +87,9 @@ class Mbarriers:
                 "HS212", level, (old.born[0], old.born[2], old.born[3], "init"), (agent, mask, event.line, "init"),
                 address, "mbarrier.inval between the two", f"before :{event.line}:  mbarrier.inval on this object",
             )  # fmt: skip
-        barrier = Barrier(cta, address, event.count, (agent, agent.now, mask, event.line), pending=event.count)
+        barrier = Barrier(
+            cta, address, event.count, (agent, agent.now, mask, event.line), pending=event.count
+        )
         cta.barriers[address] = barrier
         self._bound(cta)
 
@@ -156,7 +158,9 @@ class Mbarriers:
             if born is agent and not inside & ~lanes:
                 continue
             relaxed = any(
-                kind == "relaxed cluster arrive" for ended, (kind, _) in born.epochs.items() if ended >= epoch
+                kind == "relaxed cluster arrive"
+                for ended, (kind, _) in born.epochs.items()
+                if ended >= epoch
             )
             self._misuse(
                 "HS210" if relaxed else "HS209", "hazard", (born, lanes, born_line, "init"), (agent, mask, line, what),
@@ -196,7 +200,9 @@ class Mbarriers:
         if self.world.options.init_fence and self.world.facts.version < INIT_FENCE_UNTIL:
             born, epoch, lanes, line = barrier.born
             space = CTA_SHARED if barrier.owner is agent.cta else CLUSTER_SHARED
-            if not all(sees(view.bridges[space], born, epoch, lanes) for _, view in agent.eyes(mask)):
+            if not all(
+                sees(view.bridges[space], born, epoch, lanes) for _, view in agent.eyes(mask)
+            ):
                 self._misuse(
                     "HS200", "hazard", (born, lanes, line, "init"), (agent, mask, flight.line, flight.kind),
                     barrier.address, "a proxy fence between mbarrier.init and the copy that signals it (strict)",
@@ -242,7 +248,8 @@ class Mbarriers:
     def follow(self, flight: Flight, copies: list[Done]) -> None:
         """cp.async.mbarrier.arrive: an arrival that publishes the copies before it."""
         self.sent[flight.number] = [
-            Sent(agent, epoch, mask, flight.line, View.empty(), copies) for agent, epoch, mask in flight.parts
+            Sent(agent, epoch, mask, flight.line, View.empty(), copies)
+            for agent, epoch, mask in flight.parts
         ]
 
     def _arrive(self, event: BarrierEvent) -> None:
@@ -253,7 +260,7 @@ class Mbarriers:
         if event.op >= 0:
             arrivals = self.sent.pop(event.op, [])
         else:
-            arrivals = []
+            arrivals = list[Sent]()
             for agent, mask in self.world.parties(event.agent):
                 self._used(barrier, agent, mask, event.line, "arrive")
                 view = self._published(agent, mask, event.semantics)
@@ -263,7 +270,9 @@ class Mbarriers:
             self._check_consumed(barrier, arrivals)
         for arrival in arrivals:
             weak = self._carry(barrier, phase, arrival, event.scope)
-            phase.members.append(Source(arrival.agent, arrival.epoch, arrival.mask, arrival.line, weak))
+            phase.members.append(
+                Source(arrival.agent, arrival.epoch, arrival.mask, arrival.line, weak)
+            )
             phase.copies += arrival.copies
         phase.arrivals += event.count
         barrier.pending -= event.count
@@ -294,7 +303,11 @@ class Mbarriers:
             return
         arrival = arrivals[0]
         self._misuse(
-            "HS215", "hazard", None, (arrival.agent, arrival.mask, arrival.line, "arrive"), barrier.address,
+            "HS215",
+            "hazard",
+            None,
+            (arrival.agent, arrival.mask, arrival.line, "arrive"),
+            barrier.address,
             "a wait that sees the phase before it is followed by the next",
             f"wait for the phase before :{arrival.line} arrives again",
             late=lambda: "" if any(flight.raced for flight in last.flights) else None,
@@ -310,7 +323,11 @@ class Mbarriers:
         last = barrier.phases.get(index - 1)
         if last is not None:
             for agent, epoch, mask, line in last.waits:
-                if phase.members and not phase.covers(agent, epoch) and not _met(phase, agent, epoch):
+                if (
+                    phase.members
+                    and not phase.covers(agent, epoch)
+                    and not _met(phase, agent, epoch)
+                ):
                     first = phase.members[-1]
                     self._misuse(
                         "HS005", "hazard", (agent, mask, line, "wait"), (first.agent, first.mask, first.line, "arrive"),
@@ -348,7 +365,9 @@ class Mbarriers:
                 self._foreign_bytes(barrier, phase, agent, mask, event.line)
             self._check_loop(agent, mask, event.line, barrier)
 
-    def _foreign_bytes(self, barrier: Barrier, phase: Phase, agent: Agent, mask: int, line: int) -> None:
+    def _foreign_bytes(
+        self, barrier: Barrier, phase: Phase, agent: Agent, mask: int, line: int
+    ) -> None:
         for flight in phase.flights:
             if flight.agent.cta is not agent.cta:
                 self._misuse(
@@ -391,7 +410,11 @@ class Mbarriers:
             uses = len(name.findall(text))
             if number == line:
                 uses -= 1
-            if uses and ".reg" not in text and not re.search(r"_wait\S*\s+" + re.escape(found.group(1)), text):
+            if (
+                uses
+                and ".reg" not in text
+                and not re.search(r"_wait\S*\s+" + re.escape(found.group(1)), text)
+            ):
                 return True
         return False
 
@@ -412,10 +435,24 @@ class Mbarriers:
         # What is missing is one barrier for all inits.
         cause = () if rule in ("HS209", "HS210") else None
         sides = [
-            None if side is None else self.findings.thread_side(*side[:3], f"mbarrier {side[3]}", **span)
+            None
+            if side is None
+            else self.findings.thread_side(*side[:3], f"mbarrier {side[3]}", **span)
             for side in (first, second)
         ]
-        self.findings.add(Finding(rule, level, RULES[rule].sentence, sides[0], sides[1], missing, hint, late=late, cause=cause))
+        self.findings.add(
+            Finding(
+                rule,
+                level,
+                RULES[rule].sentence,
+                sides[0],
+                sides[1],
+                missing,
+                hint,
+                late=late,
+                cause=cause,
+            )
+        )
 
 
 def _met(phase: Phase, agent: Agent, epoch: int) -> bool:
@@ -423,7 +460,9 @@ def _met(phase: Phase, agent: Agent, epoch: int) -> bool:
     first = agent.warp // 4 * 4
     for other in agent.cta.agents[first : first + 4]:
         for own_epoch, parts in other.met:
-            if any(one is agent and when >= epoch for one, when, _ in parts) and phase.covers(other, own_epoch):
+            if any(one is agent and when >= epoch for one, when, _ in parts) and phase.covers(
+                other, own_epoch
+            ):
                 return True
     return False
 

@@ -58,7 +58,8 @@ class Meetings:
             agent.log.append((agent.now, mask, line, "bar", meeting))
         if len(meeting.lines) > 1:
             first, second = (
-                next(one for one in meeting.waiting if one[2] == line) for line in sorted(meeting.lines)[:2]
+                next(one for one in meeting.waiting if one[2] == line)
+                for line in sorted(meeting.lines)[:2]
             )
             self.findings.add(
                 Finding(
@@ -93,10 +94,15 @@ class Meetings:
                 if init is not None:
                     meeting.view.hb[agent.key + INIT] = init
             else:
-                meeting.view.join(view, self.world.options.proxy_fence == "path" or self.world.facts.cluster_size == 1)
+                meeting.view.join(
+                    view,
+                    self.world.options.proxy_fence == "path" or self.world.facts.cluster_size == 1,
+                )
             kind = "relaxed cluster arrive" if relaxed else "cluster arrive"
             epoch = agent.end_epoch(kind, event.line)
-            meeting.members.append(Source(agent, epoch, mask, event.line, "relaxed cluster" if relaxed else ""))
+            meeting.members.append(
+                Source(agent, epoch, mask, event.line, "relaxed cluster" if relaxed else "")
+            )
 
     def _wait(self, event: BarrierEvent) -> None:
         cta = self.world.cta(event.agent[0])
@@ -129,7 +135,9 @@ def _learn_all(agent: Agent, mask: int, view: View) -> None:
     if agent.parts and agent.is_whole(mask) and agent.view.hb.get(agent.key, 0) > 0:
         # All lanes came, so what single lanes knew is in the view now.
         known = agent.view.hb
-        if all(known.get(key, 0) >= epoch for _, part in agent.parts for key, epoch in part.hb.items()):
+        if all(
+            known.get(key, 0) >= epoch for _, part in agent.parts for key, epoch in part.hb.items()
+        ):
             agent.parts = []
 
 

@@ -18,7 +18,7 @@ from hopsim.hazards.lifetime import Lifetime
 from hopsim.hazards.mbarriers import Mbarriers
 from hopsim.hazards.ordering import Gap, find_gap
 from hopsim.hazards.races import Races
-from hopsim.hazards.records import Eye, Flight, Ints, Record
+from hopsim.hazards.records import Eye, Flight, Ints, Record, is_array
 from hopsim.hazards.rules import RULES
 from hopsim.hazards.shadow import Region, State, walk
 from hopsim.hazards.world import CtaState, World
@@ -31,7 +31,12 @@ class Memory:
     """Every access goes through here."""
 
     def __init__(
-        self, world: World, findings: Findings, races: Races, mbarriers: Mbarriers, lifetime: Lifetime
+        self,
+        world: World,
+        findings: Findings,
+        races: Races,
+        mbarriers: Mbarriers,
+        lifetime: Lifetime,
     ) -> None:
         self.world = world
         self.findings = findings
@@ -45,7 +50,7 @@ class Memory:
     def access(self, event: AccessEvent) -> None:
         """A load, store or atomic of threads."""
         world = self.world
-        addresses = event.addresses
+        addresses: int | Ints = event.addresses
         tids: Ints = event.agent[1]
         scope = ""
         if event.semantics != "weak":
@@ -81,7 +86,9 @@ class Memory:
             part = event._replace(agent=(event.agent[0], tids[chosen]))
             self._threads(part, region, addresses[chosen], tids[chosen], scope)
 
-    def _threads(self, event: AccessEvent, region: Region, addresses: int | Ints, tids: Ints, scope: str) -> None:
+    def _threads(
+        self, event: AccessEvent, region: Region, addresses: int | Ints, tids: Ints, scope: str
+    ) -> None:
         world = self.world
         cta = world.cta(event.agent[0])
         parties = world.parties(event.agent)
@@ -131,7 +138,11 @@ class Memory:
                 if owner is not cta:
                     self.lifetime.visit(owner, record, eyes)
                 self.lifetime.watch(owner, flight, record)
-                if owner.barriers and touch.stop > owner.barrier_start and touch.start < owner.barrier_stop:
+                if (
+                    owner.barriers
+                    and touch.stop > owner.barrier_start
+                    and touch.start < owner.barrier_stop
+                ):
                     self.mbarriers.data_over(owner, record, parties[0])
             self.apply(region, record, eyes, touch.key)
 
@@ -140,7 +151,9 @@ class Memory:
         if touch.barrier is not None and touch.kind != "r":
             barrier = self.world.cta(touch.barrier[0]).barriers.get(touch.barrier[1])
             if barrier is not None:
-                flight.burst = barrier.phase(barrier.index).bursts.setdefault(flight.kind, flight.line)
+                flight.burst = barrier.phase(barrier.index).bursts.setdefault(
+                    flight.kind, flight.line
+                )
 
     def _part(self, event: FlightEvent, flight: Flight, touch: Touch, cta: CtaState) -> Record:
         world = self.world
@@ -152,7 +165,11 @@ class Memory:
         else:
             done = flight.landed
         per_thread = flight.tracked == "cp.async"
-        parts = [(agent, NEVER, mask) for agent, _, mask in flight.parts] if per_thread else flight.parts
+        parts = (
+            [(agent, NEVER, mask) for agent, _, mask in flight.parts]
+            if per_thread
+            else flight.parts
+        )
         atomic = "gpu" if touch.kind == "a" else ""
         record = Record(
             world.next_record(), touch.kind, touch.proxy != "generic", cta, parts, event.line, touch.space, touch.owner,
@@ -174,7 +191,11 @@ class Memory:
         region.refine(record.count_bytes or (record.start | record.stop | 16))
         cells = region.cells(record, key)
         world = self.world
-        step = self._reading(region, record, eyes) if record.kind == "r" else self._writing(region, record, eyes)
+        step = (
+            self._reading(region, record, eyes)
+            if record.kind == "r"
+            else self._writing(region, record, eyes)
+        )
         walk(region, world.states, cells, step)
         world.tidy()
 
@@ -212,7 +233,9 @@ class Memory:
 
         return step
 
-    def _remaining(self, readers: tuple[Record, ...], record: Record, eyes: list[Eye]) -> tuple[Record, ...]:
+    def _remaining(
+        self, readers: tuple[Record, ...], record: Record, eyes: list[Eye]
+    ) -> tuple[Record, ...]:
         """Return the readers that a later write must still be compared with, besides a new one."""
         kept: list[Record] = []
         for reader in readers:
@@ -248,7 +271,12 @@ class Memory:
         return step
 
     def _judge(
-        self, first: Record, second: Record, eyes: list[Eye], region: Region, where: Callable[[], Ints]
+        self,
+        first: Record,
+        second: Record,
+        eyes: list[Eye],
+        region: Region,
+        where: Callable[[], Ints],
     ) -> Gap | None:
         if first.scope and second.scope and self._morally_strong(first, second):
             return None
@@ -273,7 +301,9 @@ class Memory:
             return False
         if not first.is_async and first.count_bytes != second.count_bytes:
             return False
-        return self._includes(first.scope, first, second) and self._includes(second.scope, first, second)
+        return self._includes(first.scope, first, second) and self._includes(
+            second.scope, first, second
+        )
 
     @staticmethod
     def _includes(scope: str, first: Record, second: Record) -> bool:
@@ -295,15 +325,19 @@ class Memory:
             return False
         if later.tids is earlier.tids and later.cta is earlier.cta:
             if later.addresses is earlier.addresses or (
-                isinstance(later.addresses, np.ndarray)
-                and isinstance(earlier.addresses, np.ndarray)
+                is_array(later.addresses)
+                and is_array(earlier.addresses)
                 and later.count_bytes >= earlier.count_bytes
                 and np.array_equal(later.addresses, earlier.addresses)
             ):
                 return True
             if isinstance(later.addresses, int) and later.addresses == earlier.addresses:
                 return True
-        return all(sees(view.hb, agent, epoch, mask) for agent, epoch, mask in earlier.parts for _, _, view in eyes)
+        return all(
+            sees(view.hb, agent, epoch, mask)
+            for agent, epoch, mask in earlier.parts
+            for _, _, view in eyes
+        )
 
     @staticmethod
     def _made_use(writer: Record, eyes: list[Eye]) -> None:
@@ -316,9 +350,15 @@ class Memory:
             if fresh is not None and fresh[0].phase(fresh[1]).done.observers is done.observers:
                 agent.fresh = None
 
-    def _two_ctas(self, first: Record, second: Record, region: Region, where: Callable[[], Ints]) -> None:
+    def _two_ctas(
+        self, first: Record, second: Record, region: Region, where: Callable[[], Ints]
+    ) -> None:
         """Note asynchronous accesses of two CTAs that only completion orders."""
-        if first.cta is second.cta or not (first.is_async and second.is_async) or region.name != "shared memory":
+        if (
+            first.cta is second.cta
+            or not (first.is_async and second.is_async)
+            or region.name != "shared memory"
+        ):
             return
         span = self._span(region, where())
         self.findings.add(

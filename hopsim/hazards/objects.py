@@ -1,7 +1,7 @@
 """Barriers: what they carry from whom to whom, phase by phase.
 
-An mbarrier phase carries the clocks of its arrivals and the completion of the operations that counted bytes on it; named
-and cluster barriers carry the clocks of all who arrived.
+An mbarrier phase carries the clocks of its arrivals and the completion of the operations that counted bytes on it;
+named and cluster barriers carry the clocks of all who arrived.
 
 Source: PTX ISA 8.7 "mbarrier", "bar, barrier", "barrier.cluster"; 9.4 "mbarrier" for the operand's proxy.
 """
@@ -20,7 +20,7 @@ PHASES_KEPT = 8
 
 @dataclass(slots=True)
 class Source:
-    """Where an edge comes from: what lanes of a warp did up to an epoch, at a PTX line; `weak` says why it does not count."""
+    """Where an edge comes from: what lanes of a warp did up to an epoch, at a PTX line; `weak`: why it does not count."""
 
     agent: Agent
     epoch: int
@@ -51,8 +51,8 @@ class Phase:
     """One phase of an mbarrier."""
 
     __slots__ = (
-        "arrivals", "bursts", "bytes_done", "bytes_expected", "copies", "done", "far", "flights", "local", "members", "narrow",
-        "waits",
+        "arrivals", "bursts", "bytes_done", "bytes_expected", "copies", "done", "far", "flights",
+        "local", "members", "narrow", "waits",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -82,7 +82,10 @@ class Phase:
     def covers(self, agent: Agent, epoch: int) -> bool:
         """Whether some arrival knows what any lane of a warp did in an epoch."""
         for view in (self.local, self.far, self.narrow):
-            if view is not None and max(view.hb.get(agent.key, 0), view.hb.get(agent.key + ANY, 0)) >= epoch:
+            if (
+                view is not None
+                and max(view.hb.get(agent.key, 0), view.hb.get(agent.key + ANY, 0)) >= epoch
+            ):
                 return True
         return False
 

@@ -1,7 +1,7 @@
 """Whether an earlier access is ordered before a later one, by happens-before and, across proxies, by a bridge.
 
-First all at once (every part of the earlier one is known to everybody who makes the later one); where that fails, thread
-by thread over the bytes that both touch.
+First all at once (every part of the earlier one is known to everybody who makes the later one); where that fails,
+thread by thread over the bytes that both touch.
 """
 
 from __future__ import annotations
@@ -54,11 +54,18 @@ def find_gap(first: Record, second: Record, eyes: list[Eye], where: Where | None
     """
     if first.tids is None:
         return _after_operation(first, second, eyes)
-    if first.done is not None and first.done.observers and _after_operation(first, second, eyes) is None:
+    if (
+        first.done is not None
+        and first.done.observers
+        and _after_operation(first, second, eyes) is None
+    ):
         return None
     bridge = bridge_of(first, second) if second.is_async and not first.is_async else None
     own = second.tids is None
-    if all(_sees_all(view.hb, view, first.parts, agent, lanes, own, bridge) for agent, lanes, view in eyes):
+    if all(
+        _sees_all(view.hb, view, first.parts, agent, lanes, own, bridge)
+        for agent, lanes, view in eyes
+    ):
         return None
     if own:
         return _threads_before_operation(first, second, eyes, bridge, where)
@@ -66,10 +73,18 @@ def find_gap(first: Record, second: Record, eyes: list[Eye], where: Where | None
 
 
 def _sees_all(
-    clock: Clock, view: View, parts: list[Part], agent: Agent, lanes: int, own: bool, bridge: int | None
+    clock: Clock,
+    view: View,
+    parts: list[Part],
+    agent: Agent,
+    lanes: int,
+    own: bool,
+    bridge: int | None,
 ) -> bool:
     for other, epoch, mask in parts:
-        known = sees(clock, other, epoch, mask) or (own and other is agent and not mask & ~lanes and epoch <= agent.now)
+        known = sees(clock, other, epoch, mask) or (
+            own and other is agent and not mask & ~lanes and epoch <= agent.now
+        )
         if not known or (bridge is not None and not sees(view.bridges[bridge], other, epoch, mask)):
             return False
     return True
@@ -162,7 +177,9 @@ def _inside(starts: Ints, count_bytes: int, where: Where | None) -> NDArray[np.b
     return found
 
 
-def _threads_before_threads(first: Record, second: Record, eyes: list[Eye], where: Where | None) -> Gap | None:
+def _threads_before_threads(
+    first: Record, second: Record, eyes: list[Eye], where: Where | None
+) -> Gap | None:
     x_tids, x_starts = first.spread()
     y_tids, y_starts = second.spread()
     chosen = _inside(y_starts, second.count_bytes, where)
@@ -175,7 +192,9 @@ def _threads_before_threads(first: Record, second: Record, eyes: list[Eye], wher
         same = x == y
         if same.any():
             # A thread's own plain access is ordered before its later ones; its own cp.async only once waited for.
-            waited = first.flight is None or all(epoch <= agent.now for agent, epoch, _ in first.parts)
+            waited = first.flight is None or all(
+                epoch <= agent.now for agent, epoch, _ in first.parts
+            )
             if waited:
                 x, y = x[~same], y[~same]
     if not len(x):
@@ -187,7 +206,8 @@ def _threads_before_threads(first: Record, second: Record, eyes: list[Eye], wher
         x_warp, y_warp = code >> 6, code & 63
         mine = [eye for eye in eyes if eye[0].warp == y_warp]
         if all(
-            all(sees(view.hb, agent, epoch, mask) for agent, epoch, mask in parts[x_warp]) for _, _, view in mine
+            all(sees(view.hb, agent, epoch, mask) for agent, epoch, mask in parts[x_warp])
+            for _, _, view in mine
         ):
             continue
         here = ((x >> 5) == x_warp) & ((y >> 5) == y_warp)
@@ -195,7 +215,7 @@ def _threads_before_threads(first: Record, second: Record, eyes: list[Eye], wher
         for pair in pairs:
             x_lane, y_lane = pair >> 5, pair & 31
             other, epoch = _part_of(parts[x_warp], x_lane)
-            agent, lanes, view = next(eye for eye in mine if eye[1] >> y_lane & 1)
+            agent, _, view = next(eye for eye in mine if eye[1] >> y_lane & 1)
             if _sees_thread(view.hb, other, x_lane, epoch):
                 continue
             narrow = view.loose is not None and _sees_thread(view.loose, other, x_lane, epoch)

@@ -33,7 +33,13 @@ class Races:
         self._seen: dict[tuple[int, int, str, str, str], list[Finding]] = {}
 
     def found(
-        self, first: Record, second: Record, gap: Gap, eyes: list[Eye], span: tuple[int, int], name: str
+        self,
+        first: Record,
+        second: Record,
+        gap: Gap,
+        eyes: list[Eye],
+        span: tuple[int, int],
+        name: str,
     ) -> None:
         """Enter a race.
 
@@ -62,7 +68,14 @@ class Races:
         return who if record.is_thread else None
 
     def _enter(
-        self, first: Record, second: Record, gap: Gap, eyes: list[Eye], span: tuple[int, int], name: str, early: bool
+        self,
+        first: Record,
+        second: Record,
+        gap: Gap,
+        eyes: list[Eye],
+        span: tuple[int, int],
+        name: str,
+        early: bool,
     ) -> None:
         if self._follows(first, second):
             return
@@ -78,7 +91,10 @@ class Races:
         if rule == "HS217" and self._is_slot_release(first, second):
             level = "note"
         chain = self._chain(first, second, gap) if not early else None
-        cause: tuple[Any, ...] | None = (*self._start_of(first, gap.first), *self._start_of(second, gap.second))
+        cause: tuple[Any, ...] | None = (
+            *self._start_of(first, gap.first),
+            *self._start_of(second, gap.second),
+        )
         if rule == "HS217":
             chain = self._narrow_edge(first, gap) or chain
             cause = cause if chain is None else chain.lines
@@ -169,7 +185,9 @@ class Races:
 
     # the earlier one is an operation
 
-    def _after_operation(self, flight: Flight, first: Record, second: Record, gap: Gap, eyes: list[Eye]) -> str:
+    def _after_operation(
+        self, flight: Flight, first: Record, second: Record, gap: Gap, eyes: list[Eye]
+    ) -> str:
         if flight.kind == "wgmma":
             return self._after_wgmma(flight, first, second, eyes)
         if flight.tracked == "bulk":
@@ -262,8 +280,14 @@ class Races:
         for _, view in gap.second[0].eyes(gap.second[1]):
             for space in (0, 1, 2):
                 if space != needed and sees(view.bridges[space], agent, epoch, mask):
-                    return ("HS110",) if needed == CLUSTER_SHARED and space != GLOBAL else ("HS106",)
-        fenced = agent.cta.fences if agent.cta is gap.second[0].cta else (*agent.cta.fences, *gap.second[0].cta.fences)
+                    return (
+                        ("HS110",) if needed == CLUSTER_SHARED and space != GLOBAL else ("HS106",)
+                    )
+        fenced = (
+            agent.cta.fences
+            if agent.cta is gap.second[0].cta
+            else (*agent.cta.fences, *gap.second[0].cta.fences)
+        )
         before = agent.epochs.get(epoch - 1, ("", 0))[0]
         if before == "fence.proxy.async" or any(
             first.seq < seq < second.seq and needed in spaces for seq, _, _, _, spaces in fenced
@@ -273,7 +297,9 @@ class Races:
 
     # the earlier one is an access of threads
 
-    def _after_threads(self, first: Record, second: Record, gap: Gap, eyes: list[Eye], early: bool) -> str:
+    def _after_threads(
+        self, first: Record, second: Record, gap: Gap, eyes: list[Eye], early: bool
+    ) -> str:
         if first.scope and second.scope and second.is_thread:
             return "HS512" if first.count_bytes != second.count_bytes else "HS510"
         assert gap.first is not None
@@ -293,7 +319,14 @@ class Races:
         return "HS500"
 
     def _thread_story(
-        self, first: Record, agent: Agent, epoch: int, mask: int, end: Agent, lanes: int, second: Record
+        self,
+        first: Record,
+        agent: Agent,
+        epoch: int,
+        mask: int,
+        end: Agent,
+        lanes: int,
+        second: Record,
     ) -> str:
         """Say why an edge that the program has does not order the two, or nothing."""
         view = end.eyes(lanes)[0][1]
@@ -351,4 +384,3 @@ def _waited_later(record: Record, agent: Agent, epoch: int) -> Callable[[], str 
         return None
 
     return ask
-

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeAlias, TypeGuard
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 from hopsim.hazards.clocks import Agent, Done, View
 
 Ints = NDArray[np.int64]
+# First byte of each thread's access; an int when they agree; a function that makes the array; None: one range of bytes.
+Addresses: TypeAlias = "int | Ints | Callable[[], Ints] | None"
 
 # Who an access belongs to: the warp, its epoch, the lanes.
 Part = tuple[Agent, int, int]
@@ -28,11 +30,13 @@ class Flight:
     """
 
     __slots__ = (
-        "aims", "burst", "group", "kind", "landed", "left_at", "left_usefully", "line", "number", "parts", "raced", "read", "records",
-        "seq", "told", "tracked",
+        "aims", "burst", "group", "kind", "landed", "left_at", "left_usefully", "line", "number",
+        "parts", "raced", "read", "records", "seq", "told", "tracked",
     )  # fmt: skip
 
-    def __init__(self, kind: str, number: int, parts: list[Part], line: int, tracked: str, seq: int) -> None:
+    def __init__(
+        self, kind: str, number: int, parts: list[Part], line: int, tracked: str, seq: int
+    ) -> None:
         self.kind = kind
         self.number = number
         self.parts = parts
@@ -78,8 +82,9 @@ class Record:
     """
 
     __slots__ = (
-        "addresses", "before", "count_bytes", "cta", "done", "flight", "fresh", "is_async", "kind", "line", "number", "owner", "parts", "scope",
-        "seq", "space", "start", "stop", "tids", "unwritten",
+        "addresses", "before", "count_bytes", "cta", "done", "flight", "fresh", "is_async", "kind",
+        "line", "number", "owner", "parts", "scope", "seq", "space", "start", "stop", "tids",
+        "unwritten",
     )  # fmt: skip
 
     def __init__(
@@ -94,7 +99,7 @@ class Record:
         owner: int,
         start: int,
         stop: int,
-        addresses: int | Ints | Callable[[], Ints] | None,
+        addresses: Addresses,
         count_bytes: int,
         tids: Ints | None,
         scope: str,
@@ -137,5 +142,10 @@ class Record:
         addresses = self.addresses
         if isinstance(addresses, int):
             return self.tids, np.full(len(self.tids), addresses, np.int64)
-        assert isinstance(addresses, np.ndarray)
+        assert is_array(addresses)
         return self.tids, addresses
+
+
+def is_array(addresses: Addresses) -> TypeGuard[Ints]:
+    """Whether every thread has its own address, known now."""
+    return isinstance(addresses, np.ndarray)

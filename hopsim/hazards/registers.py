@@ -68,15 +68,35 @@ class Registers:
                 touched = read | written
                 for one in state.flying:
                     if touched & one.accumulator:
-                        self._early(one, agent, mask, line, touched & one.accumulator, bool(written & one.accumulator))
+                        self._early(
+                            one,
+                            agent,
+                            mask,
+                            line,
+                            touched & one.accumulator,
+                            bool(written & one.accumulator),
+                        )
                     elif written & one.operand:
-                        self._report("HS013", "hazard", one, agent, mask, line, written & one.operand, "write")
+                        self._report(
+                            "HS013",
+                            "hazard",
+                            one,
+                            agent,
+                            mask,
+                            line,
+                            written & one.operand,
+                            "write",
+                        )
                     elif read & one.operand:
-                        self._report("HS013", "note", one, agent, mask, line, read & one.operand, "read")
+                        self._report(
+                            "HS013", "note", one, agent, mask, line, read & one.operand, "read"
+                        )
                 if touched & ~state.touched.get(line, 0):
                     state.touched[line] = state.touched.get(line, 0) | touched
 
-    def _early(self, one: InFlight, agent: Agent, mask: int, line: int, registers: int, writes: bool) -> None:
+    def _early(
+        self, one: InFlight, agent: Agent, mask: int, line: int, registers: int, writes: bool
+    ) -> None:
         flight = one.flight
         if flight.group is None:
             rule = "HS010"
@@ -84,7 +104,9 @@ class Registers:
             rule = "HS009"
         else:
             rule = "HS011"
-        self._report(rule, "hazard", one, agent, mask, line, registers, "write" if writes else "read")
+        self._report(
+            rule, "hazard", one, agent, mask, line, registers, "write" if writes else "read"
+        )
 
     def fence(self, event: SyncEvent) -> None:
         """wgmma.fence."""
@@ -101,12 +123,21 @@ class Registers:
         operand = 0 if a is None else mask_of(a)
         for agent, mask in self.world.parties(event.agent):
             state = self._of(agent)
-            self._check_fence(state, agent, mask, event.line, accumulator | operand, accumulator, shape)
+            self._check_fence(
+                state, agent, mask, event.line, accumulator | operand, accumulator, shape
+            )
             state.flying.append(InFlight(flight, accumulator, operand, shape))
             state.shapes[event.line] = (shape, accumulator)
 
     def _check_fence(
-        self, state: WarpRegisters, agent: Agent, mask: int, line: int, registers: int, accumulator: int, shape: Any
+        self,
+        state: WarpRegisters,
+        agent: Agent,
+        mask: int,
+        line: int,
+        registers: int,
+        accumulator: int,
+        shape: Any,
     ) -> None:
         if not state.fenced:
             self._unfenced(None, agent, mask, line, registers, "before the first wgmma.mma_async")
@@ -114,16 +145,22 @@ class Registers:
             return
         for other, touched in state.touched.items():
             if touched & registers:
-                self._unfenced(other, agent, mask, line, touched & registers, "after a register access")
+                self._unfenced(
+                    other, agent, mask, line, touched & registers, "after a register access"
+                )
                 state.touched = {}
                 return
         for other, (earlier, used) in state.shapes.items():
             if used & accumulator and earlier != shape:
-                self._unfenced(other, agent, mask, line, used & accumulator, "between mmas of different shapes")
+                self._unfenced(
+                    other, agent, mask, line, used & accumulator, "between mmas of different shapes"
+                )
                 state.shapes = {}
                 return
 
-    def _unfenced(self, first: int | None, agent: Agent, mask: int, line: int, registers: int, when: str) -> None:
+    def _unfenced(
+        self, first: int | None, agent: Agent, mask: int, line: int, registers: int, when: str
+    ) -> None:
         name = self._names(registers)
         facts = {"space": "register", "name": name}
         self.findings.add(
@@ -136,15 +173,32 @@ class Registers:
         )  # fmt: skip
 
     def _report(
-        self, rule: str, level: Level, one: InFlight, agent: Agent, mask: int, line: int, registers: int, what: str
+        self,
+        rule: str,
+        level: Level,
+        one: InFlight,
+        agent: Agent,
+        mask: int,
+        line: int,
+        registers: int,
+        what: str,
     ) -> None:
         facts = {"space": "register", "name": self._names(registers)}
         flight = one.flight
         flight.told = True
         missing, hint = {
-            "HS009": ("a wait that covers its group", f"lower N of wgmma.wait_group before :{line}"),
-            "HS010": ("a commit of the wgmma", f"after :{flight.line}:  wgmma.commit_group.sync.aligned;"),
-        }.get(rule, ("a wait that covers the wgmma", f"before :{line}:  wgmma.wait_group.sync.aligned 0;"))
+            "HS009": (
+                "a wait that covers its group",
+                f"lower N of wgmma.wait_group before :{line}",
+            ),
+            "HS010": (
+                "a commit of the wgmma",
+                f"after :{flight.line}:  wgmma.commit_group.sync.aligned;",
+            ),
+        }.get(
+            rule,
+            ("a wait that covers the wgmma", f"before :{line}:  wgmma.wait_group.sync.aligned 0;"),
+        )
         self.findings.add(
             Finding(
                 rule, level, RULES[rule].sentence,
@@ -161,10 +215,15 @@ class Registers:
     def waited(self, agent: Agent, covered: int) -> None:
         """A wgmma.wait_group covers all groups with numbers below `covered`."""
         state = self._of(agent)
-        state.flying = [one for one in state.flying if one.flight.group is None or one.flight.group >= covered]
+        state.flying = [
+            one for one in state.flying if one.flight.group is None or one.flight.group >= covered
+        ]
 
     def _names(self, registers: int) -> str:
         names: Sequence[str] = self.world.facts.register_names
-        shown = [names[number] if number < len(names) else f"r{number}" for number in list(bits(registers))[:4]]
+        shown = [
+            names[number] if number < len(names) else f"r{number}"
+            for number in list(bits(registers))[:4]
+        ]
         more = registers.bit_count() - len(shown)
         return ", ".join(shown) + (f" and {more} more" if more > 0 else "")

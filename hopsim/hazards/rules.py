@@ -1,11 +1,12 @@
-"""The catalogue of findings: every stable id with its sentence, its rule in PTX, what silicon does, and how it is found.
+"""The catalogue of findings: each stable id with its sentence, its rule in PTX, what silicon does, and how it is found.
 
-Ids never change their meaning and are not used again.  `HSn00` is a pair that certainly races but matches no named class of
-its group.
+Ids never change their meaning and are not used again.  `HSn00` is a pair that certainly races but matches no named
+class of its group.
 
 Source: PTX ISA 8.7 to 9.4 by section title; the classes collect public reports of kernels that went wrong.
 """
 
+# ruff: noqa: E501 (one rule a line)
 from __future__ import annotations
 
 from dataclasses import dataclass

@@ -24,7 +24,9 @@ class State:
 
     __slots__ = ("index", "readers", "writers")
 
-    def __init__(self, index: int, writers: tuple[Record, ...], readers: tuple[Record, ...]) -> None:
+    def __init__(
+        self, index: int, writers: tuple[Record, ...], readers: tuple[Record, ...]
+    ) -> None:
         self.index = index
         self.writers = writers
         self.readers = readers
@@ -56,11 +58,14 @@ class States:
         old = self.all
         self.all = []
         self._known = {}
-        for position, index in enumerate(kept.tolist()):
+        for position, index in enumerate(_as_ints(kept)):
             state = old[index]
             state.index = position
             self.all.append(state)
-            key = (tuple(one.number for one in state.writers), tuple(one.number for one in state.readers))
+            key = (
+                tuple(one.number for one in state.writers),
+                tuple(one.number for one in state.readers),
+            )
             self._known[key] = state
         for region in regions:
             region.states = table[region.states]
@@ -100,7 +105,10 @@ class Region:
         shift = self.shift
         addresses = record.addresses
         if addresses is None:
-            return slice((record.start - self.base) >> shift, (record.stop - self.base + (1 << shift) - 1) >> shift)
+            return slice(
+                (record.start - self.base) >> shift,
+                (record.stop - self.base + (1 << shift) - 1) >> shift,
+            )
         if isinstance(addresses, int):
             first = (addresses - self.base) >> shift
             return slice(first, first + max(1, record.count_bytes >> shift))
@@ -108,7 +116,7 @@ class Region:
             known = self._cells.get(key)
             if known is not None:
                 return known
-        starts = addresses if isinstance(addresses, np.ndarray) else addresses()
+        starts: Ints = addresses() if callable(addresses) else addresses
         first = (starts - self.base) >> shift
         count = record.count_bytes >> shift
         if count > 1:
@@ -140,13 +148,17 @@ def walk(region: Region, states: States, cells: Cells, step: Step) -> None:
         return
     distinct, inverse = np.unique(now, return_inverse=True)
     result = np.empty(len(distinct), np.int32)
-    for position, index in enumerate(distinct.tolist()):
+    for position, index in enumerate(_as_ints(distinct)):
 
         def chosen(position: int = position) -> Ints:
             return _as_array(cells)[inverse == position]
 
         result[position] = step(states.all[index], chosen).index
     table[cells] = result[inverse]
+
+
+def _as_ints(numbers: NDArray[np.int32]) -> list[int]:
+    return numbers.tolist()
 
 
 def _as_array(cells: Cells) -> Ints:

@@ -54,10 +54,15 @@ def _why(barrier: Barrier, agent: Agent) -> tuple[str, str, str]:
     last = barrier.phases.get(barrier.index - 1)
     seen = last is not None and any(other is agent for other, *_ in last.waits)
     if last is not None and last.arrivals and not seen and not phase.arrivals:
-        return "HS004", state, f"the phase before is complete and this warp never saw it: wait for parity {barrier.index - 1 & 1}"
-    if barrier.index == 0 and not phase.arrivals and not barrier.tx:
-        if not agent.loads and _feeds(barrier, agent):
-            return "HS007", state, "start with parity 1: on a fresh mbarrier a wait for parity 1 passes at once"
+        return (
+            "HS004",
+            state,
+            f"the phase before is complete and this warp never saw it: wait for parity {barrier.index - 1 & 1}",
+        )
+    untouched = barrier.index == 0 and not phase.arrivals and not barrier.tx
+    if untouched and not agent.loads and _feeds(barrier, agent):
+        hint = "start with parity 1: on a fresh mbarrier a wait for parity 1 passes at once"
+        return "HS007", state, hint
     if barrier.pending:
         return "HS205", state, "lower the count of mbarrier.init, or let the missing threads arrive"
     return "HS200", state, "complete the phase"
@@ -66,7 +71,12 @@ def _why(barrier: Barrier, agent: Agent) -> tuple[str, str, str]:
 def _feeds(barrier: Barrier, agent: Agent) -> bool:
     """Whether others of the CTA are stuck too, waiting for what this warp was to bring."""
     for other in barrier.owner.agents:
-        if other is not agent and other.live and other.peeked is not None and other.peeked[0] is not barrier:
+        if (
+            other is not agent
+            and other.live
+            and other.peeked is not None
+            and other.peeked[0] is not barrier
+        ):
             waited: Barrier = other.peeked[0]
             if waited.index == 0 and not waited.phase(0).arrivals:
                 return True

@@ -6,7 +6,6 @@ import bisect
 from collections import deque
 from typing import Any
 
-
 from hopsim.hazards.clocks import Agent
 from hopsim.hazards.facts import CheckOptions, LaunchFacts
 from hopsim.hazards.records import Eye, Flight, Ints, Part, Record

@@ -1,7 +1,7 @@
 """Wire the hazard checker to a launch: the facts it needs, and the events of registers that wgmma uses.
 
-The checker knows neither machine nor kernel.  Register events come from the program itself: the few segments that touch a
-register of some wgmma are wrapped, so that all others cost nothing.
+The checker knows neither machine nor kernel.  Register events come from the program itself: the few segments that touch
+a register of some wgmma are wrapped, so that all others cost nothing.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from typing import Any
 from hopsim.events import Probe, RegisterEvent
 from hopsim.hazards.facts import LaunchFacts
 from hopsim.hw.machine.memory import GlobalMemory
-from hopsim.isa.forms.decode import BoundInstruction, TupleArg
+from hopsim.isa.forms.decode import BoundInstruction, RegisterArg, TupleArg
 from hopsim.isa.program.codegen import Segment
 from hopsim.isa.program.kernel import Kernel
 from hopsim.isa.program.symbols import SHARED_RESERVED_BYTES
 from hopsim.isa.ptx.ast import Directive
-from hopsim.results import SourceLocation
 from hopsim.launch.geometry import Geometry
+from hopsim.results import SourceLocation
 
 FILE = re.compile(r'\s*(\d+)\s+"([^"]*)"')
 # Instructions whose effects on order no rule follows yet.
@@ -88,7 +88,8 @@ def _wgmma_registers(bound: BoundInstruction) -> int:
         for arg in bound.args:
             if isinstance(arg, TupleArg) and arg.by_index:
                 for item in arg.items:
-                    mask |= 1 << item.register.index  # type: ignore[union-attr]
+                    if isinstance(item, RegisterArg):
+                        mask |= 1 << item.register.index
     return mask
 
 
@@ -103,7 +104,13 @@ def _use(bound: BoundInstruction, watched: int) -> Use | None:
     if not read and not written:
         return None
     guard = bound.instruction.guard
-    return (bound.line, read, written, -1 if guard is None else guard[0].index, guard is not None and guard[1])
+    return (
+        bound.line,
+        read,
+        written,
+        -1 if guard is None else guard[0].index,
+        guard is not None and guard[1],
+    )
 
 
 def _watch(segment: Segment, watched: int, probe: Probe) -> Segment:
@@ -133,7 +140,9 @@ def _watched_head(run: Callable[..., int], use: Use, probe: Probe) -> Callable[.
     return head
 
 
-def _watched_body(run: Callable[..., int], uses: tuple[Use, ...], probe: Probe) -> Callable[..., int]:
+def _watched_body(
+    run: Callable[..., int], uses: tuple[Use, ...], probe: Probe
+) -> Callable[..., int]:
     always = tuple(use[:3] for use in uses)
     guarded = any(use[3] >= 0 for use in uses)
 
@@ -154,7 +163,11 @@ def _executed(uses: tuple[Use, ...], registers: list[Any]) -> tuple[tuple[int, i
     for line, read, written, guard, negated in uses:
         if guard >= 0:
             value = registers[guard]
-            holds = bool((~value).any() if negated else value.any()) if hasattr(value, "any") else bool(value) != negated
+            holds = (
+                bool((~value).any() if negated else value.any())
+                if hasattr(value, "any")
+                else bool(value) != negated
+            )
             if not holds:
                 continue
         found.append((line, read, written))

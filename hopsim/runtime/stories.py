@@ -42,7 +42,8 @@ def deadlock_of(machine: Machine, cycle: int | None) -> Deadlock:
     for strand in stuck:
         waits += [_wait(machine, strand, warp) for warp in strand.warps]
     flights = [
-        f"{operation.kind} of {operation.issuer} (line {operation.line})" for operation in machine.flying.values()
+        f"{operation.kind} of {operation.issuer} (line {operation.line})"
+        for operation in machine.flying.values()
     ]
     stations = _stations(machine, stuck)
     teller = _Teller(machine, stations)
@@ -84,7 +85,7 @@ def _lanes_of(strand: Any, warp: int) -> int:
 
 def _wait(machine: Machine, strand: Any, warp: int) -> Wait:
     wait = strand.waiting
-    instruction = machine.program[strand.segment].instructions[0].instruction
+    instruction = machine.program[int(strand.segment)].instructions[0].instruction
     facts: dict[str, Any] = {}
     subject = None if wait is None else wait.subject
     if isinstance(subject, Mbarrier):
@@ -102,7 +103,7 @@ def _wait(machine: Machine, strand: Any, warp: int) -> Wait:
             "phase": subject.phase, "pending_arrivals": subject.expected - subject.arrived,
             "expected_arrivals": subject.expected,
         }  # fmt: skip
-    kind = "spin" if wait is None else KINDS.get(wait.kind, wait.kind)
+    kind = "spin" if wait is None else str(KINDS.get(wait.kind, wait.kind))
     return Wait(
         cta=strand.cta.id, warp=warp, lanes=_lanes_of(strand, warp), kind=kind, line=strand.line,
         text=instruction.mnemonic, **facts,
@@ -209,7 +210,9 @@ class _Teller:
             what = station.waiters[0].waiting.detail
             if str(what).startswith("wgmma"):
                 group = station.waiters[0].warpgroup.number
-                return f"{what}: {self._waiters(station, f'waits for the rest of warpgroup {group}')}"
+                return (
+                    f"{what}: {self._waiters(station, f'waits for the rest of warpgroup {group}')}"
+                )
             return f"{what}: {self._waiters(station, 'waits for the other lanes of its mask')}"
         if station.kind == "spin":
             return f"memory: {self._waiters(station, 'spins')}, and nobody changes what they read"
@@ -223,7 +226,9 @@ class _Teller:
             if not arrived:
                 return []
             cta = station.waiters[0].cta
-            return [f"barrier {subject.number} of cta {cta.id_text}: {'; '.join([*arrived, *self._exits(cta)])}"]
+            return [
+                f"barrier {subject.number} of cta {cta.id_text}: {'; '.join([*arrived, *self._exits(cta)])}"
+            ]
         if not isinstance(subject, Mbarrier) or not subject.history:
             return []
         phase = subject.history[-1][0]
@@ -299,7 +304,10 @@ class _Teller:
         """Return a strand that could end the wait but is stuck itself, or None and who left, in words."""
         subject, cta = station.subject, station.waiters[0].cta
         if isinstance(subject, Mbarrier):
-            ctas, done = (subject.cta.cluster.ctas if len(subject.cta.cluster.ctas) > 1 else [cta]), self._arrived(subject)
+            ctas, done = (
+                (subject.cta.cluster.ctas if len(subject.cta.cluster.ctas) > 1 else [cta]),
+                self._arrived(subject),
+            )
         elif isinstance(subject, ClusterBarrier):
             ctas, done = subject.cluster.ctas, set[tuple[str, int]]()
         else:
