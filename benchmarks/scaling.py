@@ -21,10 +21,16 @@ LARGEST_WITH_VALUES = 1024
 
 def measure(size: int, values: bool) -> tuple[float, int]:
     """Return (processor seconds, predicted cycles) of one square GEMM."""
-    kernel = build("warp-specialized", GemmProblem(size, size, size), (128, 256, 64), 4, warpgroups=2)
+    kernel = build(
+        "warp-specialized", GemmProblem(size, size, size), (128, 256, 64), 4, warpgroups=2
+    )
     operand = np.zeros((size, size), NUMPY_TYPES["bf16"])
     if values:
-        operand = np.random.default_rng(0).standard_normal((size, size), dtype=np.float32).astype(operand.dtype)
+        operand = (
+            np.random.default_rng(0)
+            .standard_normal((size, size), dtype=np.float32)
+            .astype(operand.dtype)
+        )
     gpu = hs.Gpu("h100-sxm")
     began = time.process_time()
     done = launch(gpu, kernel, operand, operand, values=values, check=False)
@@ -42,7 +48,10 @@ def main() -> None:
             break
         seconds, cycles = measure(size, values=False)
         exact = f"{measure(size, values=True)[0]:.1f}" if size <= LARGEST_WITH_VALUES else "-"
-        print(f"| {size} | {cycles:,} | {seconds:.2f} | {cycles / seconds:,.0f} | {exact} |", flush=True)
+        print(
+            f"| {size} | {cycles:,} | {seconds:.2f} | {cycles / seconds:,.0f} | {exact} |",
+            flush=True,
+        )
 
 
 if __name__ == "__main__":

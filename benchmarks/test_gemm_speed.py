@@ -31,7 +31,9 @@ def test_exact_bits_512(benchmark: Any) -> None:
 
 def test_timing_only_4096(benchmark: Any) -> None:
     """4096 x 4096 x 4096 bf16, 128x256x64, all SMs, no values."""
-    kernel = build("warp-specialized", GemmProblem(4096, 4096, 4096), (128, 256, 64), 4, warpgroups=2)
+    kernel = build(
+        "warp-specialized", GemmProblem(4096, 4096, 4096), (128, 256, 64), 4, warpgroups=2
+    )
     zeros = np.zeros((4096, 4096), NUMPY_TYPES["bf16"])
 
     def run() -> int:

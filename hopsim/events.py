@@ -56,9 +56,9 @@ class Touch(NamedTuple):
 class FlightEvent(NamedTuple):
     """An asynchronous operation was put in flight; what it will touch is known from the start.
 
-    `kind`: `tma load`, `tma store`, `wgmma`, `cp.async`, ... as `Operation.kind`.  `tracked`: `mbarrier`, `bulk`, `cp.async`,
-    `wgmma`, or empty.  `detail`: registers for wgmma `(d, a, shape)`; `(tensor map space, address, swizzle period in bytes)`
-    for tensor copies; the operations that an arrive follows.
+    `kind`: `tma load`, `tma store`, `wgmma`, `cp.async`, ... as `Operation.kind`.  `tracked`: `mbarrier`, `bulk`,
+    `cp.async`, `wgmma`, or empty.  `detail`: registers for wgmma `(d, a, shape)`;
+    `(tensor map space, address, swizzle period in bytes)` for tensor copies; the operations that an arrive follows.
     """
 
     agent: Any
@@ -87,10 +87,10 @@ class OpEvent(NamedTuple):
 class BarrierEvent(NamedTuple):
     """Something happened to an mbarrier, a named barrier or a cluster barrier.
 
-    `what`: `init`, `inval`, `arrive`, `drop`, `add_pending`, `expect_tx`, `complete_tx`, `phase` (a phase completed), `wait` (a wait succeeded),
-    `peek` (a test said no).  An arrive that travels is told twice: `send` when it is issued, `arrive` when it lands, with
-    the number of its operation.  `barrier`: `(cta, address)` of an mbarrier, `(cta, number)` of a named barrier, the
-    cluster index; `phase`: phases completed before.
+    `what`: `init`, `inval`, `arrive`, `drop`, `add_pending`, `expect_tx`, `complete_tx`, `phase` (a phase completed),
+    `wait` (a wait succeeded), `peek` (a test said no).  An arrive that travels is told twice: `send` when it is
+    issued, `arrive` when it lands, with the number of its operation.  `barrier`: `(cta, address)` of an mbarrier,
+    `(cta, number)` of a named barrier, the cluster index; `phase`: phases completed before.
     """
 
     agent: Any
@@ -99,7 +99,7 @@ class BarrierEvent(NamedTuple):
     what: str
     barrier: Any
     phase: int
-    count: int
+    count: int  # pyright: ignore[reportIncompatibleMethodOverride]  # of tuple, which nobody calls
     semantics: str
     scope: str
     op: int

@@ -32,7 +32,15 @@ def _row(form: Form) -> SupportRow:
     slots = tuple((slot.name, slot.alternatives, slot.optional) for slot in form.slots)
     first_sentence = form.doc.split("\n\n")[0].replace("\n", " ")
     return SupportRow(
-        form.name, form.syntax, slots, form.unit, form.purity, form.effects, form.source, first_sentence, spellings
+        form.name,
+        form.syntax,
+        slots,
+        form.unit,
+        form.purity,
+        form.effects,
+        form.source,
+        first_sentence,
+        spellings,
     )
 
 
@@ -43,5 +51,7 @@ def support_matrix(word: str = "") -> list[SupportRow]:
         word: keep only forms whose base opcode begins with it (`mbarrier`, `cvt`, `ld.param`); empty keeps all.
     """
     rows = [_row(form) for form in FORMS]
-    chosen = [row for row in rows if not word or row.name == word or row.name.startswith(f"{word}.")]
+    chosen = [
+        row for row in rows if not word or row.name == word or row.name.startswith(f"{word}.")
+    ]
     return sorted(chosen, key=lambda row: row.name)

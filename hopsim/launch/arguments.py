@@ -46,6 +46,10 @@ def _describe(param: Parameter) -> str:
     return f".{param.type}"
 
 
+def _type_name(value: Any) -> str:
+    return type(value).__name__
+
+
 def _mismatch(kernel: Kernel, position: int, param: Parameter, got: str, hint: str) -> LaunchError:
     return LaunchError(
         f"argument {position} of {kernel.name}, parameter {param.name}: expected {_describe(param)}, got {got}",
@@ -55,49 +59,100 @@ def _mismatch(kernel: Kernel, position: int, param: Parameter, got: str, hint: s
 
 
 def _bytes_of(
-    kernel: Kernel, position: int, param: Parameter, value: Any, encode: Callable[[TensorMap], bytes]
+    kernel: Kernel,
+    position: int,
+    param: Parameter,
+    value: Any,
+    encode: Callable[[TensorMap], bytes],
 ) -> bytes:
     if isinstance(value, TensorMap):
         if param.size != MAP_BYTES or not param.is_array:
-            raise _mismatch(kernel, position, param, "a TensorMap (128 bytes)", "check the order of the arguments")
+            raise _mismatch(
+                kernel,
+                position,
+                param,
+                "a TensorMap (128 bytes)",
+                "check the order of the arguments",
+            )
         return encode(value)
     if isinstance(value, ParamBytes):
         return _structure(kernel, position, param, value, encode)
     if isinstance(value, bytes | bytearray):
         if len(value) != param.size:
-            raise _mismatch(kernel, position, param, f"{len(value)} bytes", "give exactly the bytes of the parameter")
+            raise _mismatch(
+                kernel,
+                position,
+                param,
+                f"{len(value)} bytes",
+                "give exactly the bytes of the parameter",
+            )
         return bytes(value)
     if value is None or hasattr(value, "address"):
         if not param.is_pointer:
             what = "None" if value is None else f"an array of {value.dtype}"
-            raise _mismatch(kernel, position, param, what, "pass a numpy scalar such as np.int32(n)")
+            raise _mismatch(
+                kernel, position, param, what, "pass a numpy scalar such as np.int32(n)"
+            )
         address = 0 if value is None else value.address
         return int(address).to_bytes(8, "little")
     if isinstance(value, np.generic):
-        raw = value.tobytes()
+        raw: bytes = value.tobytes()
         if param.is_array or len(raw) != param.size:
-            raise _mismatch(kernel, position, param, f"a {np.asarray(value).dtype} scalar ({len(raw)} bytes)", "match the width")
+            raise _mismatch(
+                kernel,
+                position,
+                param,
+                f"a {_type_name(value)} scalar ({len(raw)} bytes)",
+                "match the width",
+            )
         return raw
     if isinstance(value, bool | int | float):
         raise _mismatch(
             kernel, position, param, f"a Python {type(value).__name__}",
             "say its width: np.int32(n), np.uint64(n), np.float32(x)",
         )  # fmt: skip
-    raise _mismatch(kernel, position, param, f"a {type(value).__name__}", "pass TensorMap, array, numpy scalar or bytes")
+    raise _mismatch(
+        kernel,
+        position,
+        param,
+        f"a {type(value).__name__}",
+        "pass TensorMap, array, numpy scalar or bytes",
+    )
 
 
 def _structure(
-    kernel: Kernel, position: int, param: Parameter, value: ParamBytes, encode: Callable[[TensorMap], bytes]
+    kernel: Kernel,
+    position: int,
+    param: Parameter,
+    value: ParamBytes,
+    encode: Callable[[TensorMap], bytes],
 ) -> bytes:
     data = bytearray(value.data)
     if len(data) != param.size:
-        raise _mismatch(kernel, position, param, f"ParamBytes of {len(data)} bytes", "give the whole structure")
+        raise _mismatch(
+            kernel, position, param, f"ParamBytes of {len(data)} bytes", "give the whole structure"
+        )
     inserts = [(offset, encode(one), "tensor map") for offset, one in value.tensor_maps.items()]
-    inserts += [(offset, int(one.address).to_bytes(8, "little"), "pointer") for offset, one in value.pointers.items()]
+    inserts += [
+        (offset, int(one.address).to_bytes(8, "little"), "pointer")
+        for offset, one in value.pointers.items()
+    ]
     for offset, raw, what in inserts:
         if not 0 <= offset <= len(data) - len(raw):
-            raise _mismatch(kernel, position, param, f"a {what} at offset {offset}", f"it holds {len(data)} bytes")
+            raise _mismatch(
+                kernel,
+                position,
+                param,
+                f"a {what} at offset {offset}",
+                f"it holds {len(data)} bytes",
+            )
         if what == "tensor map" and offset % 64:
-            raise _mismatch(kernel, position, param, f"a tensor map at offset {offset}", "a map is aligned to 64 bytes")
+            raise _mismatch(
+                kernel,
+                position,
+                param,
+                f"a tensor map at offset {offset}",
+                "a map is aligned to 64 bytes",
+            )
         data[offset : offset + len(raw)] = raw
     return bytes(data)

@@ -1,8 +1,8 @@
 """Device arrays and tensor maps: what a launch is given besides scalars.
 
-    a = gpu.array(x)                                   # numpy in, ml_dtypes included
-    a_map = TensorMap(a, box=(64, 128), swizzle="128B")
-    a.numpy()                                          # numpy out
+a = gpu.array(x)                                   # numpy in, ml_dtypes included
+a_map = TensorMap(a, box=(64, 128), swizzle="128B")
+a.numpy()                                          # numpy out
 """
 
 from __future__ import annotations
@@ -34,7 +34,9 @@ def _choice(kind: type[E], name: str, what: str) -> E:
     """Return the member of an enumeration that a word names."""
     key = f"B{name[:-1]}" if name[:-1].isdigit() else name.upper()
     if key not in kind.__members__:
-        known = ", ".join(f"{m.name[1:]}B" if m.name[1:].isdigit() else m.name.lower() for m in kind)
+        known = ", ".join(
+            f"{m.name[1:]}B" if m.name[1:].isdigit() else m.name.lower() for m in kind
+        )
         raise TensorMapError(f"{what} {name!r}: expected one of {known}")
     return kind[key]
 
@@ -98,7 +100,8 @@ class TensorMap:
         name = dtype or MAP_TYPES.get(array.dtype.name)
         if name is None:
             raise TensorMapError(
-                f"a tensor map has no type for {array.dtype.name}", hint=f"pass dtype=, one of {', '.join(MAP_TYPES)}"
+                f"a tensor map has no type for {array.dtype.name}",
+                hint=f"pass dtype=, one of {', '.join(MAP_TYPES)}",
             )
         extents = tuple(dims) if dims is not None else tuple(reversed(array.shape))
         if strides is None:
@@ -116,7 +119,9 @@ class TensorMap:
             dims=extents,
             strides=tuple(strides),
             box=tuple(box),
-            element_strides=tuple(element_strides) if element_strides is not None else (1,) * len(extents),
+            element_strides=tuple(element_strides)
+            if element_strides is not None
+            else (1,) * len(extents),
             interleave=_choice(Interleave, interleave, "interleave"),
             swizzle=SWIZZLES[swizzle],
             l2_promotion=_choice(L2Promotion, l2_promotion, "l2_promotion"),

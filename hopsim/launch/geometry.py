@@ -71,7 +71,9 @@ def geometry(
     else:
         group = triple(cluster, "cluster")
         if required and triple(required, "cluster") != group:
-            raise LaunchError(f"cluster {group}, but .reqnctapercluster says {required}", where=where)
+            raise LaunchError(
+                f"cluster {group}, but .reqnctapercluster says {required}", where=where
+            )
     for axis, limit, number in zip("xyz", GRID_LIMITS, shape, strict=True):
         if number > limit:
             raise LaunchError(f"grid.{axis} is {number}, the limit is {limit}", where=where)
@@ -105,14 +107,18 @@ def geometry(
 def _check_threads(kernel: Kernel, block: Triple, count: int, where: str) -> None:
     required = kernel.directive("reqntid")
     if required and triple(required, "reqntid") != block:
-        raise LaunchError(f"block {block}, but .reqntid says {required}", where=where, hint="launch that block")
+        raise LaunchError(
+            f"block {block}, but .reqntid says {required}", where=where, hint="launch that block"
+        )
     most = kernel.directive("maxntid")
     if most:
         limit = 1
         for number in most:
             limit *= number
         if count > limit:
-            raise LaunchError(f"a block of {count} threads, but .maxntid allows {limit}", where=where)
+            raise LaunchError(
+                f"a block of {count} threads, but .maxntid allows {limit}", where=where
+            )
 
 
 def registers_per_thread(kernel: Kernel, threads: int, per_sm: int) -> int:

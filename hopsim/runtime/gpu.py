@@ -1,7 +1,7 @@
 """The simulated GPU: the one place that wires front end, machine, schedule and observers.
 
-    gpu = Gpu("h100-sxm")
-    r = gpu.launch(kernel, grid=(8, 8), block=128, args=[a_map, c, np.int32(n)])
+gpu = Gpu("h100-sxm")
+r = gpu.launch(kernel, grid=(8, 8), block=128, args=[a_map, c, np.int32(n)])
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from hopsim.hw.machine.schedule import Outcome, Schedule
 from hopsim.hw.machine.untimed import Adversarial, InOrder, Seeded
 from hopsim.isa.program.kernel import Kernel
 from hopsim.isa.program.symbols import initial_bytes, size_of
-from hopsim.results import LaunchResult, NotModelledNote, decide_verdict
 from hopsim.launch.arguments import pack
 from hopsim.launch.arrays import TensorMap
 from hopsim.launch.geometry import Geometry, geometry, registers_per_thread
+from hopsim.results import LaunchResult, NotModelledNote, decide_verdict
 from hopsim.runtime.checking import launch_facts, watched_program
 from hopsim.runtime.stories import deadlock_of
 
@@ -98,7 +98,9 @@ class Gpu:
     def array(self, values: Any) -> SimArray:
         """Copy a numpy array (ml_dtypes included) to the device."""
         host = np.asarray(values)
-        region = self.memory.allocate(host.nbytes, f"array {host.dtype}{list(host.shape)}", _bytes(host))
+        region = self.memory.allocate(
+            host.nbytes, f"array {host.dtype}{list(host.shape)}", _bytes(host)
+        )
         return SimArray(region, host.shape, host.dtype)
 
     def empty(self, shape: int | Sequence[int], dtype: Any) -> SimArray:
@@ -157,7 +159,13 @@ class Gpu:
             schedule = "in-order"
         device = self.config.device
         shapes = geometry(
-            kernel, grid, block, cluster, shared_bytes, device.shared_per_cta_max_bytes, device.cluster_size_max
+            kernel,
+            grid,
+            block,
+            cluster,
+            shared_bytes,
+            device.shared_per_cta_max_bytes,
+            device.cluster_size_max,
         )
         setup = self._setup(kernel, shapes, args, values, numerics)
         recorder = None
@@ -206,7 +214,9 @@ class Gpu:
             shared_bytes=shapes.shared_bytes,
             dynamic_shared_bytes=shapes.dynamic_shared_bytes,
             local_bytes=kernel.placement.local_bytes,
-            registers_per_thread=registers_per_thread(kernel, shapes.threads, device.registers_per_sm),
+            registers_per_thread=registers_per_thread(
+                kernel, shapes.threads, device.registers_per_sm
+            ),
             parameters=parameters,
             symbols=self._symbols(kernel),
             memory=self.memory,
@@ -238,7 +248,12 @@ class Gpu:
         return addresses
 
     def _schedule(
-        self, name: str, seed: int, limit: int | None, recorder: Any, progress: Callable[[float], None] | None
+        self,
+        name: str,
+        seed: int,
+        limit: int | None,
+        recorder: Any,
+        progress: Callable[[float], None] | None,
     ) -> Schedule:
         steps = {} if limit is None else {"step_limit": limit}
         if name == "in-order":
@@ -268,7 +283,9 @@ class Gpu:
         if outcome.ended == "cap":
             notes.append(NotModelledNote("the run was ended by its limit of cycles or steps"))
         if not machine.values:
-            notes.append(NotModelledNote("values=False: data was not computed, so races were not checked"))
+            notes.append(
+                NotModelledNote("values=False: data was not computed, so races were not checked")
+            )
         elif checker is None:
             notes.append(NotModelledNote("check=False: races were not checked"))
         hazards = () if checker is None else tuple(checker.finish())

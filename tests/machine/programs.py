@@ -50,7 +50,9 @@ add.u64 %mine, %mine, %out;
 
 
 @lru_cache(512)
-def build(body: str, params: int = 0, module: str = "", directives: str = "", extra: str = "") -> Kernel:
+def build(
+    body: str, params: int = 0, module: str = "", directives: str = "", extra: str = ""
+) -> Kernel:
     """Return the kernel `k` with a body; `extra` is text of further parameters."""
     declared = [".param .u64 out", *(f".param .u64 p{n}" for n in range(params))]
     if extra:

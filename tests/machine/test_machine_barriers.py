@@ -220,7 +220,9 @@ def test_an_aligned_barrier_in_a_branch_of_a_warp_is_a_fault() -> None:
         '  (PTX ISA 8.7, "bar, barrier")'
     )
     for order in UNTIMED[1:]:
-        assert "executed by 16 lanes of cta (0,0,0) warp" in fault_of(body, block=64, orders=[order])
+        assert "executed by 16 lanes of cta (0,0,0) warp" in fault_of(
+            body, block=64, orders=[order]
+        )
 
 
 def test_a_divergent_guard_on_an_aligned_barrier_is_a_fault() -> None:
@@ -264,7 +266,9 @@ def test_too_many_arrivals_are_a_fault() -> None:
     # Three warps arrive on a barrier for 64 before anybody can go on: two arrive at once as one strand.
     body = "bar.arrive 1, 64;"
     text = fault_of(body, block=96, orders=UNTIMED[:1])
-    assert text.startswith("cta (0,0,0) warps 0-2: 96 threads arrived on barrier 1, which waits for 64")
+    assert text.startswith(
+        "cta (0,0,0) warps 0-2: 96 threads arrived on barrier 1, which waits for 64"
+    )
 
 
 # --- clusters -------------------------------------------------------------------------------------
@@ -363,7 +367,13 @@ def test_threads_that_exit_are_not_waited_for_by_the_cluster() -> None:
     LEAVES:
     barrier.cluster.arrive;
     """
-    expect(body, np.where((np.arange(128) >= 32) & (np.arange(128) < 64), 3, 0), grid=2, block=64, cluster=2)
+    expect(
+        body,
+        np.where((np.arange(128) >= 32) & (np.arange(128) < 64), 3, 0),
+        grid=2,
+        block=64,
+        cluster=2,
+    )
 
 
 def test_an_arrival_of_threads_that_left_does_not_stand_for_those_who_did_not_arrive() -> None:
@@ -397,9 +407,19 @@ def test_the_rules_of_the_cluster_barrier() -> None:
     assert fault_of("barrier.cluster.wait;").startswith(
         "cta (0,0,0) warp 0: barrier.cluster.wait without an arrive before it"
     )
-    text = fault_of("barrier.cluster.arrive;\nbarrier.cluster.arrive.relaxed;", grid=2, cluster=2, orders=UNTIMED[:1])
+    text = fault_of(
+        "barrier.cluster.arrive;\nbarrier.cluster.arrive.relaxed;",
+        grid=2,
+        cluster=2,
+        orders=UNTIMED[:1],
+    )
     assert "barrier.cluster.arrive twice without a wait between" in text
     text = fault_of("setp.lt.u32 %p1, %t, 3;\n@%p1 barrier.cluster.arrive.aligned;")
     assert "barrier.cluster.arrive.aligned executed by 3 lanes of a warp" in text
-    text = fault_of("mov.u32 %r1, 5;\nmapa.shared::cluster.u32 %r2, %r1, 2;", grid=2, cluster=2, orders=UNTIMED[:1])
+    text = fault_of(
+        "mov.u32 %r1, 5;\nmapa.shared::cluster.u32 %r2, %r1, 2;",
+        grid=2,
+        cluster=2,
+        orders=UNTIMED[:1],
+    )
     assert text == "cta (0,0,0) warp 0: mapa to CTA rank 2, but the cluster has 2"

@@ -42,7 +42,13 @@ def test_a_missing_arrive() -> None:
     for name, order in each_order():
         story = deadlock(body, order, block=64)
         (wait,) = story.waiting
-        assert (wait.cta, wait.warp, wait.lanes, wait.kind, wait.line) == ((0, 0, 0), 0, 0xFFFFFFFF, "mbarrier", waited), name
+        assert (wait.cta, wait.warp, wait.lanes, wait.kind, wait.line) == (
+            (0, 0, 0),
+            0,
+            0xFFFFFFFF,
+            "mbarrier",
+            waited,
+        ), name
         assert (wait.address, wait.phase, wait.parity) == (0x400, 0, 0)
         assert (wait.pending_arrivals, wait.expected_arrivals, wait.tx_bytes) == (1, 2, 0)
         assert story.in_flight == ()
@@ -160,9 +166,17 @@ def test_a_cluster_barrier_that_a_cta_never_reaches() -> None:
     for _, order in each_order():
         story = deadlock(body, order, grid=2, cluster=2)
         first, second = story.waiting
-        assert (first.kind, first.phase, first.pending_arrivals, first.expected_arrivals) == ("barrier.cluster", 0, 32, 64)
+        assert (first.kind, first.phase, first.pending_arrivals, first.expected_arrivals) == (
+            "barrier.cluster",
+            0,
+            32,
+            64,
+        )
         assert second.kind == "mbarrier"
-        assert "cluster barrier of cluster 0: phase 0 open, 32 of 64 threads missing" in story.barriers[0]
+        assert (
+            "cluster barrier of cluster 0: phase 0 open, 32 of 64 threads missing"
+            in story.barriers[0]
+        )
         assert any("-> cluster barrier -> cta (1,0,0) warp 0 ->" in line for line in story.chains)
 
 
@@ -202,7 +216,10 @@ def test_a_warpgroup_of_which_a_warp_never_comes_to_wgmma() -> None:
     for _, order in each_order():
         story = deadlock(body, order, block=128, shared_bytes=8192)
         assert {wait.kind for wait in story.waiting} == {"mbarrier", "collective"}
-        assert any("wgmma.mma_async: warps 0-2 wait for the rest of warpgroup 0" in line for line in story.barriers)
+        assert any(
+            "wgmma.mma_async: warps 0-2 wait for the rest of warpgroup 0" in line
+            for line in story.barriers
+        )
 
 
 def test_lanes_that_wait_for_a_lane_of_their_warp() -> None:
@@ -219,7 +236,10 @@ def test_lanes_that_wait_for_a_lane_of_their_warp() -> None:
     """
     for _, order in each_order():
         story = deadlock(body, order)
-        assert [(wait.kind, wait.lanes) for wait in story.waiting] == [("mbarrier", 1), ("collective", 0xFFFFFFFE)]
+        assert [(wait.kind, wait.lanes) for wait in story.waiting] == [
+            ("mbarrier", 1),
+            ("collective", 0xFFFFFFFE),
+        ]
 
 
 # --- spinning for ever ----------------------------------------------------------------------------
@@ -346,10 +366,14 @@ def test_a_run_is_ended_by_its_limit_of_steps() -> None:
     for _, order in each_order(UNTIMED):
         result, _, _ = launch(body, order, max_cycles=3000)
         assert result.verdict == "not-modelled"
-        assert "the run was ended by its limit of cycles or steps" in [note.why for note in result.not_modelled]
+        assert "the run was ended by its limit of cycles or steps" in [
+            note.why for note in result.not_modelled
+        ]
 
 
 def test_the_step_limit_is_checked_even_inside_a_turn() -> None:
-    result, got, _ = launch("L: atom.global.add.u32 %r1, [%out], 1; bra L;", block=1, max_cycles=100)
+    result, got, _ = launch(
+        "L: atom.global.add.u32 %r1, [%out], 1; bra L;", block=1, max_cycles=100
+    )
     assert result.verdict == "not-modelled"
     assert got[0] <= 200

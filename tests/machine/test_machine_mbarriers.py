@@ -192,7 +192,10 @@ def test_arrive_drop_lowers_the_count_of_later_phases() -> None:
     mbarrier.arrive.noComplete.shared.b64 %rd3, [bar], 0x0;
     """  # fmt: skip
     body = body.replace("mov.u32 %r1, 0;", "mov.u32 %r1, 0; mov.u32 %r2, 0;")
-    body = body.replace("    mbarrier.arrive.noComplete.shared.b64 %rd3, [bar], 0x0;\n", "    st.global.u32 [%mine], %r2;\n")
+    body = body.replace(
+        "    mbarrier.arrive.noComplete.shared.b64 %rd3, [bar], 0x0;\n",
+        "    st.global.u32 [%mine], %r2;\n",
+    )
     expect(with_barrier(32, body), np.where(LANES < 20, 5, 9))
 
 
@@ -459,7 +462,11 @@ def test_the_object_behaves_as_described(count: int, operations: list[tuple[str,
         if misuse:
             return
         assert completed == expected_completion
-        assert (barrier.pending, barrier.tx, barrier.phase) == (model.pending, model.tx, model.phase)
+        assert (barrier.pending, barrier.tx, barrier.phase) == (
+            model.pending,
+            model.tx,
+            model.phase,
+        )
         # A parity says something about the current phase and the one before it.
         assert barrier.parity_done(model.phase & 1) is False
         assert barrier.parity_done((model.phase + 1) & 1) is True

@@ -30,7 +30,9 @@ ONE = (IN_ORDER,)
         ("u32", 4, False), ("s32", 4, True), ("f32", 4, False), ("u64", 8, False), ("s64", 8, True), ("f64", 8, False),
     ],
 )  # fmt: skip
-def test_every_width_extends_into_wider_registers(space: str, kind: str, size: int, signed: bool) -> None:
+def test_every_width_extends_into_wider_registers(
+    space: str, kind: str, size: int, signed: bool
+) -> None:
     rng = np.random.default_rng(size)
     data = rng.integers(0, 256, 32 * 8, dtype=np.uint8)
     wide = "%rd10" if size == 8 or kind[0] not in "f" else "%f1"
@@ -68,13 +70,21 @@ def test_every_width_extends_into_wider_registers(space: str, kind: str, size: i
 
 @pytest.mark.parametrize(
     ("kind", "count"),
-    [(kind, count) for kind in ("b8", "b16", "b32", "b64") for count in (2, 4) if (kind, count) != ("b64", 4)],
+    [
+        (kind, count)
+        for kind in ("b8", "b16", "b32", "b64")
+        for count in (2, 4)
+        if (kind, count) != ("b64", 4)
+    ],
 )
 def test_vectors_store_and_load(kind: str, count: int) -> None:
     size = int(kind[1:]) // 8
     register = {1: "%h", 2: "%h", 4: "%r", 8: "%rd"}[size]
     names = [f"{register}{20 + k}" for k in range(count)]
-    fill = "".join(f"add.u32 %r50, %t, {k * 50}; cvt.u{max(size, 2) * 8}.u32 {name}, %r50;" for k, name in enumerate(names))
+    fill = "".join(
+        f"add.u32 %r50, %t, {k * 50}; cvt.u{max(size, 2) * 8}.u32 {name}, %r50;"
+        for k, name in enumerate(names)
+    )
     if size == 4:
         fill = "".join(f"add.u32 {name}, %t, {k * 50};" for k, name in enumerate(names))
     bytes_each = size * count
@@ -322,7 +332,9 @@ def test_parameters_are_read_only() -> None:
 
 def test_constants_are_read_only() -> None:
     module = ".const .align 4 .u32 table[2] = {1, 2};"
-    text = fault_of("mov.u64 %rd1, table; cvta.const.u64 %rd1, %rd1;\nst.global.u32 [%rd1], 1;", module=module)
+    text = fault_of(
+        "mov.u64 %rd1, table; cvta.const.u64 %rd1, %rd1;\nst.global.u32 [%rd1], 1;", module=module
+    )
     assert "store to global: variable table: read-only" in text
 
 
@@ -399,7 +411,9 @@ def test_memory_that_was_never_written_is_found() -> None:
     kernel = build(body)
     device = gpu()
     target = device.empty(32, np.uint32)
-    text = fault_of(build("ld.param.u64 %rd1, [p0];\nld.global.u32 %r1, [%rd1+8];", 1), args=[target])
+    text = fault_of(
+        build("ld.param.u64 %rd1, [p0];\nld.global.u32 %r1, [%rd1+8];", 1), args=[target]
+    )
     assert text == (
         f"cta (0,0,0) warp 0: load from global: bytes {target.address + 8:#x}.. of array uint32[32] were never written\n"
         "  try: write it first, or wait for the copy that fills it"
@@ -417,7 +431,10 @@ def test_generic_accesses_of_lanes_in_different_spaces_are_refused_clearly() -> 
     selp.b64 %rd2, %rd1, %mine, %p1;
     st.u32 [%rd2], 1;
     """
-    assert "lanes of one generic access point into different state spaces (not modelled)" in fault_of(body)
+    assert (
+        "lanes of one generic access point into different state spaces (not modelled)"
+        in fault_of(body)
+    )
 
 
 def test_lanes_may_access_different_allocations_at_once() -> None:

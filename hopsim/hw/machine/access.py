@@ -66,7 +66,9 @@ class MemoryOps(StrandCore):
             windows = address >> np.uint64(WINDOW_SHIFT)
             window = int(windows[0])
             if (windows != window).any() and any(int(w) in WINDOWS for w in set(windows.tolist())):
-                raise self.fault("lanes of one generic access point into different state spaces (not modelled)")
+                raise self.fault(
+                    "lanes of one generic access point into different state spaces (not modelled)"
+                )
             if window in WINDOWS:
                 return WINDOWS[window], address & np.uint64(WINDOW_MASK)
             return "global", address
@@ -119,7 +121,9 @@ class MemoryOps(StrandCore):
                 f"{what} local: bytes {last:#x}..{last + count_bytes - 1:#x} leave the thread's local memory "
                 f"({per_thread} bytes)", OUTSIDE,
             )  # fmt: skip
-        return (lanes(address, self.lanes, 64).astype(np.int64) + self.tids * per_thread).astype(np.uint64)
+        return (lanes(address, self.lanes, 64).astype(np.int64) + self.tids * per_thread).astype(
+            np.uint64
+        )
 
     def to_generic(self, space: str, address: Value) -> Value:
         """cvta: the generic address of an address in `space`."""
@@ -133,7 +137,9 @@ class MemoryOps(StrandCore):
         """cvta.to: the address in `space` of a generic address."""
         if space in ("global", "const"):
             return address
-        return address & WINDOW_MASK if isinstance(address, int) else address & np.uint64(WINDOW_MASK)
+        return (
+            address & WINDOW_MASK if isinstance(address, int) else address & np.uint64(WINDOW_MASK)
+        )
 
     def is_space(self, space: str, address: Value) -> Any:
         """isspacep: whether a generic address points into `space`."""
@@ -146,7 +152,9 @@ class MemoryOps(StrandCore):
 
     # -- plain accesses ----------------------------------------------------------------------------
 
-    def load(self, space: str, address: Value, word: int, count: int, sem: str = "weak", scope: str = "") -> Any:
+    def load(
+        self, space: str, address: Value, word: int, count: int, sem: str = "weak", scope: str = ""
+    ) -> Any:
         """Read `count` words of `word` bytes at each address; return them as raw bits, or None without values."""
         space, address = self.resolve(space, address)
         self._note("r", space, address, word * count, sem, scope)
@@ -164,7 +172,9 @@ class MemoryOps(StrandCore):
                     return self._load_split(split, address, word, count)
             raise self.fault(f"load from {space}: {fault.what}", _hint(fault)) from None
 
-    def store(self, space: str, address: Value, word: int, values: Any, sem: str = "weak", scope: str = "") -> None:
+    def store(
+        self, space: str, address: Value, word: int, values: Any, sem: str = "weak", scope: str = ""
+    ) -> None:
         """Write words of `word` bytes at each address; `values` is None for data that is not computed."""
         space, address = self.resolve(space, address)
         count = len(values)
@@ -193,7 +203,9 @@ class MemoryOps(StrandCore):
             groups.setdefault(region.base, (region, []))[1].append(position)
         return [(region, np.array(positions)) for region, positions in groups.values()]
 
-    def _load_split(self, split: list[tuple[Region, Any]], address: Any, word: int, count: int) -> list[Any]:
+    def _load_split(
+        self, split: list[tuple[Region, Any]], address: Any, word: int, count: int
+    ) -> list[Any]:
         total = sum(len(positions) for _, positions in split)
         results: list[Any] = []
         for region, positions in split:
@@ -207,9 +219,13 @@ class MemoryOps(StrandCore):
                 results[k][positions] = value
         return results
 
-    def _store_split(self, split: list[tuple[Region, Any]], address: Any, word: int, values: Any) -> None:
+    def _store_split(
+        self, split: list[tuple[Region, Any]], address: Any, word: int, values: Any
+    ) -> None:
         for region, positions in split:
-            picked: list[Any] = [value[positions] if isinstance(value, np.ndarray) else value for value in values]
+            picked: list[Any] = [
+                value[positions] if isinstance(value, np.ndarray) else value for value in values
+            ]
             try:
                 region.store(address[positions], word, picked)
             except RegionFault as fault:
@@ -241,7 +257,9 @@ class MemoryOps(StrandCore):
         if space == "local":
             raise self.fault("atomics do not apply to local memory")
         spread = lanes(address, self.lanes, 64).tolist()
-        columns = [[lanes(value, self.lanes, word * 8).tolist() for value in group] for group in operands]
+        columns = [
+            [lanes(value, self.lanes, word * 8).tolist() for value in group] for group in operands
+        ]
         old = [[0] * self.lanes for _ in range(count)]
         for lane, one in enumerate(spread):
             region = self.region(space, one)
@@ -266,7 +284,9 @@ class MemoryOps(StrandCore):
 
     # -- telling -----------------------------------------------------------------------------------
 
-    def _note(self, kind: str, space: str, address: Value, count_bytes: int, sem: str, scope: str) -> None:
+    def _note(
+        self, kind: str, space: str, address: Value, count_bytes: int, sem: str, scope: str
+    ) -> None:
         machine = self.machine
         if machine.timed:
             remote = space == "shared::cluster" and first_of(address) >> RANK_SHIFT != self.cta.rank
@@ -279,23 +299,43 @@ class MemoryOps(StrandCore):
                 ranks = (address >> address.dtype.type(RANK_SHIFT)).tolist()
                 for rank in sorted(set(ranks)):
                     chosen = np.array([one == rank for one in ranks])
-                    self._tell_shared(kind, rank, address[chosen], count_bytes, sem, scope, self.tids[chosen])
+                    self._tell_shared(
+                        kind, rank, address[chosen], count_bytes, sem, scope, self.tids[chosen]
+                    )
             else:
                 rank = first_of(address) >> RANK_SHIFT
                 self._tell_shared(kind, rank, address, count_bytes, sem, scope, self.tids)
 
     def _tell_shared(
-        self, kind: str, rank: int, address: Value, count_bytes: int, sem: str, scope: str, tids: NDArray[np.int64]
+        self,
+        kind: str,
+        rank: int,
+        address: Value,
+        count_bytes: int,
+        sem: str,
+        scope: str,
+        tids: NDArray[np.int64],
     ) -> None:
         ctas = self.cta.cluster.ctas
         if rank < len(ctas):
-            self._tell(kind, "shared", ctas[rank].index, address & OFFSET_MASK, count_bytes, sem, scope, tids)
+            self._tell(
+                kind,
+                "shared",
+                ctas[rank].index,
+                address & OFFSET_MASK,
+                count_bytes,
+                sem,
+                scope,
+                tids,
+            )
 
     def _tell(
         self, kind: str, space: str, owner: int, address: Value, count_bytes: int, sem: str, scope: str,
         tids: NDArray[np.int64],
     ) -> None:  # fmt: skip
-        event = Access((self.cta.index, tids), self.line, kind, space, owner, address, count_bytes, sem, scope)
+        event = Access(
+            (self.cta.index, tids), self.line, kind, space, owner, address, count_bytes, sem, scope
+        )
         for listen in self.machine.probe.access:
             listen(event)
 

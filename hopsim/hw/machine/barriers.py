@@ -30,7 +30,18 @@ class Mbarrier:
     tx-count (signed: bytes may arrive before they are expected).
     """
 
-    __slots__ = ("address", "arrivals", "cta", "expected", "history", "pending", "phase", "tx", "used", "waiters")
+    __slots__ = (
+        "address",
+        "arrivals",
+        "cta",
+        "expected",
+        "history",
+        "pending",
+        "phase",
+        "tx",
+        "used",
+        "waiters",
+    )
 
     def __init__(self, cta: Cta, address: int, count: int) -> None:
         self.cta = cta

@@ -58,10 +58,14 @@ class BulkOps(CopyOps):
         assert isinstance(plain, int)
         if space not in ("param", "global"):
             raise self.fault(
-                f"a tensor map in {space} memory", "keep it in a kernel parameter, const or global memory", TENSOR
+                f"a tensor map in {space} memory",
+                "keep it in a kernel parameter, const or global memory",
+                TENSOR,
             )
         if plain % 64:
-            raise self.fault(f"the tensor map at {pointer:#x} is not aligned to 64 bytes", source=TENSOR)
+            raise self.fault(
+                f"the tensor map at {pointer:#x} is not aligned to 64 bytes", source=TENSOR
+            )
         region = self.region(space, plain)
         start = plain - region.base
         raw = region.data[start : start + MAP_BYTES].tobytes()
@@ -72,7 +76,8 @@ class BulkOps(CopyOps):
                 spec = TensorMapSpec.decode(raw)
             except TensorMapError as error:
                 raise self.fault(
-                    f"there is no tensor map at {pointer:#x}: {error.what}", "pass a TensorMap for this parameter"
+                    f"there is no tensor map at {pointer:#x}: {error.what}",
+                    "pass a TensorMap for this parameter",
                 ) from None
             machine.tensor_maps[raw] = spec
         if region.read_only:
@@ -94,12 +99,19 @@ class BulkOps(CopyOps):
         if mask is None:
             rank = address >> RANK_SHIFT
             if rank >= len(ctas):
-                raise self.fault(f"the destination {address:#x} names CTA rank {rank} of {len(ctas)}", source=TENSOR)
+                raise self.fault(
+                    f"the destination {address:#x} names CTA rank {rank} of {len(ctas)}",
+                    source=TENSOR,
+                )
             if space == "shared::cta" and rank != self.cta.rank:
-                raise self.fault("a .shared::cta destination in another CTA", "use .shared::cluster", TENSOR)
+                raise self.fault(
+                    "a .shared::cta destination in another CTA", "use .shared::cluster", TENSOR
+                )
             return [(ctas[rank], offset)]
         if mask >> len(ctas) or mask == 0:
-            raise self.fault(f"multicast mask {mask:#x} for a cluster of {len(ctas)} CTAs", source=TENSOR)
+            raise self.fault(
+                f"multicast mask {mask:#x} for a cluster of {len(ctas)} CTAs", source=TENSOR
+            )
         return [(cta, offset) for cta in ctas if mask >> cta.rank & 1]
 
     def _each_lane(self, method: str, *values: Any) -> None:
@@ -110,17 +122,28 @@ class BulkOps(CopyOps):
             view, k = self.choose(chosen)
             getattr(view, method)(*(_of_lane(value, k) for value in values))
 
-    def _barriers(self, address: Value, destinations: list[tuple[Cta, int]], multicast: bool) -> list[Mbarrier]:
+    def _barriers(
+        self, address: Value, destinations: list[tuple[Cta, int]], multicast: bool
+    ) -> list[Mbarrier]:
         where = self._uniform(address, "the mbarrier address")
         if not multicast:
             return [self.mbarrier_at("shared::cluster", where)]
         offset = where & OFFSET_MASK
-        return [self.mbarrier_at("shared::cluster", (cta.rank << RANK_SHIFT) | offset) for cta, _ in destinations]
+        return [
+            self.mbarrier_at("shared::cluster", (cta.rank << RANK_SHIFT) | offset)
+            for cta, _ in destinations
+        ]
 
     # -- tensor copies -----------------------------------------------------------------------------
 
     def tma_load(
-        self, shared: Value, tensor_map: Value, coordinates: Any, barrier: Value, mask: Value | None, space: str
+        self,
+        shared: Value,
+        tensor_map: Value,
+        coordinates: Any,
+        barrier: Value,
+        mask: Value | None,
+        space: str,
     ) -> None:
         """cp.async.bulk.tensor from global to shared memory, to one CTA or to each of a mask."""
         if self.lanes > 1:
@@ -161,11 +184,16 @@ class BulkOps(CopyOps):
                 for k, (cta, offset) in enumerate(destinations)
             ]
             self.tell_flight(
-                operation, "mbarrier", (*_box_in_global(plan, "r"), *places), (tensor_map, spec.swizzle.period_bytes)
+                operation,
+                "mbarrier",
+                (*_box_in_global(plan, "r"), *places),
+                (tensor_map, spec.swizzle.period_bytes),
             )
         machine.issue(operation)
 
-    def _check_shared(self, spec: TensorMapSpec, offset: int, destinations: list[tuple[Cta, int]]) -> None:
+    def _check_shared(
+        self, spec: TensorMapSpec, offset: int, destinations: list[tuple[Cta, int]]
+    ) -> None:
         if offset % 128:
             raise self.fault(
                 f"the shared address {offset:#x} of a tensor copy is not aligned to 128 bytes",
@@ -180,7 +208,11 @@ class BulkOps(CopyOps):
                 )  # fmt: skip
 
     def _plan(
-        self, make: Callable[..., BoxPlan], spec: TensorMapSpec, origin: tuple[int, ...], offset: int
+        self,
+        make: Callable[..., BoxPlan],
+        spec: TensorMapSpec,
+        origin: tuple[int, ...],
+        offset: int,
     ) -> BoxPlan:
         """Return the geometry of a box; say who and where when the hardware would trap."""
         try:
@@ -280,10 +312,16 @@ class BulkOps(CopyOps):
     def _bulk_size(self, count_bytes: Value, *addresses: int) -> int:
         size = self._uniform(count_bytes, "the size of a bulk copy")
         if size % 16 or size == 0:
-            raise self.fault(f"a bulk copy of {size} bytes: the size must be a positive multiple of 16", source=BULK)
+            raise self.fault(
+                f"a bulk copy of {size} bytes: the size must be a positive multiple of 16",
+                source=BULK,
+            )
         for address in addresses:
             if address % 16:
-                raise self.fault(f"the address {address:#x} of a bulk copy is not aligned to 16 bytes", source=BULK)
+                raise self.fault(
+                    f"the address {address:#x} of a bulk copy is not aligned to 16 bytes",
+                    source=BULK,
+                )
         return size
 
     def _global(self, address: int, size: int) -> Region:
@@ -302,7 +340,13 @@ class BulkOps(CopyOps):
             )
 
     def bulk_load(
-        self, shared: Value, source: Value, count_bytes: Value, barrier: Value, mask: Value | None, space: str
+        self,
+        shared: Value,
+        source: Value,
+        count_bytes: Value,
+        barrier: Value,
+        mask: Value | None,
+        space: str,
     ) -> None:
         """cp.async.bulk from global to shared memory."""
         if self.lanes > 1:
@@ -373,7 +417,9 @@ class BulkOps(CopyOps):
         )  # fmt: skip
         if machine.probe.flight:
             self.tell_flight(
-                operation, "mbarrier", (_run("r", cta, first, size, one), _run("w", peer, offset, size, one))
+                operation,
+                "mbarrier",
+                (_run("r", cta, first, size, one), _run("w", peer, offset, size, one)),
             )
         machine.issue(operation)
 
@@ -404,7 +450,9 @@ class BulkOps(CopyOps):
                 data = staged.pop()
                 if reduce:
                     assert kind is not None
-                    _reduce_run(region.data[first : first + size], data, reduce, REDUCE_TYPES[kind.name])
+                    _reduce_run(
+                        region.data[first : first + size], data, reduce, REDUCE_TYPES[kind.name]
+                    )
                 else:
                     region.data[first : first + size] = data
                 region.mark(first, first + size)
@@ -417,7 +465,9 @@ class BulkOps(CopyOps):
         copy = self.track("bulk", operation)
         if machine.probe.flight:
             self.tell_flight(
-                operation, "bulk", (_run("r", cta, origin, size), _run("a" if reduce else "w", None, to, size))
+                operation,
+                "bulk",
+                (_run("r", cta, origin, size), _run("a" if reduce else "w", None, to, size)),
             )
         machine.issue(operation)
 
@@ -451,7 +501,9 @@ class BulkOps(CopyOps):
 
     # -- tensor maps in memory ---------------------------------------------------------------------
 
-    def replace_map_field(self, space: str, address: Value, field: str, ordinal: Value, value: Value) -> None:
+    def replace_map_field(
+        self, space: str, address: Value, field: str, ordinal: Value, value: Value
+    ) -> None:
         """tensormap.replace: change one field of a map in shared or global memory."""
         pointer = self._uniform(address, "the address of the tensor map")
         found, plain = self.resolve(space, pointer)
@@ -460,10 +512,17 @@ class BulkOps(CopyOps):
         start = plain - region.base
         self._note("w", found, plain, MAP_BYTES, "weak", "")
         if not self.machine.values:
-            raise self.fault("tensormap.replace needs values=True: the map is data", "run with values=True")
+            raise self.fault(
+                "tensormap.replace needs values=True: the map is data", "run with values=True"
+            )
         raw = bytearray(region.data[start : start + MAP_BYTES].tobytes())
         try:
-            replace_field(raw, field, self._uniform(ordinal, "the ordinal"), self._uniform(value, "the new value"))
+            replace_field(
+                raw,
+                field,
+                self._uniform(ordinal, "the ordinal"),
+                self._uniform(value, "the new value"),
+            )
         except TensorMapError as error:
             raise self.fault(error.what, error.hint, 'PTX ISA 8.7, "tensormap.replace"') from None
         region.data[start : start + MAP_BYTES] = np.frombuffer(bytes(raw), np.uint8)
@@ -494,12 +553,16 @@ def _of_lane(value: Any, lane: int) -> Any:
     return pick(value, lane)
 
 
-def _reduce_run(target: NDArray[np.uint8], data: NDArray[np.uint8], op: str, kind: TensorDataType) -> None:
+def _reduce_run(
+    target: NDArray[np.uint8], data: NDArray[np.uint8], op: str, kind: TensorDataType
+) -> None:
     word = f"u{kind.itemsize}"
     target.view(word)[:] = combine(op, kind, target.view(word), data.view(word))
 
 
-def _run(kind: str, cta: Cta | None, start: int, size: int, barrier: Mbarrier | None = None) -> Touch:
+def _run(
+    kind: str, cta: Cta | None, start: int, size: int, barrier: Mbarrier | None = None
+) -> Touch:
     """Return a run of bytes of a CTA's shared memory, or of global memory."""
     told_by = None if barrier is None else (barrier.cta.index, barrier.address)
     if cta is None:
@@ -507,7 +570,9 @@ def _run(kind: str, cta: Cta | None, start: int, size: int, barrier: Mbarrier | 
     return Touch(kind, "async", "shared", cta.index, start, start + size, barrier=told_by)
 
 
-def _box_in_shared(spec: TensorMapSpec, cta: Cta, offset: int, kind: str, barrier: Mbarrier | None) -> Touch:
+def _box_in_shared(
+    spec: TensorMapSpec, cta: Cta, offset: int, kind: str, barrier: Mbarrier | None
+) -> Touch:
     """Return the bytes of a box in shared memory; a swizzle wider than a row leaves gaps."""
     shape = spec.geometry
     touch = _run(kind, cta, offset, shape.shared_bytes, barrier)
@@ -536,5 +601,3 @@ def _box_in_global(plan: BoxPlan, kind: str) -> tuple[Touch, ...]:
 
 def _nothing() -> None:
     """A prefetch lands without effect."""
-
-

@@ -137,9 +137,13 @@ class ConvergenceOps(MemoryOps):
         """
         if self.is_whole:
             return None
-        if any(strand.is_apart and strand.warps[0] in self.warps for strand in self.warpgroup.strands):
+        if any(
+            strand.is_apart and strand.warps[0] in self.warps for strand in self.warpgroup.strands
+        ):
             return self.gather_lanes(FULL, what)
-        raise self.fault(f"{what} executed by {self.lanes} lanes of {self.describe()}", hint, source)
+        raise self.fault(
+            f"{what} executed by {self.lanes} lanes of {self.describe()}", hint, source
+        )
 
     def meet_lanes(self, mask: Value) -> Any:
         """bar.warp.sync: wait for every live lane of the mask, wherever in the program it executes one."""

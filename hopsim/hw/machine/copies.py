@@ -13,17 +13,19 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hopsim.events import FlightEvent, Touch
-from hopsim.hw.machine.access import first_of
 from hopsim.hw.machine.barriers import BarrierMisuse
-from hopsim.hw.machine.memory import OFFSET_MASK, RANK_SHIFT, RegionFault
+from hopsim.hw.machine.memory import OFFSET_MASK, RANK_SHIFT, Region, RegionFault
 from hopsim.hw.machine.operations import Operation
 from hopsim.hw.machine.waiting import Wait
 from hopsim.hw.machine.warp import WarpOps
 from hopsim.hw.machine.work import CopyWork
 from hopsim.isa.forms.form import BLOCKED
 from hopsim.isa.values import Value, lanes
+
+SOURCE_HINT = "check the bounds or the mask of the copy"
 
 
 @dataclass(slots=True, eq=False)
@@ -132,21 +134,32 @@ class CopyOps(WarpOps):
         _, source = self.resolve("global", a)
         targets = lanes(target, self.lanes, 64).astype(np.uint64)
         sources = lanes(source, self.lanes, 64).astype(np.uint64)
-        sizes = np.full(self.lanes, count_bytes) if source_bytes is None else lanes(source_bytes, self.lanes, 32)
+        sizes = (
+            np.full(self.lanes, count_bytes)
+            if source_bytes is None
+            else lanes(source_bytes, self.lanes, 32)
+        )
         if (sizes > count_bytes).any():
-            raise self.fault(f"cp.async: source size {int(sizes.max())} is larger than {count_bytes}")
+            raise self.fault(
+                f"cp.async: source size {int(sizes.max())} is larger than {count_bytes}"
+            )
         region = self.region(space, targets)
         try:
             region.check(targets, count_bytes, count_bytes)
         except RegionFault as fault:
             raise self.fault(f"cp.async to shared: {fault.what}") from None
-        values = self.machine.values
         copy: Copy
-        line = self.line
+        line, where = self.line, self.where()
+        parts = self._sources(sources, sizes, count_bytes) if self.machine.values else None
 
         def land() -> None:
-            if values:
-                self._copy_lanes(region, targets, sources, sizes.astype(np.int64), count_bytes)
+            if parts is not None:
+                try:
+                    _copy_lanes(region, targets, sources, sizes, parts, count_bytes)
+                except RegionFault as fault:
+                    raise self.machine.fault(
+                        f"cp.async from global: {fault.what}", where, SOURCE_HINT
+                    ) from None
             self.copy_progress("cp.async", copy, True)
 
         operation = Operation(
@@ -157,7 +170,14 @@ class CopyOps(WarpOps):
         if self.machine.probe.flight:
             to = (targets & np.uint64(OFFSET_MASK)).astype(np.int64)
             write = Touch(
-                "w", "generic", "shared", self.cta.index, int(to.min()), int(to.max()) + count_bytes, to, count_bytes
+                "w",
+                "generic",
+                "shared",
+                self.cta.index,
+                int(to.min()),
+                int(to.max()) + count_bytes,
+                to,
+                count_bytes,
             )
             read = Touch(
                 "r", "generic", "global", -1, int(sources.min()), int(sources.max()) + count_bytes,
@@ -166,47 +186,45 @@ class CopyOps(WarpOps):
             self.tell_flight(operation, "cp.async", (read, write) if sizes.all() else (write,))
         self.machine.issue(operation)
 
-    def _copy_lanes(self, region: Any, targets: Any, sources: Any, sizes: Any, count_bytes: int) -> None:
-        view = region.views[8] if count_bytes >= 8 else region.views[4]
-        word = min(count_bytes, 8)
-        full = sizes == count_bytes
-        if full.all():
-            data = self._global_words(sources, word, count_bytes // word)
-            index = (targets.astype(np.int64) - region.base) // word
-            for k, column in enumerate(data):
-                view[index + k] = column
-                if region.written is not None:
-                    region.written_views[word][index + k] = int.from_bytes(b"\x01" * word, "little")
-            return
-        for lane, size in enumerate(sizes.tolist()):
-            start = int(targets[lane]) - region.base
-            region.data[start : start + count_bytes] = 0
-            if size:
-                origin = self._global_region(int(sources[lane]), size)
-                first = int(sources[lane]) - origin.base
-                region.data[start : start + size] = origin.data[first : first + size]
-            region.mark(start, start + count_bytes)
-
-    def _global_region(self, address: int, count_bytes: int) -> Any:
+    def _sources(
+        self, sources: NDArray[np.uint64], sizes: NDArray[Any], count_bytes: int
+    ) -> list[tuple[Region, NDArray[np.int64]]]:
+        """Group the lanes that bring data by the allocation they read from, and check bounds and alignment."""
+        memory = self.machine.memory
+        bringing = np.flatnonzero(sizes)
+        if not len(bringing):
+            return []
         try:
-            region = self.machine.memory.find(address)
-            region.check(address, count_bytes, 1)
+            region = memory.find(int(sources[bringing[0]]))
+            last = int(sources[bringing].max()) + count_bytes
+            if (
+                (sizes == count_bytes).all()
+                and last <= region.base + region.size
+                and sources.min() >= region.base
+            ):
+                region.check(sources, count_bytes, count_bytes)
+                return [(region, bringing)]
+            groups: dict[int, tuple[Region, list[int]]] = {}
+            for lane in bringing.tolist():
+                address = int(sources[lane])
+                region = memory.find(address)
+                region.check(address, int(sizes[lane]), 1)
+                if address % count_bytes:
+                    raise RegionFault(
+                        f"address {address:#x} is not aligned to {count_bytes} bytes", address
+                    )
+                groups.setdefault(region.base, (region, []))[1].append(lane)
         except RegionFault as fault:
-            raise self.fault(f"copy from global: {fault.what}", "check the bounds or the mask of the copy") from None
-        return region
-
-    def _global_words(self, addresses: Any, word: int, count: int) -> list[Any]:
-        region = self._global_region(first_of(addresses), 1)
-        try:
-            return region.load(addresses, word, count)
-        except RegionFault as fault:
-            raise self.fault(f"copy from global: {fault.what}", "check the bounds or the mask of the copy") from None
+            raise self.fault(f"cp.async from global: {fault.what}", SOURCE_HINT) from None
+        return [(region, np.array(lanes_there)) for region, lanes_there in groups.values()]
 
     def tell_flight(
         self, operation: Operation, tracked: str, touches: tuple[Touch, ...], detail: Any = None
     ) -> None:
         """Tell observers what an operation that is about to be issued will touch."""
-        event = FlightEvent(self.agent, self.line, operation.kind, operation.number, tracked, touches, detail)
+        event = FlightEvent(
+            self.agent, self.line, operation.kind, operation.number, tracked, touches, detail
+        )
         for listen in self.machine.probe.flight:
             listen(event)
 
@@ -237,9 +255,18 @@ class CopyOps(WarpOps):
 
             landing: list[Operation] = []
 
-            def land(barrier: Any = barrier, threads: int = threads, landing: list[Operation] = landing) -> None:
+            def land(
+                barrier: Any = barrier,
+                threads: int = threads,
+                landing: list[Operation] = landing,
+                who: Any = who,
+                line: int = line,
+                where: str = where,
+            ) -> None:
                 barrier.note("cp.async arrive", who, line, threads)
-                self._mbarrier_event("arrive", barrier, threads, "release", "cta", landing[0].number)
+                self._mbarrier_event(
+                    "arrive", barrier, threads, "release", "cta", landing[0].number
+                )
                 try:
                     complete = barrier.arrive(threads)
                 except BarrierMisuse as misuse:
@@ -253,7 +280,9 @@ class CopyOps(WarpOps):
             operation.after = [copy.operation for copy in earlier if not copy.landed]
             landing.append(operation)
             if self.machine.probe.flight:
-                self.tell_flight(operation, "", (), tuple(copy.operation.number for copy in earlier))
+                self.tell_flight(
+                    operation, "", (), tuple(copy.operation.number for copy in earlier)
+                )
             self.machine.issue(operation)
 
     # -- st.async, red.async -----------------------------------------------------------------------
@@ -281,6 +310,11 @@ class CopyOps(WarpOps):
             except RegionFault as fault:
                 raise self.fault(f"st.async: {fault.what}") from None
             assert isinstance(offset, int)
+            if region is not barrier.cta.shared:
+                raise self.fault(
+                    f"st.async writes to CTA rank {target >> RANK_SHIFT}, but its mbarrier is in CTA rank "
+                    f"{barrier.cta.rank}", "map both addresses to the same CTA", 'PTX ISA 8.7, "st.async"',
+                )  # fmt: skip
             words = [column[lane] for column in columns]
             landing: list[Operation] = []
 
@@ -301,15 +335,53 @@ class CopyOps(WarpOps):
             )  # fmt: skip
             landing.append(operation)
             if self.machine.probe.flight:
-                owner = self.cta.cluster.ctas[target >> RANK_SHIFT].index
+                owner: int = barrier.cta.index  # the same CTA, as tested above
                 touch = Touch(
                     "w" if reduce is None else "a", "generic", "shared", owner, offset, offset + size,
                     barrier=(barrier.cta.index, barrier.address),
                 )  # fmt: skip
                 event = FlightEvent(
-                    (self.cta.index, self.tids[lane : lane + 1]), line, "st.async", operation.number, "mbarrier", (touch,)
+                    (self.cta.index, self.tids[lane : lane + 1]),
+                    line,
+                    "st.async",
+                    operation.number,
+                    "mbarrier",
+                    (touch,),
                 )
                 for listen in self.machine.probe.flight:
                     listen(event)
             self.machine.issue(operation)
 
+
+def _copy_lanes(
+    region: Region,
+    targets: NDArray[np.uint64],
+    sources: NDArray[np.uint64],
+    sizes: NDArray[Any],
+    parts: list[tuple[Region, NDArray[np.int64]]],
+    count_bytes: int,
+) -> None:
+    """Copy the bytes of each lane; what a lane does not bring is zero."""
+    starts = targets.astype(np.int64) - region.base
+    word = min(count_bytes, 8)
+    view = region.views[word]
+    if (sizes != count_bytes).any():
+        for start in starts.tolist():
+            region.data[start : start + count_bytes] = 0
+    for origin, lanes_there in parts:
+        whole = sizes[lanes_there] == count_bytes
+        chosen = lanes_there[whole]
+        if len(chosen):
+            index = starts[chosen] // word
+            for k, column in enumerate(origin.load(sources[chosen], word, count_bytes // word)):
+                view[index + k] = column
+        for lane in lanes_there[~whole].tolist():
+            start, first, size = (
+                int(starts[lane]),
+                int(sources[lane]) - origin.base,
+                int(sizes[lane]),
+            )
+            region.data[start : start + size] = origin.data[first : first + size]
+    if region.written is not None:
+        for start in starts.tolist():
+            region.mark(start, start + count_bytes)

@@ -40,7 +40,9 @@ class Cta:
     `index` is its linear number in the grid, `rank` its number in the cluster, `sm` where the schedule put it.
     """
 
-    def __init__(self, cluster: Cluster, index: int, identity: Triple, rank: int, in_cluster: Triple) -> None:
+    def __init__(
+        self, cluster: Cluster, index: int, identity: Triple, rank: int, in_cluster: Triple
+    ) -> None:
         machine = cluster.machine
         self.machine = machine
         self.cluster = cluster
@@ -54,7 +56,10 @@ class Cta:
         self.shared_base = self.shared_window + SHARED_RESERVED_BYTES
         size = SHARED_RESERVED_BYTES + machine.shared_bytes
         self.shared: Region = make_region(
-            self.shared_window, size, f"shared memory of cta {self.id_text}", track=machine.track_initialisation
+            self.shared_window,
+            size,
+            f"shared memory of cta {self.id_text}",
+            track=machine.track_initialisation,
         )
         threads = machine.threads
         self.alive = np.ones(threads, np.bool_)

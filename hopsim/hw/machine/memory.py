@@ -52,16 +52,30 @@ class Region:
         track: whether to remember which bytes were written.
     """
 
-    __slots__ = ("base", "bytes", "data", "name", "read_only", "size", "views", "written", "written_views")
+    __slots__ = (
+        "base",
+        "bytes",
+        "data",
+        "name",
+        "read_only",
+        "size",
+        "views",
+        "written",
+        "written_views",
+    )
 
-    def __init__(self, base: int, data: NDArray[np.uint8], size: int, name: str, track: bool = False) -> None:
+    def __init__(
+        self, base: int, data: NDArray[np.uint8], size: int, name: str, track: bool = False
+    ) -> None:
         assert len(data) % 16 == 0, (name, len(data))
         self.base = base
         self.data = data
         self.size = size
         self.name = name
         self.read_only = False
-        self.views: dict[int, NDArray[Any]] = {w // 8: data.view(dtype) for w, dtype in DTYPES.items()}
+        self.views: dict[int, NDArray[Any]] = {
+            w // 8: data.view(dtype) for w, dtype in DTYPES.items()
+        }
         self.written: NDArray[np.uint8] | None = None
         self.written_views: dict[int, NDArray[Any]] = {}
         if track:
@@ -113,7 +127,11 @@ class Region:
             for k in range(count):
                 fresh = seen[index + k]
                 if (fresh != full).any() if isinstance(fresh, np.ndarray) else int(fresh) != full:
-                    where = address if isinstance(address, int) else int(address[np.argmax(fresh != full)])
+                    where = (
+                        address
+                        if isinstance(address, int)
+                        else int(address[np.argmax(fresh != full)])
+                    )
                     raise RegionFault(
                         f"bytes {where + k * word:#x}.. of {self.name} were never written", where
                     )

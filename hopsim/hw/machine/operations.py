@@ -20,7 +20,11 @@ if TYPE_CHECKING:
 def describe(identity: tuple[str, range, NDArray[np.int64]]) -> str:
     """Return `cta (x,y,z) warp w lanes a-b` of a strand's identity."""
     cta, warps, tids = identity
-    text = f"cta {cta} warp {warps[0]}" if len(warps) == 1 else f"cta {cta} warps {warps[0]}-{warps[-1]}"
+    text = (
+        f"cta {cta} warp {warps[0]}"
+        if len(warps) == 1
+        else f"cta {cta} warps {warps[0]}-{warps[-1]}"
+    )
     if len(tids) < 32:
         numbers = [tid % 32 for tid in tids.tolist()]
         text += f" lane {numbers[0]}" if len(numbers) == 1 else f" lanes {numbers[0]}-{numbers[-1]}"
@@ -39,7 +43,21 @@ class Operation:
         work: facts the timing model books with (bytes, box, shape); by kind.
     """
 
-    __slots__ = ("_issuer", "after", "cta", "done", "group", "kind", "line", "machine", "number", "queue", "stages", "unit", "work")
+    __slots__ = (
+        "_issuer",
+        "after",
+        "cta",
+        "done",
+        "group",
+        "kind",
+        "line",
+        "machine",
+        "number",
+        "queue",
+        "stages",
+        "unit",
+        "work",
+    )
 
     def __init__(
         self,

@@ -20,7 +20,9 @@ class Outcome:
 
     __slots__ = ("cycles", "ended", "facts", "stuck")
 
-    def __init__(self, ended: str, cycles: float | None = None, facts: dict[str, Any] | None = None) -> None:
+    def __init__(
+        self, ended: str, cycles: float | None = None, facts: dict[str, Any] | None = None
+    ) -> None:
         self.ended = ended
         self.cycles = cycles
         self.facts = facts or {}

@@ -39,7 +39,16 @@ class Specials(dict[str, Any]):
         cta = strand.cta
         machine = strand.machine
         word, _, axis = name[1:].partition(".")
-        if word in ("tid", "ntid", "ctaid", "nctaid", "clusterid", "nclusterid", "cluster_ctaid", "cluster_nctaid"):
+        if word in (
+            "tid",
+            "ntid",
+            "ctaid",
+            "nctaid",
+            "clusterid",
+            "nclusterid",
+            "cluster_ctaid",
+            "cluster_nctaid",
+        ):
             if axis not in AXES:
                 raise strand.fault(f"special register {name} needs a component .x, .y or .z")
             k = AXES[axis]

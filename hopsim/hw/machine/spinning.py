@@ -79,12 +79,10 @@ def same_state(strand: Any, seen: tuple[int, list[Any]]) -> bool:
         low = live & -live
         live ^= low
         index = low.bit_length() - 1
-        now, then = strand.registers[index], registers[index]
+        now: Any = strand.registers[index]
+        then: Any = registers[index]
         if now is then:
             continue
-        if isinstance(now, np.ndarray) or isinstance(then, np.ndarray):
-            if not np.array_equal(now, then):
-                return False
-        elif now != then:
+        if isinstance(now, int) != isinstance(then, int) or not np.all(now == then):
             return False
     return True

@@ -39,7 +39,9 @@ LONGEST_PLAIN_RUN = 4096
 class StrandCore:
     """State and control flow of a strand; the instruction families are mixed in by `Strand`."""
 
-    def __init__(self, cta: Cta, tids: NDArray[np.int64], registers: list[Value], segment: int) -> None:
+    def __init__(
+        self, cta: Cta, tids: NDArray[np.int64], registers: list[Value], segment: int
+    ) -> None:
         self.cta = cta
         self.machine = cta.machine
         self.tids = tids
@@ -157,7 +159,9 @@ class StrandCore:
 
     # -- divergence --------------------------------------------------------------------------------
 
-    def diverge(self, predicate: NDArray[np.bool_], when_true: int, when_false: int, join: int) -> int:
+    def diverge(
+        self, predicate: NDArray[np.bool_], when_true: int, when_false: int, join: int
+    ) -> int:
         """Part ways by a predicate that may differ between lanes; return where this strand goes on."""
         if predicate.all():
             return when_true
@@ -232,7 +236,12 @@ class StrandCore:
         return outer
 
     def _branch_off(
-        self, lanes: NDArray[np.bool_], target: int, point: Join | None, registers: list[Value], live: int
+        self,
+        lanes: NDArray[np.bool_],
+        target: int,
+        point: Join | None,
+        registers: list[Value],
+        live: int,
     ) -> None:
         other = type(self)(self.cta, self.tids[lanes], _restrict(registers, lanes, live), target)
         other.join = point
@@ -245,7 +254,9 @@ class StrandCore:
         else:
             self.machine.spawned(other)
 
-    def _become(self, lanes: NDArray[np.bool_], point: Join | None, registers: list[Value], live: int) -> None:
+    def _become(
+        self, lanes: NDArray[np.bool_], point: Join | None, registers: list[Value], live: int
+    ) -> None:
         self.registers = _restrict(registers, lanes, live)
         self.tids = self.tids[lanes]
         self.lanes = len(self.tids)

@@ -32,7 +32,9 @@ class SyncOps(ConvergenceOps):
 
     # -- named barriers ----------------------------------------------------------------------------
 
-    def named_barrier(self, action: str, number: Value, count: Value | None, aligned: bool, red: Any = None) -> Any:
+    def named_barrier(
+        self, action: str, number: Value, count: Value | None, aligned: bool, red: Any = None
+    ) -> Any:
         """bar/barrier: `action` is `sync`, `arrive` or `red`; `red` is (operation, predicate)."""
         resumed = self.resumed
         if resumed is not None and resumed.kind == "named barrier" and resumed.over:
@@ -47,7 +49,9 @@ class SyncOps(ConvergenceOps):
             raise self.fault(f"barrier thread count {threads} must be a positive multiple of 32")
         if aligned and not self.is_whole:
             gathered = self.converge(
-                f"aligned barrier {identity}", "use barrier.sync (not aligned), or let the warp converge first", BAR
+                f"aligned barrier {identity}",
+                "use barrier.sync (not aligned), or let the warp converge first",
+                BAR,
             )
             if gathered is BLOCKED:
                 return BLOCKED
@@ -160,7 +164,15 @@ class SyncOps(ConvergenceOps):
         arrived[self.tids] = 1
         barrier.arrived += self.lanes
         self.machine.version += 1
-        self._barrier_event("cluster", "arrive", cluster.index, barrier.phase, self.lanes, sem or "release", "cluster")
+        self._barrier_event(
+            "cluster",
+            "arrive",
+            cluster.index,
+            barrier.phase,
+            self.lanes,
+            sem or "release",
+            "cluster",
+        )
         self.cluster_maybe_complete()
 
     def cluster_maybe_complete(self) -> None:
@@ -186,12 +198,16 @@ class SyncOps(ConvergenceOps):
         state = cta.cluster_arrived[self.tids]
         if (state == 0).any():
             raise self.fault(
-                "barrier.cluster.wait without an arrive before it", "barrier.cluster.arrive comes first", CLUSTER
+                "barrier.cluster.wait without an arrive before it",
+                "barrier.cluster.arrive comes first",
+                CLUSTER,
             )
         if (state == 2).all():
             cta.cluster_arrived[self.tids] = 0
             phase = cta.cluster.barrier.phase
-            self._barrier_event("cluster", "wait", cta.cluster.index, phase, 0, sem or "acquire", "cluster")
+            self._barrier_event(
+                "cluster", "wait", cta.cluster.index, phase, 0, sem or "acquire", "cluster"
+            )
             return None
         barrier = cta.cluster.barrier
         barrier.waiters.append(self)
@@ -216,7 +232,9 @@ class SyncOps(ConvergenceOps):
         rank = plain >> RANK_SHIFT
         ctas = self.cta.cluster.ctas
         if rank >= len(ctas):
-            raise self.fault(f"shared address {plain:#x} names CTA rank {rank}, but the cluster has {len(ctas)}")
+            raise self.fault(
+                f"shared address {plain:#x} names CTA rank {rank}, but the cluster has {len(ctas)}"
+            )
         return ctas[rank], plain & ((1 << RANK_SHIFT) - 1)
 
     def mbarrier_at(self, space: str, address: int) -> Mbarrier:
@@ -261,7 +279,9 @@ class SyncOps(ConvergenceOps):
             if offset % 8:
                 raise self.fault(f"mbarrier address {one:#x} is not aligned to 8 bytes")
             if offset + 8 > cta.shared.size:
-                raise self.fault(f"mbarrier address {one:#x} is outside shared memory ({cta.shared.size} bytes)")
+                raise self.fault(
+                    f"mbarrier address {one:#x} is outside shared memory ({cta.shared.size} bytes)"
+                )
             self._nobody_waits(cta.mbarriers.get(offset), "mbarrier.init")
             cta.mbarriers[offset] = Mbarrier(cta, offset, number)
             cta.shared.mark(offset, offset + 8)
@@ -298,7 +318,9 @@ class SyncOps(ConvergenceOps):
         """mbarrier.arrive and its kin; return the state word of the phase before the arrival."""
         times = 1 if count is None else self._uniform(count, "the arrive count")
         if not 1 <= times <= COUNT_LIMIT:
-            raise self.fault(f"an arrive count of {times}: expected 1 to {COUNT_LIMIT}", source=MBARRIER)
+            raise self.fault(
+                f"an arrive count of {times}: expected 1 to {COUNT_LIMIT}", source=MBARRIER
+            )
         bytes_ = 0 if expect is None else self._uniform(expect, "the number of expected bytes")
         states = np.zeros(self.lanes, np.uint64)
         for one, threads in self._each(address):
@@ -320,7 +342,14 @@ class SyncOps(ConvergenceOps):
         return collapse(states)
 
     def _arrive(
-        self, barrier: Mbarrier, count: int, expect: int, drop: bool, sem: str, scope: str, tids: NDArray[np.int64]
+        self,
+        barrier: Mbarrier,
+        count: int,
+        expect: int,
+        drop: bool,
+        sem: str,
+        scope: str,
+        tids: NDArray[np.int64],
     ) -> None:
         who, line = self.identity, self.line
         try:
@@ -339,7 +368,14 @@ class SyncOps(ConvergenceOps):
             self._phase(barrier)
 
     def _remote_arrive(
-        self, barrier: Mbarrier, count: int, expect: int, drop: bool, sem: str, scope: str, tids: NDArray[np.int64]
+        self,
+        barrier: Mbarrier,
+        count: int,
+        expect: int,
+        drop: bool,
+        sem: str,
+        scope: str,
+        tids: NDArray[np.int64],
     ) -> None:
         """An arrive on a peer's mbarrier travels through the SM-to-SM network."""
 
@@ -351,7 +387,9 @@ class SyncOps(ConvergenceOps):
                     barrier.expect(expect)
                 barrier.note("remote arrive", who, line, count)
                 how = "drop" if drop else "arrive"
-                self._mbarrier_event(how, barrier, count, sem or "release", scope or "cta", number, tids)
+                self._mbarrier_event(
+                    how, barrier, count, sem or "release", scope or "cta", number, tids
+                )
                 complete = barrier.arrive(count, drop)
             except BarrierMisuse as misuse:
                 raise self.machine.fault(misuse.what, where, misuse.hint) from None
@@ -363,10 +401,14 @@ class SyncOps(ConvergenceOps):
             self.machine, "remote arrive", "mbarrier", [land], cta=self.cta, issuer=self, line=line,
             queue=(self.cta.index, "remote", int(self.tids[0])), work=ArriveWork(self.cta, barrier.cta),
         )  # fmt: skip
-        self._mbarrier_event("send", barrier, count, sem or "release", scope or "cta", operation.number, tids)
+        self._mbarrier_event(
+            "send", barrier, count, sem or "release", scope or "cta", operation.number, tids
+        )
         self.machine.issue(operation)
 
-    def mbarrier_expect_tx(self, space: str, address: Value, count_bytes: Value, sem: str, scope: str) -> None:
+    def mbarrier_expect_tx(
+        self, space: str, address: Value, count_bytes: Value, sem: str, scope: str
+    ) -> None:
         """mbarrier.expect_tx."""
         amount = self._uniform(count_bytes, "expected bytes")
         for one, threads in self._each(address):
@@ -397,7 +439,9 @@ class SyncOps(ConvergenceOps):
         try:
             complete = barrier.complete(count_bytes)
         except BarrierMisuse as misuse:
-            raise self.fault(misuse.what, misuse.hint) from None
+            # The issuer may be elsewhere by now.
+            where = f"{self.machine.path}:{line}: {self.describe()}"
+            raise self.machine.fault(misuse.what, where, misuse.hint) from None
         if complete:
             self._phase(barrier)
 
@@ -406,17 +450,31 @@ class SyncOps(ConvergenceOps):
         self.machine.phase_completed(barrier)
 
     def mbarrier_test(
-        self, space: str, address: Value, parity: Value | None, state: Value | None, sem: str, scope: str, may_wait: bool
+        self,
+        space: str,
+        address: Value,
+        parity: Value | None,
+        state: Value | None,
+        sem: str,
+        scope: str,
+        may_wait: bool,
     ) -> Any:
         """mbarrier.test_wait and try_wait; return the predicate, or BLOCKED while try_wait may still wait."""
-        if isinstance(address, np.ndarray) or isinstance(parity if state is None else state, np.ndarray):
+        if isinstance(address, np.ndarray) or isinstance(
+            parity if state is None else state, np.ndarray
+        ):
             # What counts of a state word is its phase, of a parity its low bit: mostly the same in all lanes.
             address = collapse(address) if isinstance(address, np.ndarray) else address
-            if isinstance(state, np.ndarray) and (state >> np.uint64(32) == state[0] >> np.uint64(32)).all():
+            if (
+                isinstance(state, np.ndarray)
+                and (state >> np.uint64(32) == state[0] >> np.uint64(32)).all()
+            ):
                 state = int(state[0])
             if isinstance(parity, np.ndarray):
                 parity = collapse(parity & np.uint32(1))
-            if isinstance(address, np.ndarray) or isinstance(parity if state is None else state, np.ndarray):
+            if isinstance(address, np.ndarray) or isinstance(
+                parity if state is None else state, np.ndarray
+            ):
                 if may_wait and self.part_warps(address, parity, state) is BLOCKED:
                     return BLOCKED
                 return self._test_lanes(space, address, parity, state, sem, scope)
@@ -445,7 +503,13 @@ class SyncOps(ConvergenceOps):
         return barrier
 
     def _test_lanes(
-        self, space: str, address: Value, parity: Value | None, state: Value | None, sem: str, scope: str
+        self,
+        space: str,
+        address: Value,
+        parity: Value | None,
+        state: Value | None,
+        sem: str,
+        scope: str,
     ) -> Any:
         """Lanes that test different barriers get an answer each, without waiting."""
         spread = lanes(address, self.lanes, 64).tolist()
@@ -455,7 +519,9 @@ class SyncOps(ConvergenceOps):
         answers: list[bool] = []
         for lane, (one, value) in enumerate(zip(spread, values, strict=True)):
             barrier = self._own_mbarrier(space, one)
-            over = _is_over(barrier, value if state is None else None, value if state is not None else None)
+            over = _is_over(
+                barrier, value if state is None else None, value if state is not None else None
+            )
             how = "wait" if over else "peek"
             tids = self.tids[lane : lane + 1]
             self._mbarrier_event(how, barrier, 0, sem or "acquire", scope or "cta", tids=tids)
@@ -464,7 +530,11 @@ class SyncOps(ConvergenceOps):
 
     def mbarrier_pending(self, state: Value) -> Value:
         """mbarrier.pending_count: the pending count in a state word."""
-        return state & COUNT_LIMIT if isinstance(state, int) else (state & np.uint64(COUNT_LIMIT)).astype(np.uint32)
+        return (
+            state & COUNT_LIMIT
+            if isinstance(state, int)
+            else (state & np.uint64(COUNT_LIMIT)).astype(np.uint32)
+        )
 
     # -- shared addresses of the cluster -----------------------------------------------------------
 
@@ -486,7 +556,9 @@ class SyncOps(ConvergenceOps):
         """getctarank: the rank of the CTA that owns a shared address."""
         if isinstance(address, int):
             return (address >> RANK_SHIFT) & 0xFF
-        return ((address.astype(np.uint64) >> np.uint64(RANK_SHIFT)) & np.uint64(0xFF)).astype(np.uint32)
+        return ((address.astype(np.uint64) >> np.uint64(RANK_SHIFT)) & np.uint64(0xFF)).astype(
+            np.uint32
+        )
 
     def read_clock(self, name: str) -> int:
         """The SM clock, or the device's nanoseconds, as the schedule counts them."""
@@ -514,14 +586,18 @@ class SyncOps(ConvergenceOps):
             raise self.fault(f"setmaxnreg {count}: expected a multiple of 8 from 24 to 256")
         cta = self.cta
         if not self.machine.setup.has_register_bound:
-            self._remark("setmaxnreg is ignored by ptxas: the entry has no register bound (.maxntid/.reqntid)")
+            self._remark(
+                "setmaxnreg is ignored by ptxas: the entry has no register bound (.maxntid/.reqntid)"
+            )
             return None
         wanted = 0
         for warp in self.warps:
             wanted += (count - cta.warp_registers[warp]) * 32
         if action == "dec":
             if wanted > 0:
-                raise self.fault(f"setmaxnreg.dec {count}: the warp has only {cta.warp_registers[self.warps[0]]}")
+                raise self.fault(
+                    f"setmaxnreg.dec {count}: the warp has only {cta.warp_registers[self.warps[0]]}"
+                )
             self._set_registers(count)
             cta.free_registers -= wanted
             waiters, cta.register_waiters = cta.register_waiters, []
@@ -529,7 +605,9 @@ class SyncOps(ConvergenceOps):
                 self.machine.wake(strand)
             return None
         if wanted < 0:
-            raise self.fault(f"setmaxnreg.inc {count}: the warp has {cta.warp_registers[self.warps[0]]} already")
+            raise self.fault(
+                f"setmaxnreg.inc {count}: the warp has {cta.warp_registers[self.warps[0]]} already"
+            )
         if wanted > cta.free_registers:
             cta.register_waiters.append(self)
             self.block(Wait("registers", cta, (count, wanted, cta.free_registers)))
@@ -556,10 +634,19 @@ class SyncOps(ConvergenceOps):
         return value
 
     def _barrier_event(
-        self, kind: str, what: str, barrier: Any, phase: int, count: int, sem: str = "", scope: str = ""
+        self,
+        kind: str,
+        what: str,
+        barrier: Any,
+        phase: int,
+        count: int,
+        sem: str = "",
+        scope: str = "",
     ) -> None:
         if self.machine.probe.barrier:
-            event = BarrierEvent(self.agent, self.line, kind, what, barrier, phase, count, sem, scope, -1)
+            event = BarrierEvent(
+                self.agent, self.line, kind, what, barrier, phase, count, sem, scope, -1
+            )
             for listen in self.machine.probe.barrier:
                 listen(event)
 
@@ -621,5 +708,9 @@ def _reduce(entries: list[tuple[str, Predicate, int]]) -> Any:
     total = held = 0
     for _, predicate, count in entries:
         total += count
-        held += int(np.count_nonzero(predicate)) if isinstance(predicate, np.ndarray) else count * bool(predicate)
+        held += (
+            int(np.count_nonzero(predicate))
+            if isinstance(predicate, np.ndarray)
+            else count * bool(predicate)
+        )
     return {"popc": held, "and": held == total, "or": held > 0}[operation]

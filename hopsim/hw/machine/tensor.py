@@ -58,7 +58,9 @@ class TensorOps(SyncOps):
                 SOURCE,
             )
         if not self.is_whole:
-            raise self.fault(f"{what} executed by {self.lanes} lanes of a warp", "it is .sync.aligned", SOURCE)
+            raise self.fault(
+                f"{what} executed by {self.lanes} lanes of a warp", "it is .sync.aligned", SOURCE
+            )
         live = self.cta.live_threads_of(range(group.number * 4, group.number * 4 + 4))
         if live < THREADS:
             raise self.fault(
@@ -134,7 +136,11 @@ class TensorOps(SyncOps):
         a_bits = a_descriptor
         if not isinstance(a_bits, int) and a_bits is not None:
             a_bits = self._uniform(a_bits, "the descriptor of A")
-        b_bits = b_descriptor if isinstance(b_descriptor, int) else self._uniform(b_descriptor, "the descriptor of B")
+        b_bits = (
+            b_descriptor
+            if isinstance(b_descriptor, int)
+            else self._uniform(b_descriptor, "the descriptor of B")
+        )
         keep = bool(scale_d) if not isinstance(scale_d, np.ndarray) else bool(scale_d.all())
         problem = _descriptor_problem(shape, a_bits, b_bits)
         if problem:
@@ -146,7 +152,9 @@ class TensorOps(SyncOps):
         operation: Operation
 
         def land() -> None:
-            self._product(operation, group, shape, d, a_registers, a_bits, b_bits, keep, negate_a, negate_b)
+            self._product(
+                operation, group, shape, d, a_registers, a_bits, b_bits, keep, negate_a, negate_b
+            )
             group.landed(operation)
 
         operation = Operation(
@@ -166,7 +174,15 @@ class TensorOps(SyncOps):
         if operation is None:
             work = TensorWork(shape.kind, shape.n, shape.k, shape.a_bytes * 8, a_shared, group)
             operation = group.stand_ins[shape, a_shared] = Operation(
-                self.machine, "wgmma", "tensor", [], cta=self.cta, issuer=self, line=self.line, queue=group, work=work
+                self.machine,
+                "wgmma",
+                "tensor",
+                [],
+                cta=self.cta,
+                issuer=self,
+                line=self.line,
+                queue=group,
+                work=work,
             )
         group.open.append(operation)
         self.machine.schedule.issued(operation)
@@ -192,27 +208,38 @@ class TensorOps(SyncOps):
         try:
             b = gather_operand(shared.data, b_bits, shape.n, shape.k, shape.b_bytes, shape.b_major)
             if a_bits is not None:
-                a: Array = gather_operand(shared.data, a_bits, 64, shape.k, shape.a_bytes, shape.a_major)
+                a: Array = gather_operand(
+                    shared.data, a_bits, 64, shape.k, shape.a_bytes, shape.a_major
+                )
             else:
                 assert a_registers is not None
                 a = registers_to_a(group.read(a_registers, np.uint32), shape.a_bytes * 8)
         except MachineFault as fault:
             raise MachineFault(
-                fault.what, where=f"{machine.path}:{operation.line}: {operation.issuer}", hint=fault.hint, source=SOURCE
+                fault.what,
+                where=f"{machine.path}:{operation.line}: {operation.issuer}",
+                hint=fault.hint,
+                source=SOURCE,
             ) from None
         c = None
         if keep:
             c = group.matrix
             if c is None:
                 words = group.read(d, np.uint32)
-                c = registers_to_packed_accumulator(words) if shape.d == "f16" else registers_to_accumulator(words)
+                c = (
+                    registers_to_packed_accumulator(words)
+                    if shape.d == "f16"
+                    else registers_to_accumulator(words)
+                )
         result = multiply(shape, a, b, c, machine.numerics, negate_a, negate_b)
         if group.destinations and group.destinations[0] == d:
             group.matrix = result
             return
         group.matrix = None
         registers = (
-            packed_accumulator_to_registers(result) if shape.d == "f16" else accumulator_to_registers(result)
+            packed_accumulator_to_registers(result)
+            if shape.d == "f16"
+            else accumulator_to_registers(result)
         )
         group.write(d, registers)
 
@@ -273,7 +300,13 @@ def _descriptor_problem(shape: WgmmaShape, a_bits: int | None, b_bits: int) -> s
 
 
 def multiply(
-    shape: WgmmaShape, a: Array, b: Array, c: Array | None, numerics: str, negate_a: bool, negate_b: bool
+    shape: WgmmaShape,
+    a: Array,
+    b: Array,
+    c: Array | None,
+    numerics: str,
+    negate_a: bool,
+    negate_b: bool,
 ) -> Array:
     """Return D = A B^T + C as raw bits, by the chosen numerics."""
     if shape.d == "s32":

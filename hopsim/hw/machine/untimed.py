@@ -106,7 +106,9 @@ class Untimed(Schedule):
             elif machine.clusters_done == machine.cluster_count:
                 return Outcome("finished")
             elif not (
-                self._start(machine, machine.cluster_count) or self._peek(machine) or machine.part_warps()
+                self._start(machine, machine.cluster_count)
+                or self._peek(machine)
+                or machine.part_warps()
             ):
                 return self._stop(machine, "deadlock")
             if self.ticks > self.step_limit:
@@ -165,7 +167,9 @@ class Untimed(Schedule):
         operation = self.flights[position]
         if operation.queue is not None:
             # The oldest of its queue lands first.
-            position = next(k for k, other in enumerate(self.flights) if other.queue == operation.queue)
+            position = next(
+                k for k, other in enumerate(self.flights) if other.queue == operation.queue
+            )
             operation = self.flights[position]
         while not operation.may_land:
             operation = next(other for other in operation.after if not other.done)

@@ -54,14 +54,21 @@ class WarpOps(TensorOps):
         single = True
         for one in dict.fromkeys(mask.tolist()):
             view, chosen = self.choose(mask == one)
-            given = [value[chosen] if isinstance(value, np.ndarray) else value for value in values]
+            given: list[Any] = [
+                value[chosen] if isinstance(value, np.ndarray) else value for value in values
+            ]
             if isinstance(chosen, int):
-                given = [value.item() if isinstance(value, np.generic) else value for value in given]
+                given = [
+                    value.item() if isinstance(value, np.generic) else value for value in given
+                ]
             answer = getattr(view, method)(*given, one)
             single = not isinstance(answer, tuple)
             parts = (answer,) if single else answer
             if not answers:
-                answers = [np.zeros(self.lanes, np.bool_ if _is_predicate(part) else np.uint32) for part in parts]
+                answers = [
+                    np.zeros(self.lanes, np.bool_ if _is_predicate(part) else np.uint32)
+                    for part in parts
+                ]
             for whole, part in zip(answers, parts, strict=True):
                 whole[chosen] = part
         results = [collapse(whole) for whole in answers]
@@ -75,7 +82,12 @@ class WarpOps(TensorOps):
             return BLOCKED
         if value is None:
             return None, None
-        if not isinstance(value, np.ndarray) and mode == "idx" and not isinstance(c, np.ndarray) and c & 31 == 31:
+        if (
+            not isinstance(value, np.ndarray)
+            and mode == "idx"
+            and not isinstance(c, np.ndarray)
+            and c & 31 == 31
+        ):
             # The same word in every lane, and no source out of range: whoever it comes from, it is this one.
             return value, True
         words = self._by_warp(value, 32)
@@ -105,11 +117,15 @@ class WarpOps(TensorOps):
         held = full.reshape(-1, WARP)
         here = self._present()
         if mode == "ballot":
-            bits = (held.astype(np.uint64) << np.arange(WARP, dtype=np.uint64)).sum(axis=1).astype(np.uint32)
+            bits = (
+                (held.astype(np.uint64) << np.arange(WARP, dtype=np.uint64))
+                .sum(axis=1)
+                .astype(np.uint32)
+            )
             return self._from_warps(np.repeat(bits[:, None], WARP, axis=1))
-        every: Array = (held | ~here).all(axis=1)
-        some = held.any(axis=1)
-        answer: Array = {"all": every, "any": some, "uni": every | ~some}[mode]
+        every: Any = (held | ~here).all(axis=1)
+        some: Any = held.any(axis=1)
+        answer: Any = {"all": every, "any": some, "uni": every | ~some}[mode]
         return self._from_warps(np.repeat(answer[:, None], WARP, axis=1))
 
     def match(self, mode: str, value: Value | None, width_bits: int, mask: Value) -> Any:
@@ -123,7 +139,11 @@ class WarpOps(TensorOps):
         words = self._by_warp(value, width_bits)
         here = self._present()
         equal = (words[:, :, None] == words[:, None, :]) & here[:, None, :]
-        bits = (equal.astype(np.uint64) << np.arange(WARP, dtype=np.uint64)).sum(axis=2).astype(np.uint32)
+        bits = (
+            (equal.astype(np.uint64) << np.arange(WARP, dtype=np.uint64))
+            .sum(axis=2)
+            .astype(np.uint32)
+        )
         if mode == "any":
             return self._from_warps(bits), True
         same = (equal | ~here[:, None, :]).all(axis=2)
@@ -163,7 +183,11 @@ class WarpOps(TensorOps):
     def active_mask(self) -> Value:
         """activemask: the lanes that step together now."""
         here = self._present()
-        bits = (here.astype(np.uint64) << np.arange(WARP, dtype=np.uint64)).sum(axis=1).astype(np.uint32)
+        bits = (
+            (here.astype(np.uint64) << np.arange(WARP, dtype=np.uint64))
+            .sum(axis=1)
+            .astype(np.uint32)
+        )
         return self._from_warps(np.repeat(bits[:, None], WARP, axis=1))
 
     def warp_sync(self, mask: Value) -> Any:
@@ -177,7 +201,9 @@ class WarpOps(TensorOps):
 
     def _whole_warps(self, what: str) -> None:
         if self.lanes != len(self.warps) * WARP:
-            raise self.fault(f"{what} executed by {self.lanes} lanes: it is .sync.aligned, all 32 lanes take part")
+            raise self.fault(
+                f"{what} executed by {self.lanes} lanes: it is .sync.aligned, all 32 lanes take part"
+            )
 
     def _row_offsets(self, space: str, address: Value, count: int, what: str) -> tuple[Any, Array]:
         """Return the region and the offsets (warps, count, 8) of the rows that lanes address."""
@@ -186,7 +212,9 @@ class WarpOps(TensorOps):
         self._note_rows("r" if what == "ldmatrix" else "w", space, address, count)
         spread = lanes(address, self.lanes, 64).astype(np.int64).reshape(-1, WARP)[:, : count * 8]
         if (spread & 15).any():
-            raise self.fault(f"{what}: row address {int(spread[(spread & 15) != 0][0]):#x} is not aligned to 16 bytes")
+            raise self.fault(
+                f"{what}: row address {int(spread[(spread & 15) != 0][0]):#x} is not aligned to 16 bytes"
+            )
         region = self.region(space, int(spread[0, 0]))
         try:
             offsets = region.check(spread.reshape(-1).astype(np.uint64), 16, 16)
@@ -208,7 +236,10 @@ class WarpOps(TensorOps):
         region, offsets = self._row_offsets(space, address, count, "ldmatrix")
         if not self.machine.values:
             return None
-        if region.written is not None and not region.written.view(np.uint64)[offsets.reshape(-1) // 8].all():
+        if (
+            region.written is not None
+            and not region.written.view(np.uint64)[offsets.reshape(-1) // 8].all()
+        ):
             raise self.fault("ldmatrix reads bytes of shared memory that were never written")
         rows = region.data.view(np.complex128)[offsets // 16]
         words = rows.view(np.uint16).reshape(-1, count, 8, 8)
@@ -226,7 +257,9 @@ class WarpOps(TensorOps):
         for warp in range(offsets.shape[0]):
             registers = np.stack([column[warp] for column in columns])
             matrices = np.ascontiguousarray(registers_to_matrices(registers, trans))
-            rows[offsets[warp].reshape(-1) // 16] = matrices.reshape(-1, 8).view(np.complex128).reshape(-1)
+            rows[offsets[warp].reshape(-1) // 16] = (
+                matrices.reshape(-1, 8).view(np.complex128).reshape(-1)
+            )
         if region.written is not None:
             region.written.view(np.uint64)[offsets.reshape(-1) // 8] = 0x0101010101010101
             region.written.view(np.uint64)[offsets.reshape(-1) // 8 + 1] = 0x0101010101010101
@@ -245,11 +278,17 @@ class WarpOps(TensorOps):
         if any(value is None for operand in operands for value in operand):
             return None
         stacked = [
-            np.stack([lanes(value, self.lanes, 32) for value in operand]).reshape(len(operand), -1, WARP)
+            np.stack([lanes(value, self.lanes, 32) for value in operand]).reshape(
+                len(operand), -1, WARP
+            )
             for operand in operands
         ]
-        results = [product(*(operand[:, warp] for operand in stacked)) for warp in range(len(self.warps))]
-        return [np.concatenate([result[k] for result in results]) for k in range(results[0].shape[0])]
+        results = [
+            product(*(operand[:, warp] for operand in stacked)) for warp in range(len(self.warps))
+        ]
+        return [
+            np.concatenate([result[k] for result in results]) for k in range(results[0].shape[0])
+        ]
 
 
 def _differs(mask: Value) -> bool:
@@ -257,7 +296,7 @@ def _differs(mask: Value) -> bool:
 
 
 def _is_predicate(value: Any) -> bool:
-    return value.dtype == np.bool_ if isinstance(value, np.ndarray) else isinstance(value, bool)
+    return value.dtype == np.bool_ if hasattr(value, "dtype") else isinstance(value, bool)
 
 
 __all__ = ["FULL", "OFFSET_MASK", "WarpOps"]

@@ -26,7 +26,9 @@ from hopsim.isa.ptx.ast import (
 )
 from hopsim.isa.types import TYPES, ScalarType
 
-CLOCKS = frozenset({"%clock", "%clock_hi", "%clock64", "%globaltimer", "%globaltimer_lo", "%globaltimer_hi"})
+CLOCKS = frozenset(
+    {"%clock", "%clock_hi", "%clock64", "%globaltimer", "%globaltimer_lo", "%globaltimer_hi"}
+)
 
 
 # --- what the closure is called with --------------------------------------------------------------
@@ -209,7 +211,9 @@ class _Binder:
     def _check_count(self, spec: OperandSpec, got: int) -> None:
         wanted = self.counts.get(spec.name)
         if wanted is not None and got != wanted:
-            raise _Mismatch(f"operand {spec.name} must have {wanted} item{'s' * (wanted != 1)}, got {got}")
+            raise _Mismatch(
+                f"operand {spec.name} must have {wanted} item{'s' * (wanted != 1)}, got {got}"
+            )
 
     def _address(self, spec: OperandSpec, operand: FlatOperand) -> None:
         if not isinstance(operand, FlatAddress):
@@ -219,7 +223,9 @@ class _Binder:
             self.reads.add(operand.base.index)
             width = operand.base.width_bits
             if width not in (32, 64):
-                raise _Mismatch(f"address register {operand.base.name} is {width} bits wide, expected 32 or 64")
+                raise _Mismatch(
+                    f"address register {operand.base.name} is {width} bits wide, expected 32 or 64"
+                )
             base = RegisterArg(operand.base, width)
         elif isinstance(operand.base, SymbolRef):
             width = 64
@@ -232,14 +238,18 @@ class _Binder:
             if not operand.coordinates:
                 raise _Mismatch(f"operand {spec.name} needs tensor coordinates: [map, {{c0, ...}}]")
             coordinate = OperandSpec("c", "scalar", "read", "s32", False, False)
-            self.args.append(TupleArg(tuple(self._value(coordinate, item) for item in operand.coordinates)))
+            self.args.append(
+                TupleArg(tuple(self._value(coordinate, item) for item in operand.coordinates))
+            )
             self.names.append("coordinates")
         elif operand.coordinates:
             raise _Mismatch(f"operand {spec.name} takes no tensor coordinates")
 
     def _value(self, spec: OperandSpec, operand: FlatOperand) -> Arg:
         kind = _type_of(spec, self.slots)
-        assert kind is not None, f"{self.form.syntax}: operand {spec.name} has no type {spec.type!r}"
+        assert kind is not None, (
+            f"{self.form.syntax}: operand {spec.name} has no type {spec.type!r}"
+        )
         if isinstance(operand, Register):
             self.reads.add(operand.index)
             self._check_width(spec, kind, operand)
@@ -272,7 +282,9 @@ class _Binder:
         value = literal.value
         if literal.kind == "int":
             if kind.kind == "float" and value != 0:
-                raise _Mismatch(f"an integer literal where .{kind.name} is expected; write 0f3F800000 or 0d...")
+                raise _Mismatch(
+                    f"an integer literal where .{kind.name} is expected; write 0f3F800000 or 0d..."
+                )
             if not -(1 << (kind.width_bits - 1)) <= value <= kind.mask:
                 # PTX truncates wide literals silently (they are 64-bit constants).
                 return value & kind.mask
@@ -282,9 +294,13 @@ class _Binder:
             return value
         if kind.name == "f32":
             # PTX reads decimal floats in double precision and converts to the type of the instruction.
-            return int.from_bytes(struct.pack("<f", struct.unpack("<d", value.to_bytes(8, "little"))[0]), "little")
+            return int.from_bytes(
+                struct.pack("<f", struct.unpack("<d", value.to_bytes(8, "little"))[0]), "little"
+            )
         if kind.name == "f64":
-            return int.from_bytes(struct.pack("<d", struct.unpack("<f", value.to_bytes(4, "little"))[0]), "little")
+            return int.from_bytes(
+                struct.pack("<d", struct.unpack("<f", value.to_bytes(4, "little"))[0]), "little"
+            )
         raise _Mismatch(f"a {wanted}-bit float literal where .{kind.name} is expected")
 
     def _destination(self, spec: OperandSpec, operand: FlatOperand) -> None:
@@ -299,7 +315,9 @@ class _Binder:
                 self.destinations.append(Destination(None, 1, False))
             else:
                 raise _Mismatch(f"operand {spec.name} must be a pair a|b")
-        elif spec.shape == "vector" or (spec.shape == "maybe_vector" and isinstance(operand, FlatVector)):
+        elif spec.shape == "vector" or (
+            spec.shape == "maybe_vector" and isinstance(operand, FlatVector)
+        ):
             if not isinstance(operand, FlatVector):
                 raise _Mismatch(f"operand {spec.name} must be a vector in braces")
             self.single = False
@@ -315,7 +333,9 @@ class _Binder:
 
     def _write(self, spec: OperandSpec, operand: FlatOperand) -> None:
         kind = _type_of(spec, self.slots)
-        assert kind is not None, f"{self.form.syntax}: operand {spec.name} has no type {spec.type!r}"
+        assert kind is not None, (
+            f"{self.form.syntax}: operand {spec.name} has no type {spec.type!r}"
+        )
         if isinstance(operand, Sink):
             self.destinations.append(Destination(None, kind.width_bits, False))
             return
@@ -348,7 +368,11 @@ def decode(instruction: FlatInstruction, path: str = "<ptx>", text: str = "") ->
     where = f"{path}:{instruction.span.line}:{instruction.span.column}"
     if not matches:
         known = sorted({form.name for form in FORMS.by_word.get(instruction.opcode[0], ())})
-        hint = f"modelled forms of {instruction.opcode[0]}: hopsim isa {instruction.opcode[0]}" if known else ""
+        hint = (
+            f"modelled forms of {instruction.opcode[0]}: hopsim isa {instruction.opcode[0]}"
+            if known
+            else ""
+        )
         raise NotModelled(f"{instruction.mnemonic} is not modelled", where=where, hint=hint)
     forms = "; ".join(dict.fromkeys(form.syntax for form, _ in matches))
     raise PtxError(

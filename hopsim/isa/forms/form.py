@@ -119,7 +119,8 @@ class Form:
     def bind(self, slots: dict[str, str]) -> Operation | str:
         """Call the factory: type slots arrive as `ScalarType` (or None), the others as words (or `""`)."""
         given: dict[str, str | ScalarType | None] = {
-            name: TYPES.get(word) if name in self.type_slots else word for name, word in slots.items()
+            name: TYPES.get(word) if name in self.type_slots else word
+            for name, word in slots.items()
         }
         return self.factory(**given)
 
@@ -271,7 +272,11 @@ def _declare(purity: Purity, syntax: str, options: dict[str, Any]) -> Callable[[
     unit = options.pop("unit")
     source = options.pop("source")
     effects = tuple(options.pop("effects", ()))
-    flags = {key: options.pop(key) for key in ("quiet", "may_block", "data", "collective") if key in options}
+    flags = {
+        key: options.pop(key)
+        for key in ("quiet", "may_block", "data", "collective")
+        if key in options
+    }
     data_operands = tuple(options.pop("data_operands", ()))
     check = options.pop("check", None)
     counts = options.pop("counts", None)
@@ -282,7 +287,8 @@ def _declare(purity: Purity, syntax: str, options: dict[str, Any]) -> Callable[[
         kinds = {slot.name for slot in slots if all(word in TYPES for word in slot.alternatives)}
         FORMS.add(
             Form(syntax, base, required, slots, operands, factory, purity, unit, source, effects,
-                 data_operands=data_operands, check=check, counts=counts, type_slots=frozenset(kinds), doc=(factory.__doc__ or "").strip(), **flags)
+                 data_operands=data_operands, check=check, counts=counts, type_slots=frozenset(kinds),
+                 doc=(factory.__doc__ or "").strip(), **flags)
         )  # fmt: skip
         return factory
 

@@ -61,4 +61,6 @@ def resize(from_bits: int, to_bits: int, signed: bool) -> str:
 def choose(predicate: int, when_true: int, when_false: int, width_bits: int) -> str:
     """Return, per lane, one of two operands by a predicate operand (all given by their numbers)."""
     p, a, b = (f"{{{k}}}" for k in (predicate, when_true, when_false))
-    return f"({a} if (w := {p}) is True else {b} if w is False else select(w, {a}, {b}, {width_bits}))"
+    return (
+        f"({a} if (w := {p}) is True else {b} if w is False else select(w, {a}, {b}, {width_bits}))"
+    )

@@ -24,7 +24,9 @@ LEGACY = 'PTX ISA 8.7, "cp.async"'
 
 def _rank_problem(ctx: Context, dim: str, coordinates: Any) -> None:
     if len(coordinates) != int(dim[0]):
-        raise ctx.fault(f"cp.async.bulk.tensor.{dim} with {len(coordinates)} coordinates, expected {dim[0]}")
+        raise ctx.fault(
+            f"cp.async.bulk.tensor.{dim} with {len(coordinates)} coordinates, expected {dim[0]}"
+        )
 
 
 # --- tensor copies --------------------------------------------------------------------------------
@@ -38,7 +40,9 @@ def _rank_problem(ctx: Context, dim: str, coordinates: Any) -> None:
 def tensor_load(dim: str, dst: str, mode: str, tx: str, hint: str) -> Any:
     """Copies a box of a tensor into shared memory and counts its bytes on an mbarrier."""
 
-    def run(ctx: Context, b: Value, a: Value, coordinates: Any, m: Value, policy: Value | None = None) -> None:
+    def run(
+        ctx: Context, b: Value, a: Value, coordinates: Any, m: Value, policy: Value | None = None
+    ) -> None:
         _rank_problem(ctx, dim, coordinates)
         ctx.tma_load(b, a, coordinates, m, None, dst)
 
@@ -55,7 +59,13 @@ def tensor_load_multicast(dim: str, dst: str, mode: str, tx: str, hint: str) -> 
     """The same box into the shared memory of every CTA of a mask, each with its own mbarrier."""
 
     def run(
-        ctx: Context, b: Value, a: Value, coordinates: Any, m: Value, k: Value, policy: Value | None = None
+        ctx: Context,
+        b: Value,
+        a: Value,
+        coordinates: Any,
+        m: Value,
+        k: Value,
+        policy: Value | None = None,
     ) -> None:
         _rank_problem(ctx, dim, coordinates)
         ctx.tma_load(b, a, coordinates, m, k, dst)
@@ -71,7 +81,9 @@ def tensor_load_multicast(dim: str, dst: str, mode: str, tx: str, hint: str) -> 
 def tensor_store(dim: str, mode: str, hint: str) -> Any:
     """Copies a box from shared memory into a tensor."""
 
-    def run(ctx: Context, a: Value, coordinates: Any, b: Value, policy: Value | None = None) -> None:
+    def run(
+        ctx: Context, a: Value, coordinates: Any, b: Value, policy: Value | None = None
+    ) -> None:
         _rank_problem(ctx, dim, coordinates)
         ctx.tma_store(b, a, coordinates, "")
 
@@ -87,7 +99,9 @@ def tensor_store(dim: str, mode: str, hint: str) -> Any:
 def tensor_reduce(dim: str, op: str, mode: str, hint: str) -> Any:
     """Reduces a box from shared memory into a tensor; the type is the tensor's."""
 
-    def run(ctx: Context, a: Value, coordinates: Any, b: Value, policy: Value | None = None) -> None:
+    def run(
+        ctx: Context, a: Value, coordinates: Any, b: Value, policy: Value | None = None
+    ) -> None:
         _rank_problem(ctx, dim, coordinates)
         ctx.tma_store(b, a, coordinates, op)
 
@@ -125,7 +139,9 @@ def prefetch_tensormap(space: str) -> Any:
 def bulk_load(dst: str, tx: str, hint: str) -> Any:
     """Copies n bytes from global into shared memory."""
 
-    def run(ctx: Context, b: Value, a: Value, n: Value, m: Value, policy: Value | None = None) -> None:
+    def run(
+        ctx: Context, b: Value, a: Value, n: Value, m: Value, policy: Value | None = None
+    ) -> None:
         ctx.bulk_load(b, a, n, m, None, dst)
 
     return run
@@ -137,7 +153,9 @@ def bulk_load(dst: str, tx: str, hint: str) -> Any:
 def bulk_load_multicast(dst: str, tx: str, hint: str) -> Any:
     """The same bytes into every CTA of a mask."""
 
-    def run(ctx: Context, b: Value, a: Value, n: Value, m: Value, k: Value, policy: Value | None = None) -> None:
+    def run(
+        ctx: Context, b: Value, a: Value, n: Value, m: Value, k: Value, policy: Value | None = None
+    ) -> None:
         ctx.bulk_load(b, a, n, m, k, dst)
 
     return run
@@ -222,10 +240,17 @@ def cp_async(cache: str, dst: str, l2: str, hint: str) -> Any:
     """Each thread copies 4, 8 or 16 bytes; bytes past the source size are zero."""
 
     def run(
-        ctx: Context, b: Value, a: Value, n: int, s: Value | None = None, policy: Value | None = None
+        ctx: Context,
+        b: Value,
+        a: Value,
+        n: int,
+        s: Value | None = None,
+        policy: Value | None = None,
     ) -> None:
         if n not in (4, 8, 16) or (cache == "cg" and n != 16):
-            raise ctx.fault(f"cp.async.{cache} of {n} bytes: expected {'16' if cache == 'cg' else '4, 8 or 16'}")
+            raise ctx.fault(
+                f"cp.async.{cache} of {n} bytes: expected {'16' if cache == 'cg' else '4, 8 or 16'}"
+            )
         ctx.cp_async(b, a, n, s)
 
     return run
@@ -243,7 +268,13 @@ def cp_async_ignore(cache: str, dst: str, l2: str, hint: str) -> Any:
     return run
 
 
-@shared_form("cp.async.commit_group", quiet=True, unit="cp_async", effects=("cp.async commit",), source=LEGACY)
+@shared_form(
+    "cp.async.commit_group",
+    quiet=True,
+    unit="cp_async",
+    effects=("cp.async commit",),
+    source=LEGACY,
+)
 def cp_async_commit() -> Any:
     """Makes a group of this thread's copies since its last commit."""
 
@@ -253,7 +284,13 @@ def cp_async_commit() -> Any:
     return run
 
 
-@shared_form("cp.async.wait_group n:u32", may_block=True, unit="cp_async", effects=("cp.async wait",), source=LEGACY)
+@shared_form(
+    "cp.async.wait_group n:u32",
+    may_block=True,
+    unit="cp_async",
+    effects=("cp.async wait",),
+    source=LEGACY,
+)
 def cp_async_wait() -> Any:
     """Waits until at most n of this thread's newest groups are pending."""
 
@@ -263,7 +300,9 @@ def cp_async_wait() -> Any:
     return run
 
 
-@shared_form("cp.async.wait_all", may_block=True, unit="cp_async", effects=("cp.async wait",), source=LEGACY)
+@shared_form(
+    "cp.async.wait_all", may_block=True, unit="cp_async", effects=("cp.async wait",), source=LEGACY
+)
 def cp_async_wait_all() -> Any:
     """Waits for all copies of this thread, committed or not."""
 
@@ -287,7 +326,16 @@ def cp_async_mbarrier(noinc: str, space: str) -> Any:
 # --- tensor maps on the device ----------------------------------------------------------------------
 
 REPLACE = 'PTX ISA 8.7, "tensormap.replace"'
-WORDS = ("box_dim", "element_stride", "elemtype", "fill_mode", "global_dim", "interleave_layout", "rank", "swizzle_mode")
+WORDS = (
+    "box_dim",
+    "element_stride",
+    "elemtype",
+    "fill_mode",
+    "global_dim",
+    "interleave_layout",
+    "rank",
+    "swizzle_mode",
+)
 
 
 @shared_form("tensormap.replace.tile.{field}{.space}.b1024.b32 [a], n:b32, v:b32?", field=WORDS,

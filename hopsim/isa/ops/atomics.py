@@ -21,7 +21,21 @@ SPACE = ("global", "shared", "shared::cta", "shared::cluster")
 SEM = ("relaxed", "acquire", "release", "acq_rel")
 SCOPE = ("cta", "cluster", "gpu", "sys")
 OPS = ("add", "min", "max", "inc", "dec", "and", "or", "xor", "exch")
-KINDS = ("u32", "s32", "u64", "s64", "b32", "b64", "b128", "f16", "bf16", "f32", "f64", "f16x2", "bf16x2")
+KINDS = (
+    "u32",
+    "s32",
+    "u64",
+    "s64",
+    "b32",
+    "b64",
+    "b128",
+    "f16",
+    "bf16",
+    "f32",
+    "f64",
+    "f16x2",
+    "bf16x2",
+)
 VECTOR = ("v2", "v4", "v8")
 LENGTH = {"": 1, "v2": 2, "v4": 4, "v8": 8}
 HINT = ("L2::cache_hint",)
@@ -122,14 +136,18 @@ def _chooser(space: str, op: str, t: ScalarType) -> Callable[[Context, Value], O
     scope=SCOPE, op=OPS, ftz=FTZ, hint=HINT, v=VECTOR, t=KINDS, check=_problem, counts=_counts, data=True, data_operands=("b",),
     unit="atomic", effects=("reads and writes [a]",), source=ATOM,
 )  # fmt: skip
-def atom(space: str, sem: str, scope: str, op: str, ftz: str, hint: str, v: str, t: ScalarType) -> Any:
+def atom(
+    space: str, sem: str, scope: str, op: str, ftz: str, hint: str, v: str, t: ScalarType
+) -> Any:
     """Returns the old value."""
     choose = _chooser(space, op, t)
     count = LENGTH[v]
 
     def run(ctx: Context, a: Value, b: Any, policy: Value | None = None) -> Any:
         operands = [[None]] * count if b is None else [[value] for value in b]
-        old = ctx.atomic(space, a, t.bytes, choose(ctx, a), operands, sem or "relaxed", scope or "gpu")
+        old = ctx.atomic(
+            space, a, t.bytes, choose(ctx, a), operands, sem or "relaxed", scope or "gpu"
+        )
         return (None,) * count if old is None else old
 
     return run
@@ -158,7 +176,9 @@ def atom_cas(space: str, sem: str, scope: str, hint: str, t: ScalarType) -> Any:
     sem=("relaxed", "release"), scope=SCOPE, op=tuple(o for o in OPS if o != "exch"), ftz=FTZ, hint=HINT, v=VECTOR,
     t=KINDS, check=_problem, counts=_counts, data_operands=("b",), unit="atomic", effects=("reads and writes [a]",), source=RED,
 )  # fmt: skip
-def red(space: str, sem: str, scope: str, op: str, ftz: str, hint: str, v: str, t: ScalarType) -> Any:
+def red(
+    space: str, sem: str, scope: str, op: str, ftz: str, hint: str, v: str, t: ScalarType
+) -> Any:
     """Returns nothing, and never acquires."""
     choose = _chooser(space, op, t)
     count = LENGTH[v]

@@ -122,7 +122,14 @@ def fence(sem: str, scope: str) -> Any:
     return _fence("fence", sem or "acq_rel", scope)
 
 
-@shared_form("membar.{level}", level=("cta", "gl", "sys"), quiet=True, unit="fence", effects=("fence",), source=FENCE)
+@shared_form(
+    "membar.{level}",
+    level=("cta", "gl", "sys"),
+    quiet=True,
+    unit="fence",
+    effects=("fence",),
+    source=FENCE,
+)
 def membar(level: str) -> Any:
     """Old spelling of fence.sc."""
     return _fence("fence", "sc", {"cta": "cta", "gl": "gpu", "sys": "sys"}[level])
@@ -164,7 +171,13 @@ def fence_tensormap_acquire(scope: str) -> Any:
     return run
 
 
-@shared_form("fence.mbarrier_init.release.cluster", quiet=True, unit="fence", effects=("fence",), source=FENCE)
+@shared_form(
+    "fence.mbarrier_init.release.cluster",
+    quiet=True,
+    unit="fence",
+    effects=("fence",),
+    source=FENCE,
+)
 def fence_mbarrier_init() -> Any:
     """Publishes this thread's mbarrier.init to the cluster."""
     return _fence("fence.mbarrier_init", "release", "cluster")

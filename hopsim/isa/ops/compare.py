@@ -143,7 +143,9 @@ def setp_pair(cmp: str, ftz: str, t: ScalarType) -> Callable[..., tuple[Predicat
     cmp=(*ORDER_UNSIGNED, *ORDER_FLOAT[6:]), join=JOIN, ftz=("ftz",), t=(*INTEGERS, *FLOATS),
     check=_comparison_problem, unit="alu", source=SETP,
 )  # fmt: skip
-def setp_pair_join(cmp: str, join: str, ftz: str, t: ScalarType) -> Callable[..., tuple[Predicate, Predicate]]:
+def setp_pair_join(
+    cmp: str, join: str, ftz: str, t: ScalarType
+) -> Callable[..., tuple[Predicate, Predicate]]:
     """A comparison and its opposite, each joined with a predicate."""
     compare = _compare(cmp, t, bool(ftz))
 
@@ -154,7 +156,9 @@ def setp_pair_join(cmp: str, join: str, ftz: str, t: ScalarType) -> Callable[...
     return run
 
 
-def _halves_compare(cmp: str, t: ScalarType, ftz: bool) -> Callable[[Value, Value], tuple[Predicate, Predicate]]:
+def _halves_compare(
+    cmp: str, t: ScalarType, ftz: bool
+) -> Callable[[Value, Value], tuple[Predicate, Predicate]]:
     compare = _compare(cmp, TYPES[t.name.removesuffix("x2")], ftz)
 
     def half(value: Value, shift: int) -> Value:
@@ -181,7 +185,9 @@ def setp_packed(cmp: str, ftz: str, t: ScalarType) -> Callable[..., tuple[Predic
     "setp.{cmp}.{join}{.ftz}.{t} d:pred|dq:pred?, a, b, c:pred",
     cmp=ORDER_FLOAT, join=JOIN, ftz=("ftz",), t=PACKED, check=_comparison_problem, unit="fp16", source=SETP,
 )  # fmt: skip
-def setp_packed_join(cmp: str, join: str, ftz: str, t: ScalarType) -> Callable[..., tuple[Predicate, Predicate]]:
+def setp_packed_join(
+    cmp: str, join: str, ftz: str, t: ScalarType
+) -> Callable[..., tuple[Predicate, Predicate]]:
     """The comparison of the low and of the high halves, each joined with a predicate."""
     compare = _halves_compare(cmp, t, bool(ftz))
 

@@ -80,7 +80,9 @@ def _table(rules: Iterable[tuple[tuple[str, ...], ...]]) -> Table:
             for operand in operands:
                 row = table.setdefault((result, operand), {})
                 for rounding in roundings:
-                    row.setdefault(rounding, set()).update(frozenset(words.split()) for words in modifiers)
+                    row.setdefault(rounding, set()).update(
+                        frozenset(words.split()) for words in modifiers
+                    )
     return table
 
 
@@ -180,7 +182,12 @@ def _clamp(name: str) -> tuple[Callable[[Value], Any], int]:
     return lambda a: at_most(at_least(a, low), high) & ((1 << bits) - 1), bits
 
 
-@form("cvt.pack.sat.{to}.s32 d:b32, a:s32, b:s32", to=("u16", "s16"), unit="convert", source='PTX ISA 8.7, "cvt.pack"')
+@form(
+    "cvt.pack.sat.{to}.s32 d:b32, a:s32, b:s32",
+    to=("u16", "s16"),
+    unit="convert",
+    source='PTX ISA 8.7, "cvt.pack"',
+)
 def cvt_pack(to: ScalarType) -> Callable[[Value, Value], Value]:
     """Two integers, clamped, side by side: a on top."""
     cut, bits = _clamp(to.name)

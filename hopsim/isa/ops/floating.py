@@ -86,7 +86,9 @@ def _declare_fused(name: str) -> None:
         f"{name}.{{rnd}}{{.ftz}}{{.sat}}.f32 d:f32, a:f32, b:f32, c:f32",
         rnd=ROUND, ftz=FTZ, sat=SAT, unit="fp32", source=source,
     )(f32)  # fmt: skip
-    form(f"{name}.{{rnd}}.f64 d:f64, a:f64, b:f64, c:f64", rnd=ROUND, unit="fp64", source=source)(f64)
+    form(f"{name}.{{rnd}}.f64 d:f64, a:f64, b:f64, c:f64", rnd=ROUND, unit="fp64", source=source)(
+        f64
+    )
 
 
 _declare_fused("fma")
@@ -240,7 +242,13 @@ def _declare_extreme(name: str, make: Callable[..., Any], doc: str) -> None:
     source = _source(name)
     nan = ("NaN",)
     for types, unit in ((("f32",), "alu"), (HALF, "fp16")):
-        options: dict[str, Any] = {"ftz": FTZ, "nan": nan, "t": types, "unit": unit, "source": source}
+        options: dict[str, Any] = {
+            "ftz": FTZ,
+            "nan": nan,
+            "t": types,
+            "unit": unit,
+            "source": source,
+        }
         form(f"{name}{{.ftz}}{{.nan}}.{{t}} d, a, b", **options)(flushing)
         form(f"{name}{{.ftz}}{{.nan}}.xorsign.abs.{{t}} d, a, b", **options)(flushing_xorsign)
     options = {"nan": nan, "t": BRAIN, "unit": "fp16", "source": source}
@@ -249,8 +257,12 @@ def _declare_extreme(name: str, make: Callable[..., Any], doc: str) -> None:
     form(f"{name}.f64 d:f64, a:f64, b:f64", unit="fp64", source=source)(f64)
 
 
-_declare_extreme("min", ordering.make_min, "The smaller operand; the other one where one is NaN, unless .NaN.")
-_declare_extreme("max", ordering.make_max, "The larger operand; the other one where one is NaN, unless .NaN.")
+_declare_extreme(
+    "min", ordering.make_min, "The smaller operand; the other one where one is NaN, unless .NaN."
+)
+_declare_extreme(
+    "max", ordering.make_max, "The larger operand; the other one where one is NaN, unless .NaN."
+)
 
 
 def _sign_problem(slots: dict[str, str]) -> str:

@@ -137,7 +137,13 @@ def rem(t: ScalarType) -> Callable[..., Value]:
     return integer.make_rem(t.width_bits, t.is_signed)
 
 
-@form("dp4a.{at}.{bt} d:b32, a:b32, b:b32, c:b32", at=MIDDLE, bt=MIDDLE, unit="imad", source=_source("dp4a"))
+@form(
+    "dp4a.{at}.{bt} d:b32, a:b32, b:b32, c:b32",
+    at=MIDDLE,
+    bt=MIDDLE,
+    unit="imad",
+    source=_source("dp4a"),
+)
 def dp4a(at: ScalarType, bt: ScalarType) -> Callable[..., Value]:
     """c plus the dot product of four bytes."""
     return integer.make_dp4a(at.is_signed, bt.is_signed)
@@ -249,7 +255,13 @@ def bfi(t: ScalarType) -> Callable[..., Value]:
     return bitfield.make_bfi(t.width_bits)
 
 
-@form("szext.{mode}.{t} d, a, b:b32", mode=("clamp", "wrap"), t=MIDDLE, unit="alu", source=_source("szext"))
+@form(
+    "szext.{mode}.{t} d, a, b:b32",
+    mode=("clamp", "wrap"),
+    t=MIDDLE,
+    unit="alu",
+    source=_source("szext"),
+)
 def szext(mode: Any, t: ScalarType) -> Callable[..., Value]:
     """The low b bits of a, extended by sign or zeros."""
     return bitfield.make_szext(mode, t.is_signed)
@@ -310,13 +322,22 @@ def subc(cc: str, t: ScalarType) -> Callable[..., Value]:
     return _with_carry(carry.make_sub_carry(t.width_bits), bool(cc))
 
 
-@local_form("mad.{half}.cc.{t} d, a, b, c", half=HALF, t=WIDE, unit="imad", source=_source("mad.cc"))
+@local_form(
+    "mad.{half}.cc.{t} d, a, b, c", half=HALF, t=WIDE, unit="imad", source=_source("mad.cc")
+)
 def mad_cc(half: Any, t: ScalarType) -> Callable[..., Value]:
     """One half of a * b, plus c; leaves the carry."""
     return _no_carry(carry.make_mad_carry(t.width_bits, half, t.is_signed))
 
 
-@local_form("madc.{half}{.cc}.{t} d, a, b, c", half=HALF, cc=("cc",), t=WIDE, unit="imad", source=_source("madc"))
+@local_form(
+    "madc.{half}{.cc}.{t} d, a, b, c",
+    half=HALF,
+    cc=("cc",),
+    t=WIDE,
+    unit="imad",
+    source=_source("madc"),
+)
 def madc(half: Any, cc: str, t: ScalarType) -> Callable[..., Value]:
     """One half of a * b, plus c, plus carry."""
     return _with_carry(carry.make_mad_carry(t.width_bits, half, t.is_signed), bool(cc))

@@ -83,7 +83,12 @@ def lop3() -> Callable[..., Value]:
     return run
 
 
-@form("lop3.{op}.b32 d|p:pred, a, b, c, lut, q:pred", op=("and", "or"), unit="alu", source='PTX ISA 8.7, "lop3"')
+@form(
+    "lop3.{op}.b32 d|p:pred, a, b, c, lut, q:pred",
+    op=("and", "or"),
+    unit="alu",
+    source='PTX ISA 8.7, "lop3"',
+)
 def lop3_predicate(op: str) -> Callable[..., Any]:
     """`lop3`, and a predicate: whether the result is not 0, joined with q."""
 

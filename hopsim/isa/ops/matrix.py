@@ -104,7 +104,9 @@ def _float_product(kind: tuple[str, str], bits: int, d: str) -> Any:
         matrix = registers_to_mma_a(a, 16, bits)
         other = registers_to_mma_b(b, bits)
         start = registers_to_mma_c(c, 16, c_bits)
-        result = mma(matrix, other, np.ascontiguousarray(start), parameters, "f16" if d == "f16" else "f32")
+        result = mma(
+            matrix, other, np.ascontiguousarray(start), parameters, "f16" if d == "f16" else "f32"
+        )
         return mma_c_to_registers(result)
 
     return product

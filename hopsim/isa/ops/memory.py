@@ -14,7 +14,13 @@ from hopsim.isa.values import Value
 
 VECTOR = ("v2", "v4", "v8")
 CACHE = ("ca", "cg", "cs", "lu", "cv", "wb", "wt")
-LEVEL = ("L1::evict_normal", "L1::evict_unchanged", "L1::evict_first", "L1::evict_last", "L1::no_allocate")
+LEVEL = (
+    "L1::evict_normal",
+    "L1::evict_unchanged",
+    "L1::evict_first",
+    "L1::evict_last",
+    "L1::no_allocate",
+)
 L2 = ("L2::64B", "L2::128B", "L2::256B", "L2::evict_first", "L2::evict_last", "L2::evict_normal")
 HINT = ("L2::cache_hint",)
 SCOPE = ("cta", "cluster", "gpu", "sys")
@@ -22,12 +28,22 @@ LOAD_ORDER = ("weak", "relaxed", "acquire", "volatile", "mmio")
 STORE_ORDER = ("weak", "relaxed", "release", "volatile", "mmio")
 SHARED = ("shared", "shared::cta", "shared::cluster")
 LENGTH = {"": 1, "v2": 2, "v4": 4, "v8": 8}
-ORDERED = {"sem": LOAD_ORDER, "scope": SCOPE, "nc": ("nc",), "cache": CACHE, "level": LEVEL, "l2": L2, "hint": HINT}
+ORDERED = {
+    "sem": LOAD_ORDER,
+    "scope": SCOPE,
+    "nc": ("nc",),
+    "cache": CACHE,
+    "level": LEVEL,
+    "l2": L2,
+    "hint": HINT,
+}
 
 
 def _width_problem(slots: dict[str, str]) -> str:
     total = TYPES[slots["t"]].width_bits * LENGTH[slots["v"]]
-    return f"a vector of {total} bits; the widest access of sm_90 is 128 bits" if total > 128 else ""
+    return (
+        f"a vector of {total} bits; the widest access of sm_90 is 128 bits" if total > 128 else ""
+    )
 
 
 def _counts(slots: dict[str, str]) -> dict[str, int]:
@@ -87,7 +103,14 @@ def _store(space: str, sem: str, scope: str, v: str, t: ScalarType) -> Any:
     return store
 
 
-STORE_ORDERED = {"sem": STORE_ORDER, "scope": SCOPE, "cache": CACHE, "level": LEVEL, "l2": L2, "hint": HINT}
+STORE_ORDERED = {
+    "sem": STORE_ORDER,
+    "scope": SCOPE,
+    "cache": CACHE,
+    "level": LEVEL,
+    "l2": L2,
+    "hint": HINT,
+}
 
 
 @shared_form(

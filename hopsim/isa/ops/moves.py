@@ -11,9 +11,9 @@ from typing import Any, Final
 
 import numpy as np
 
+from hopsim.isa import types
 from hopsim.isa.context import Context
 from hopsim.isa.forms.form import form, local_form
-from hopsim.isa import types
 from hopsim.isa.types import DTYPES, ScalarType
 from hopsim.isa.values import Value
 
@@ -113,14 +113,18 @@ def cvta(space: str) -> Callable[[Context, Value], Value]:
     return lambda ctx, a: ctx.to_generic(plain, a)
 
 
-@local_form("cvta.to.{space}.u64 d:b64, a:b64", space=SPACES, unit="alu", source='PTX ISA 8.7, "cvta"')
+@local_form(
+    "cvta.to.{space}.u64 d:b64, a:b64", space=SPACES, unit="alu", source='PTX ISA 8.7, "cvta"'
+)
 def cvta_to(space: str) -> Callable[[Context, Value], Value]:
     """The address in a state space of a generic address."""
     plain = _plain_space(space)
     return lambda ctx, a: ctx.from_generic(plain, a)
 
 
-@local_form("isspacep.{space} d:pred, a:b64", space=SPACES, unit="alu", source='PTX ISA 8.7, "isspacep"')
+@local_form(
+    "isspacep.{space} d:pred, a:b64", space=SPACES, unit="alu", source='PTX ISA 8.7, "isspacep"'
+)
 def isspacep(space: str) -> Callable[[Context, Value], Any]:
     """Whether a generic address points into a state space."""
     plain = _plain_space(space)

@@ -41,14 +41,20 @@ def _transposed(ctx: Context, name: str, value: int) -> bool:
     return bool(value)
 
 
-def _shape(shape: str, dt: str, at: str, bt: str, trans_a: bool, trans_b: bool, saturate: bool = False) -> WgmmaShape:
+def _shape(
+    shape: str, dt: str, at: str, bt: str, trans_a: bool, trans_b: bool, saturate: bool = False
+) -> WgmmaShape:
     n, k = parse_shape(shape)
-    return WgmmaShape(n, k, dt, at, bt, "MN" if trans_a else "K", "MN" if trans_b else "K", saturate)
+    return WgmmaShape(
+        n, k, dt, at, bt, "MN" if trans_a else "K", "MN" if trans_b else "K", saturate
+    )
 
 
 def _check_registers(ctx: Context, what: WgmmaShape, count: int, parts: int | None) -> None:
     if count != what.d_registers:
-        raise ctx.fault(f"wgmma: the accumulator has {count} registers, expected {what.d_registers} for n = {what.n}")
+        raise ctx.fault(
+            f"wgmma: the accumulator has {count} registers, expected {what.d_registers} for n = {what.n}"
+        )
     if parts is not None and parts != 4:
         raise ctx.fault(f"wgmma: A has {parts} registers, expected 4")
 
@@ -64,8 +70,13 @@ def wgmma_half(shape: str, dt: Any, at: Any, bt: Any) -> Any:
     # Immediates are the same on every execution, so they are checked once.
     prepared: dict[Any, Prepared] = {}
 
-    def prepare(ctx: Context, count: int, ia: int | None, ib: int | None, ta: int | None, tb: int | None) -> Prepared:
-        majors = (_transposed(ctx, "imm-trans-a", ta or 0), _transposed(ctx, "imm-trans-b", tb or 0))
+    def prepare(
+        ctx: Context, count: int, ia: int | None, ib: int | None, ta: int | None, tb: int | None
+    ) -> Prepared:
+        majors = (
+            _transposed(ctx, "imm-trans-a", ta or 0),
+            _transposed(ctx, "imm-trans-b", tb or 0),
+        )
         what = _shape(shape, dt.name, at.name, bt.name, *majors)
         _check_registers(ctx, what, count, None)
         return what, _scale(ctx, "imm-scale-a", ia), _scale(ctx, "imm-scale-b", ib)
@@ -92,8 +103,12 @@ def wgmma_half_registers(shape: str, dt: Any, at: Any, bt: Any) -> Any:
     """16-bit operands, A from registers."""
     prepared: dict[Any, Prepared] = {}
 
-    def prepare(ctx: Context, count: int, parts: int, ia: int | None, ib: int | None, tb: int | None) -> Prepared:
-        what = _shape(shape, dt.name, at.name, bt.name, False, _transposed(ctx, "imm-trans-b", tb or 0))
+    def prepare(
+        ctx: Context, count: int, parts: int, ia: int | None, ib: int | None, tb: int | None
+    ) -> Prepared:
+        what = _shape(
+            shape, dt.name, at.name, bt.name, False, _transposed(ctx, "imm-trans-b", tb or 0)
+        )
         _check_registers(ctx, what, count, parts)
         return what, _scale(ctx, "imm-scale-a", ia), _scale(ctx, "imm-scale-b", ib)
 
@@ -144,7 +159,13 @@ def wgmma_narrow_registers(shape: str, dt: Any, at: Any, bt: Any) -> Any:
     prepared: dict[Any, tuple[bool, bool]] = {}
 
     def run(
-        ctx: Context, d: tuple[int, ...], a: tuple[int, ...], b: Value, s: Any, ia: int | None, ib: int | None
+        ctx: Context,
+        d: tuple[int, ...],
+        a: tuple[int, ...],
+        b: Value,
+        s: Any,
+        ia: int | None,
+        ib: int | None,
     ) -> Any:
         key = (len(d), len(a), ia, ib)
         known = prepared.get(key)

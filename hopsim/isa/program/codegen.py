@@ -135,7 +135,9 @@ class _Source:
             return f"(({base} + {arg.offset & mask}) & {mask})"
         if isinstance(arg, TupleArg):
             if arg.by_index:
-                numbers = [item.register.index for item in arg.items if isinstance(item, RegisterArg)]
+                numbers = [
+                    item.register.index for item in arg.items if isinstance(item, RegisterArg)
+                ]
                 return repr(tuple(numbers))
             inside = ", ".join(self.arg(item, picked) for item in arg.items)
             return f"({inside},)"
@@ -184,7 +186,9 @@ class _Source:
         assert register is not None
         if register.width_bits == destination.from_bits:
             return value
-        return f"widen({value}, {destination.from_bits}, {register.width_bits}, {destination.signed})"
+        return (
+            f"widen({value}, {destination.from_bits}, {register.width_bits}, {destination.signed})"
+        )
 
     # -- instructions ------------------------------------------------------------------------------
 
@@ -244,7 +248,9 @@ class _Source:
             held, other = ("False", "True") if guard[1] else ("True", "False")
             out.append(f"    p = r[{guard[0].index}]")
             out.append(f"    if p is {other}: return 0")
-            out.append(f"    if p is not {held}: return m{number}(s, r, {'~p' if guard[1] else 'p'})")
+            out.append(
+                f"    if p is not {held}: return m{number}(s, r, {'~p' if guard[1] else 'p'})"
+            )
         call = f"o{number}({', '.join(['s', *args])})"
         stores = self._store(bound)
         if stores or bound.form.may_block:
@@ -337,7 +343,7 @@ def generate(
     for plan in plans:
         head = source.head(body[plan.start], plan.start) if plan.has_head else None
         names.append((head, source.body(plan, body, joins[plan.number])))
-    exec(compile("\n".join(source.lines) + "\n", "<hopsim program>", "exec"), source.space)  # noqa: S102
+    exec(compile("\n".join(source.lines) + "\n", "<hopsim program>", "exec"), source.space)
     result: list[Segment] = []
     for plan, (head, run) in zip(plans, names, strict=True):
         quiet = plan.has_head and body[plan.start].form.quiet

@@ -63,7 +63,9 @@ def segments(body: Sequence[BoundInstruction], targets: set[int]) -> list[Segmen
             taken = EXIT if last.target is None else number_of.get(last.target.target, EXIT)
             successors = (after, taken) if last.instruction.guard is not None else (taken,)
         plans.append(
-            SegmentPlan(number, start, stop, body[start].form.purity == "shared", branch, successors)
+            SegmentPlan(
+                number, start, stop, body[start].form.purity == "shared", branch, successors
+            )
         )
     return plans
 
@@ -106,7 +108,11 @@ def meeting_points(plans: Sequence[SegmentPlan]) -> list[int]:
     """
     nearest = post_dominators(plans)
     for plan in plans:
-        if nearest[plan.number] == EXIT and len(plan.successors) == 2 and EXIT not in plan.successors:
+        if (
+            nearest[plan.number] == EXIT
+            and len(plan.successors) == 2
+            and EXIT not in plan.successors
+        ):
             nearest[plan.number] = _meeting_point(plans, plan)
     return nearest
 
@@ -139,7 +145,9 @@ def _meeting_point(plans: Sequence[SegmentPlan], branch: SegmentPlan) -> int:
                 sets[plan.number] = new
                 changed = True
     common = sets[branch.successors[0]] & sets[branch.successors[1]]
-    return next((number for number, found in sets.items() if common >> number & 1 and found == common), EXIT)
+    return next(
+        (number for number, found in sets.items() if common >> number & 1 and found == common), EXIT
+    )
 
 
 def _reachable(plans: Sequence[SegmentPlan], start: int) -> int:
@@ -202,14 +210,17 @@ def borrowed_registers(body: Sequence[BoundInstruction]) -> int:
 
 
 def register_pressure(
-    body: Sequence[BoundInstruction], plans: Sequence[SegmentPlan], live: Sequence[int], widths: Sequence[int]
+    body: Sequence[BoundInstruction],
+    plans: Sequence[SegmentPlan],
+    live: Sequence[int],
+    widths: Sequence[int],
 ) -> int:
     """Return the largest number of 32-bit registers live at once; predicates are kept elsewhere.
 
     What ptxas allocates differs (it reschedules, spills and rounds to 8); this is the floor hopsim uses for occupancy
     when the PTX and the launch say nothing.
     """
-    masks = {bits: 0 for bits in (8, 16, 32, 64)}
+    masks: dict[int, int] = dict.fromkeys((8, 16, 32, 64), 0)
     for index, width in enumerate(widths):
         if width > 1:
             masks[min(64, max(8, width))] |= 1 << index

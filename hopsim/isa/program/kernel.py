@@ -109,7 +109,9 @@ class Kernel:
         """
         bound, unsupported = self._decoded
         if unsupported:
-            shown = "\n".join(f"    {line}: {text}    ({why})" for line, text, why in unsupported[:20])
+            shown = "\n".join(
+                f"    {line}: {text}    ({why})" for line, text, why in unsupported[:20]
+            )
             more = f"\n    ... and {len(unsupported) - 20} more" if len(unsupported) > 20 else ""
             raise NotModelled(
                 f"kernel {self.name} uses {len(unsupported)} instructions that are not modelled:\n{shown}{more}",
@@ -123,7 +125,9 @@ class Kernel:
         """The segments of the body."""
         targets = set(self.body.labels.values())
         for instruction in self.body.instructions:
-            targets |= {operand.target for operand in instruction.operands if isinstance(operand, LabelRef)}
+            targets |= {
+                operand.target for operand in instruction.operands if isinstance(operand, LabelRef)
+            }
         return flow.segments(self.instructions, targets)
 
     @cached_property
@@ -138,7 +142,9 @@ class Kernel:
     @cached_property
     def register_pressure(self) -> int:
         """The largest number of 32-bit registers live at once: a floor of what ptxas allocates."""
-        return flow.register_pressure(self.instructions, self.plans, self._live, self.register_widths)
+        return flow.register_pressure(
+            self.instructions, self.plans, self._live, self.register_widths
+        )
 
     @cached_property
     def serialised_wgmma(self) -> list[int]:
@@ -155,7 +161,13 @@ class Kernel:
             held = flow.borrowed_registers(body)
             live = [mask | held for mask in self._live]
             segments = generate(
-                body, self.plans, joins, live, self.placement.offsets, tainted, values,
+                body,
+                self.plans,
+                joins,
+                live,
+                self.placement.offsets,
+                tainted,
+                values,
                 bool(self.serialised_wgmma),
             )
             self._programs[values] = segments
@@ -216,5 +228,7 @@ def load(path: str | Path) -> Module:
     try:
         text = Path(path).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise PtxError(f"cannot read {path}: {error}", hint="give the path of a PTX text file") from None
+        raise PtxError(
+            f"cannot read {path}: {error}", hint="give the path of a PTX text file"
+        ) from None
     return loads(text, str(path))

@@ -1,12 +1,13 @@
 """Whether ptxas will serialise the wgmma of a kernel: then every mma is waited for before the next one is issued.
 
-ptxas keeps a pipeline stage (from the first mma to the wait that ends it) asynchronous only while it can leave the accumulators alone.
-Where another path joins before that wait and brings accumulators that an ordinary instruction defined, it gives up, says
-C7515 and serialises all wgmma of the function.  Triton's zero-trip path (`mov` of zeros beside the loop) does just that.
+ptxas keeps a pipeline stage (from the first mma to the wait that ends it) asynchronous only while it can leave the
+accumulators alone.  Where another path joins before that wait and brings accumulators that an ordinary instruction
+defined, it gives up, says C7515 and serialises all wgmma of the function.  Triton's zero-trip path (`mov` of zeros
+beside the loop) does just that.
 
-The rule here was found by varying kernels under ptxas 13.0 (a definition that dominates the mma is harmless, one on a path beside it is not, and a
-loop that waits for all its groups is not affected).  Other reasons of ptxas (C7508 to C7519: registers, calls, ...) are not predicted: DEVIATIONS
-D-SERIAL.
+The rule here was found by varying kernels under ptxas 13.0 (a definition that dominates the mma is harmless, one on a
+path beside it is not, and a loop that waits for all its groups is not affected).  Other reasons of ptxas (C7508 to
+C7519: registers, calls, ...) are not predicted: DEVIATIONS D-SERIAL.
 """
 
 from __future__ import annotations

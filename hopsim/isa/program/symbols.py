@@ -70,7 +70,11 @@ def parameters(function: Function) -> tuple[list[Parameter], int]:
         align, size = alignment_of(variable), size_of(variable)
         offset = _up(offset, align)
         pointer = variable.type in ("u64", "b64", "s64") and not variable.dims
-        found.append(Parameter(variable.name, variable.type, offset, size, align, bool(variable.dims), pointer))
+        found.append(
+            Parameter(
+                variable.name, variable.type, offset, size, align, bool(variable.dims), pointer
+            )
+        )
         offset += size
     return found, offset
 
@@ -94,7 +98,9 @@ def place(function: Function, body: FlatBody, module: PtxModule) -> Placement:
     """Lay out what the function uses: only referenced module variables count, as ptxas does."""
     offsets: dict[str, int] = {p.name: p.offset for p in parameters(function)[0]}
     used = _with_initialisers(_symbols(body), module)
-    module_variables = [item for item in module.items if isinstance(item, Variable) and item.name in used]
+    module_variables = [
+        item for item in module.items if isinstance(item, Variable) and item.name in used
+    ]
     shared = [v for v in (*body.variables, *module_variables) if v.space == "shared"]
     static = 0
     align = 16
@@ -128,7 +134,13 @@ def _with_initialisers(used: set[str], module: PtxModule) -> set[str]:
     todo = sorted(used & variables.keys())
     while todo:
         for item in variables[todo.pop()].init or ():
-            base = item if isinstance(item, Name) else None if isinstance(item, Immediate) else item.base
+            base = (
+                item
+                if isinstance(item, Name)
+                else None
+                if isinstance(item, Immediate)
+                else item.base
+            )
             if base is not None and base.name in variables and base.name not in used:
                 used.add(base.name)
                 todo.append(base.name)
@@ -189,7 +201,9 @@ def initial_bytes(variable: Variable, addresses: dict[str, int]) -> NDArray[np.u
 def _initial_word(variable: Variable, literal: Immediate) -> int:
     """Return the bits of an initial value; PTX reads decimal floats in double precision and converts them."""
     kind = TYPES[variable.type]
-    if (kind.kind == "float") != (literal.kind != "int") or kind.name not in ("f32", "f64") and kind.kind == "float":
+    if (kind.kind == "float") != (literal.kind != "int") or (
+        kind.name not in ("f32", "f64") and kind.kind == "float"
+    ):
         raise PtxError(
             f"the initial value of .{kind.name} {variable.name} is {'an integer' if literal.kind == 'int' else 'a float'}",
             hint="only .f32 and .f64 variables take floats, and they take nothing else",
@@ -199,5 +213,15 @@ def _initial_word(variable: Variable, literal: Immediate) -> int:
         return literal.value
     with np.errstate(over="ignore"):
         if kind.name == "f32":
-            return int(np.array([literal.value], np.uint64).view(np.float64).astype(np.float32).view(np.uint32)[0])
-        return int(np.array([literal.value], np.uint32).view(np.float32).astype(np.float64).view(np.uint64)[0])
+            return int(
+                np.array([literal.value], np.uint64)
+                .view(np.float64)
+                .astype(np.float32)
+                .view(np.uint32)[0]
+            )
+        return int(
+            np.array([literal.value], np.uint32)
+            .view(np.float32)
+            .astype(np.float64)
+            .view(np.uint64)[0]
+        )

@@ -21,8 +21,8 @@ from hopsim.isa.program.kernel import Kernel, loads
 from hopsim.kernels.gemm.kernel import GemmKernel, MapSpec, build
 from hopsim.kernels.gemm.plan import Tile
 from hopsim.kernels.gemm.problem import GemmProblem
-from hopsim.results import LaunchResult
 from hopsim.launch.arrays import DeviceArray, TensorMap
+from hopsim.results import LaunchResult
 
 NUMPY_TYPES: dict[str, np.dtype[Any]] = {
     "bf16": np.dtype(ml_dtypes.bfloat16),

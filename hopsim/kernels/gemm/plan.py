@@ -6,7 +6,7 @@ Shared memory, from the (1024-byte aligned) symbol on:
 
     stage 0: A slabs, B slabs | stage 1 | ... | C staging of each warpgroup | full[] | empty[]
 
-A slab is `rows x swizzle_bytes`: the part of a tile that one TMA box of full swizzle width brings.
+`OperandTile` says how the slabs of an operand lie.
 """
 
 from __future__ import annotations
@@ -14,7 +14,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from hopsim.errors import LaunchError
+from hopsim.kernels.gemm.operand import ATOM_K_BYTES, OperandTile, widest_swizzle
 from hopsim.kernels.gemm.problem import ElementType
+from hopsim.layout.descriptor import Major
 from hopsim.layout.swizzle import Swizzle
 
 SHARED_LIMIT_BYTES = 232_448
@@ -27,9 +29,6 @@ WARPGROUP_THREADS = 128
 ATOM_M = 64
 """Rows of one wgmma. Source: PTX ISA 8.7 "wgmma.mma_async"."""
 
-ATOM_K_BYTES = 32
-"""Bytes along K of one dense wgmma. Source: PTX ISA 8.7 "wgmma.mma_async"."""
-
 _PRODUCER_REGISTERS = (40, 24)
 """What a producer thread keeps: CUTLASS's two choices, the second for the largest consumers."""
 
@@ -41,6 +40,10 @@ _WGMMA_WORKING_REGISTERS = 28
 Source: ptxas 13.0, message C7602: n/2 + 26 for n = 128, 192 and 256."""
 _MAX_CONSUMER_REGISTERS = 240
 _MAX_ACCUMULATORS = 192
+
+CLUSTERS = ((1, 1), (2, 1), (1, 2), (2, 2))
+REDUCTIONS = ("tma", "atomic", "dsmem")
+"""How the CTAs of a split tile add up: TMA reductions or atomics in global memory, or shared memory of a cluster."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,13 +69,20 @@ class GemmPlan:
         warpgroups: warpgroups that compute; they split the tile's rows.
         cluster: CTAs of a cluster along M and along N.
         persistent: a CTA walks over several tiles.
-        group_m: rows of cluster tiles that are walked together, column by column.
+        group_m: cluster tiles that are walked together in the order "grouped".
+        order: how tiles are walked, see `hopsim.kernels.gemm.scheduler`.
         has_producer: one more warpgroup, in front, feeds the ring.
         store_buffers: C boxes that a warpgroup stages at a time; 0 takes as many as fit.
         release_scope: scope of the arrivals that release a slot to the other CTAs of a cluster.
             "cta" is what CUTLASS writes: only completed asynchronous reads stand before the
             arrival, but PTX promises no order across CTAs.  "cluster" has that promise, and
             ptxas makes a GPU-wide memory barrier of it in every k-block.
+        a_major, b_major: contiguous mode of A and B, "K" or "MN".
+        swizzle_mode: swizzle of A and B; None takes the widest that fits each of them.
+        a_in_registers: A is read into registers first, and wgmma takes it from there.
+        takes_turns: each computing warpgroup has a tile of its own, and they take turns.
+        splits: CTAs that share a tile's K.
+        reduction: how they add up, one of `REDUCTIONS`.
 
     Raises: LaunchError: the hardware cannot run it.
     """
@@ -88,60 +98,61 @@ class GemmPlan:
     has_producer: bool = False
     store_buffers: int = 0
     release_scope: str = "cta"
+    order: str = "grouped"
+    a_major: Major = "K"
+    b_major: Major = "K"
+    swizzle_mode: Swizzle | None = None
+    a_in_registers: bool = False
+    takes_turns: bool = False
+    splits: int = 1
+    reduction: str = "tma"
 
     def __post_init__(self) -> None:
-        self._check_tile()
         self._check_cluster()
+        self._check_tile()
         if self.group_m < 1:
             raise _refuse(f"group_m must be at least 1, got {self.group_m}")
         if self.release_scope not in ("cta", "cluster"):
             raise _refuse(f"release_scope must be cta or cluster, got {self.release_scope!r}")
-        if self.stages < 2:
-            raise _refuse(
-                f"stages must be at least 2 to overlap copy and product, got {self.stages}"
-            )
+        if self.stages < 1:
+            raise _refuse(f"stages must be at least 1, got {self.stages}")
+        self._check_splits()
         self._check_registers()
         self._choose_store_buffers()
 
     # -- operands -------------------------------------------------------------------------------
 
     @property
+    def a(self) -> OperandTile:
+        """A of one stage."""
+        return self._operand(self.a_major, self.tile.m, self.cluster[1])
+
+    @property
+    def b(self) -> OperandTile:
+        """B of one stage."""
+        return self._operand(self.b_major, self.tile.n, self.cluster[0])
+
+    def _operand(self, major: Major, rows: int, parts: int) -> OperandTile:
+        contiguous = self.tile.k if major == "K" else rows
+        mode = self.swizzle_mode
+        if mode is None:
+            mode = widest_swizzle(contiguous * self.dtype.size)
+        return OperandTile(self.dtype.size, major, mode, rows, self.tile.k, parts)
+
+    @property
     def swizzle(self) -> Swizzle:
-        """Swizzle of A and B: the widest that a row of the stage fills."""
-        row_bytes = self.tile.k * self.dtype.size
-        if row_bytes % 128 == 0:
-            return Swizzle.B128
-        return Swizzle.B64 if row_bytes == 64 else Swizzle.B32
-
-    @property
-    def slabs(self) -> int:
-        """TMA boxes along K for one operand of one stage."""
-        return self.tile.k * self.dtype.size // self.swizzle.width_bytes
-
-    @property
-    def slab_k(self) -> int:
-        """Elements along K of one slab."""
-        return self.swizzle.width_bytes // self.dtype.size
-
-    @property
-    def a_slab_bytes(self) -> int:
-        """Bytes of one slab of A."""
-        return self.tile.m * self.swizzle.width_bytes
-
-    @property
-    def b_slab_bytes(self) -> int:
-        """Bytes of one slab of B."""
-        return self.tile.n * self.swizzle.width_bytes
+        """Swizzle of A."""
+        return self.a.swizzle
 
     @property
     def a_box(self) -> tuple[int, int]:
         """TMA box of A, innermost first; with multicast a CTA brings its share of the tile."""
-        return (self.slab_k, self.tile.m // self.cluster[1])
+        return self.a.box
 
     @property
     def b_box(self) -> tuple[int, int]:
         """TMA box of B, innermost first."""
-        return (self.slab_k, self.tile.n // self.cluster[0])
+        return self.b.box
 
     # -- work -----------------------------------------------------------------------------------
 
@@ -151,14 +162,9 @@ class GemmPlan:
         return self.tile.k * self.dtype.size // ATOM_K_BYTES
 
     @property
-    def steps_per_slab(self) -> int:
-        """wgmma steps along K in one slab."""
-        return self.swizzle.width_bytes // ATOM_K_BYTES
-
-    @property
     def warpgroup_m(self) -> int:
-        """Rows of the tile that one warpgroup computes."""
-        return self.tile.m // self.warpgroups
+        """Rows of a tile that one warpgroup computes."""
+        return self.tile.m if self.takes_turns else self.tile.m // self.warpgroups
 
     @property
     def m_atoms(self) -> int:
@@ -172,8 +178,20 @@ class GemmPlan:
 
     @property
     def cluster_size(self) -> int:
-        """CTAs of a cluster."""
+        """CTAs of a cluster that share loads."""
         return self.cluster[0] * self.cluster[1]
+
+    @property
+    def launch_cluster(self) -> int:
+        """CTAs of a cluster at launch: those that share loads, or those that add up one tile."""
+        if self.splits > 1 and self.reduction == "dsmem":
+            return self.splits
+        return self.cluster_size
+
+    @property
+    def slot_warps(self) -> int:
+        """Warps of a CTA that read a slot."""
+        return 4 if self.takes_turns else 4 * self.warpgroups
 
     @property
     def threads(self) -> int:
@@ -206,13 +224,14 @@ class GemmPlan:
     # -- C --------------------------------------------------------------------------------------
 
     @property
+    def c_columns(self) -> int:
+        """Columns of the tile that one CTA stores: all, or its part of a sum over a cluster."""
+        return self.tile.n * self.cluster_size // self.launch_cluster
+
+    @property
     def c_swizzle(self) -> Swizzle:
         """Swizzle of the C staging: the widest whose row divides the tile's."""
-        row_bytes = self.tile.n * self.out_dtype.size
-        for mode in (Swizzle.B128, Swizzle.B64):
-            if row_bytes % mode.width_bytes == 0:
-                return mode
-        return Swizzle.B32
+        return widest_swizzle(self.c_columns * self.out_dtype.size)
 
     @property
     def c_box(self) -> tuple[int, int]:
@@ -222,7 +241,7 @@ class GemmPlan:
     @property
     def c_boxes(self) -> int:
         """Boxes that one warpgroup stores for a tile."""
-        return self.m_atoms * self.tile.n // self.c_box[0]
+        return self.m_atoms * self.c_columns // self.c_box[0]
 
     @property
     def c_box_bytes(self) -> int:
@@ -234,12 +253,12 @@ class GemmPlan:
     @property
     def stage_bytes(self) -> int:
         """Bytes that TMA brings for one stage."""
-        return self.slabs * (self.a_slab_bytes + self.b_slab_bytes)
+        return self.a.total_bytes + self.b.total_bytes
 
     @property
     def b_offset(self) -> int:
         """Byte offset of B inside a stage."""
-        return self.slabs * self.a_slab_bytes
+        return self.a.total_bytes
 
     @property
     def staging_offset(self) -> int:
@@ -272,7 +291,7 @@ class GemmPlan:
         tile = self.tile
         if self.warpgroups not in (1, 2):
             raise _refuse(f"warpgroups must be 1 or 2, got {self.warpgroups}")
-        rows = ATOM_M * self.warpgroups
+        rows = ATOM_M if self.takes_turns else ATOM_M * self.warpgroups
         if tile.m < 1 or tile.m % rows or tile.m > 256:
             raise _refuse(
                 f"tile m must be a multiple of {rows} (64 rows a wgmma, {self.warpgroups} "
@@ -292,10 +311,14 @@ class GemmPlan:
                 "multiple of 128 (a swizzle width)",
                 hint=f"k = {unit // 4}, {unit // 2}, {unit} or {2 * unit}",
             )
+        for name, operand in (("A", self.a), ("B", self.b)):
+            what = operand.problem()
+            if what:
+                raise _refuse(f"{name} of tile {tile}: {what}")
 
     def _check_cluster(self) -> None:
         along_m, along_n = self.cluster
-        if self.cluster not in ((1, 1), (2, 1), (1, 2), (2, 2)):
+        if self.cluster not in CLUSTERS:
             raise _refuse(
                 f"cluster must be (1,1), (2,1), (1,2) or (2,2), got ({along_m},{along_n})"
             )
@@ -306,6 +329,37 @@ class GemmPlan:
                     "swizzle periods (8 rows)",
                     hint=f"make {name} a multiple of {8 * parts}",
                 )
+
+    def _check_splits(self) -> None:
+        if self.splits < 1:
+            raise _refuse(f"splits must be at least 1, got {self.splits}")
+        if self.reduction not in REDUCTIONS:
+            raise _refuse(
+                f"reduction must be one of {', '.join(REDUCTIONS)}, got {self.reduction!r}"
+            )
+        if self.splits == 1:
+            return
+        if self.cluster_size > 1:
+            raise _refuse("a tile whose K is split takes clusters of one CTA for its loads")
+        if self.reduction != "dsmem":
+            if self.out_dtype.name != "f32":
+                raise _refuse(
+                    f"sums in global memory need f32 for C, got {self.out_dtype.name}",
+                    hint='out_dtype "f32", or reduction "dsmem"',
+                )
+            return
+        if self.splits not in (2, 4, 8) or self.tile.n % (16 * self.splits):
+            raise _refuse(
+                f"a cluster adds up 2, 4 or 8 parts, each storing a multiple of 16 columns; "
+                f"got {self.splits} parts of {self.tile.n} columns",
+            )
+        partial_bytes = self.tile.m * self.tile.n * 4
+        if partial_bytes > self.stages * self.stage_bytes:
+            raise _refuse(
+                f"the sums of tile {self.tile} ({partial_bytes} bytes) must fit where its "
+                f"{self.stages} stages were ({self.stages * self.stage_bytes} bytes)",
+                hint="more stages, or a smaller tile",
+            )
 
     def _check_registers(self) -> None:
         if self.accumulators > _MAX_ACCUMULATORS:

@@ -69,12 +69,16 @@ class Outcome:
     threads: Threads = field(repr=False)
 
 
-def execute(lines: str | tuple[str, ...], values: dict[str, Any], threads: Threads | None = None) -> Outcome:
+def execute(
+    lines: str | tuple[str, ...], values: dict[str, Any], threads: Threads | None = None
+) -> Outcome:
     """Run straight-line code; registers that have no value are 0 (False)."""
     texts = (lines,) if isinstance(lines, str) else lines
     body = body_of(*texts)
     strand = threads or Threads()
-    registers: list[Any] = [values.get(r.name, False if r.width_bits == 1 else 0) for r in body.registers]
+    registers: list[Any] = [
+        values.get(r.name, False if r.width_bits == 1 else 0) for r in body.registers
+    ]
     for run in compiled(*texts):
         run(strand, registers)
     return Outcome({r.name: registers[r.index] for r in body.registers}, strand)
@@ -96,7 +100,9 @@ def compiled(*lines: str) -> list[Any]:
 
 def spellings(form: Form) -> list[dict[str, str]]:
     """Every legal choice of slots."""
-    choices = [("", *slot.alternatives) if slot.optional else slot.alternatives for slot in form.slots]
+    choices = [
+        ("", *slot.alternatives) if slot.optional else slot.alternatives for slot in form.slots
+    ]
     found: list[dict[str, str]] = []
     for words in itertools.product(*choices):
         slots = {slot.name: word for slot, word in zip(form.slots, words, strict=True)}
@@ -109,7 +115,9 @@ def opcode(form: Form, slots: dict[str, str]) -> str:
     """The opcode, with modifiers in the order of the syntax string."""
     text = form.syntax.split(" ")[0]
     for name, word in slots.items():
-        text = text.replace("{." + name + "}", f".{word}" if word else "").replace("{" + name + "}", word)
+        text = text.replace("{." + name + "}", f".{word}" if word else "").replace(
+            "{" + name + "}", word
+        )
     return text
 
 
@@ -151,4 +159,6 @@ OWN = ("compare", "control", "convert", "floating", "integer", "logic", "moves")
 
 def own_forms() -> list[Form]:
     """The pure and local forms of the families tested here."""
-    return [f for f in FORMS if f.factory.__module__.rsplit(".", 1)[-1] in OWN and f.unit != "branch"]
+    return [
+        f for f in FORMS if f.factory.__module__.rsplit(".", 1)[-1] in OWN and f.unit != "branch"
+    ]

@@ -162,7 +162,9 @@ def mnemonics(stage: int) -> list[str]:
 
 
 def is_declared(mnemonic: str) -> bool:
-    return any(f.check is None or not f.check(slots) for f, slots in FORMS.find(tuple(mnemonic.split("."))))
+    return any(
+        f.check is None or not f.check(slots) for f, slots in FORMS.find(tuple(mnemonic.split(".")))
+    )
 
 
 def test_the_lists_are_whole() -> None:
@@ -210,7 +212,12 @@ def test_support_matrix_lists_every_form_with_its_facts() -> None:
 
 def test_support_matrix_of_one_opcode() -> None:
     (row,) = support_matrix("sad")
-    assert (row.syntax, row.unit, row.purity, row.spellings) == ("sad.{t} d, a, b, c", "alu", "pure", 6)
+    assert (row.syntax, row.unit, row.purity, row.spellings) == (
+        "sad.{t} d, a, b, c",
+        "alu",
+        "pure",
+        6,
+    )
     assert row.slots == (("t", ("u16", "u32", "u64", "s16", "s32", "s64"), False),)
     assert row.doc == "c plus the absolute difference of a and b, wrapping."
     assert {row.name for row in support_matrix("cvt")} == {"cvt", "cvt.pack.sat"}

@@ -56,8 +56,12 @@ def test_ints_and_lanes_agree(form: Form) -> None:
         for lane in range(LANES if len(chosen) <= 20 else 12):
             threads = Threads()
             threads.carry = bool(carry[lane])
-            outcome = execute(text, {name: at(value, lane) for name, value in arrays.items()}, threads)
-            results = {r.name: outcome.registers[r.name] for r in written} | {"carry": threads.carry}
+            outcome = execute(
+                text, {name: at(value, lane) for name, value in arrays.items()}, threads
+            )
+            results = {r.name: outcome.registers[r.name] for r in written} | {
+                "carry": threads.carry
+            }
             assert all(scalar(value) for value in results.values()), (text, results)
             for register in written:
                 assert 0 <= results[register.name] < 1 << register.width_bits, (text, results)

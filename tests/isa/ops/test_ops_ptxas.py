@@ -55,7 +55,21 @@ def test_ptxas_accepts_every_spelling(tmp_path: Path) -> None:
 
 WIDTHS = {"bf16": 16, "tf32": 32, "f16x2": 32, "bf16x2": 32, "e4m3x2": 16, "e5m2x2": 16}
 FLOATS = ("f32", "f64", "f16", "bf16", "f16x2", "bf16x2")
-NUMBERS = ("u8", "u16", "u32", "u64", "s8", "s16", "s32", "s64", "f16", "bf16", "f32", "f64", "tf32")
+NUMBERS = (
+    "u8",
+    "u16",
+    "u32",
+    "u64",
+    "s8",
+    "s16",
+    "s32",
+    "s64",
+    "f16",
+    "bf16",
+    "f32",
+    "f64",
+    "tf32",
+)
 PAIRS = ("e4m3x2", "e5m2x2", "f16x2", "bf16x2")
 
 
@@ -131,6 +145,8 @@ def test_candidates_are_accepted_as_ptxas_accepts_them(candidates: object, tmp_p
             ours.add(number)
     too_lax = [lines[k] for k in sorted(set(bad) - ours)]
     too_strict = [lines[k] for k in sorted(ours - set(bad))]
-    unexplained = [text for text in too_strict if not any(re.match(pattern, text) for pattern in NOT_MODELLED)]
+    unexplained = [
+        text for text in too_strict if not any(re.match(pattern, text) for pattern in NOT_MODELLED)
+    ]
     assert (too_lax, unexplained) == ([], [])
     assert len(lines) - len(bad) > 100

@@ -227,7 +227,12 @@ word32 = st.integers(0, (1 << 32) - 1)
 def test_wide_sum_and_difference_through_the_carry(a: int, b: int) -> None:
     values = {"r1": a & 0xFFFFFFFF, "r2": a >> 32, "r3": b & 0xFFFFFFFF, "r4": b >> 32}
     registers = execute(
-        ("add.cc.u32 r5, r1, r3;", "addc.u32 r6, r2, r4;", "sub.cc.u32 r7, r1, r3;", "subc.cc.u32 r8, r2, r4;"),
+        (
+            "add.cc.u32 r5, r1, r3;",
+            "addc.u32 r6, r2, r4;",
+            "sub.cc.u32 r7, r1, r3;",
+            "subc.cc.u32 r8, r2, r4;",
+        ),
         values,
     ).registers
     assert registers["r6"] << 32 | registers["r5"] == a + b & (1 << 64) - 1
@@ -257,7 +262,12 @@ def test_only_cc_forms_leave_a_carry() -> None:
 
 def test_address_conversions_ask_the_threads() -> None:
     outcome = execute(
-        ("cvta.shared.u64 rd1, rd0;", "cvta.to.param::entry.u64 rd2, rd1;", "isspacep.global p0, rd1;"), {"rd0": 0x420}
+        (
+            "cvta.shared.u64 rd1, rd0;",
+            "cvta.to.param::entry.u64 rd2, rd1;",
+            "isspacep.global p0, rd1;",
+        ),
+        {"rd0": 0x420},
     )
     assert outcome.threads.calls == [
         ("to_generic", "shared", 0x420), ("from_generic", "param", 0x1420), ("is_space", "global", 0x1420),
@@ -274,10 +284,15 @@ def test_address_conversions_ask_the_threads() -> None:
     [("@p1", True, 8), ("@p1", False, 1), ("@!p1", True, 1), ("@!p1", False, 8)],
 )
 def test_uniform_guard(guard: str, p: bool, expected: int) -> None:
-    assert execute(f"{guard} add.u32 r0, r2, 3;", {"p1": p, "r0": 1, "r2": 5}).registers["r0"] == expected
+    assert (
+        execute(f"{guard} add.u32 r0, r2, 3;", {"p1": p, "r0": 1, "r2": 5}).registers["r0"]
+        == expected
+    )
 
 
-@pytest.mark.parametrize("text", ["add.u32 r0, r2, 3;", "shl.b32 r0, r2, 1;", "cvt.u32.u64 r0, rd3;"])
+@pytest.mark.parametrize(
+    "text", ["add.u32 r0, r2, 3;", "shl.b32 r0, r2, 1;", "cvt.u32.u64 r0, rd3;"]
+)
 def test_guard_that_differs_between_lanes(text: str) -> None:
     p = np.arange(32) % 3 == 0
     values: dict[str, Any] = {"r2": np.arange(32, dtype=np.uint32), "rd3": 77}
@@ -289,6 +304,8 @@ def test_guard_that_differs_between_lanes(text: str) -> None:
 
 def test_guarded_pair_keeps_old_predicates() -> None:
     p = np.array([True, False] * 16)
-    registers = execute("@p4 setp.eq.u32 p0|p1, r2, 0;", {"p4": p, "p0": False, "p1": False}).registers
+    registers = execute(
+        "@p4 setp.eq.u32 p0|p1, r2, 0;", {"p4": p, "p0": False, "p1": False}
+    ).registers
     assert registers["p0"].tolist() == p.tolist()
     assert not registers["p1"].any()

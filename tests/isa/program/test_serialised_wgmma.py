@@ -45,9 +45,15 @@ def variants() -> dict[str, tuple[str, bool]]:
     bare = re.sub(r"\tmov\.b32 \t%r(1[4-9]\d|20\d), [^\n]*\n", "", zero_trip)
     assert bare != zero_trip
     return {
-        "zero-trip path before the loop": (head + zero_trip + "\tbra.uni $L__BB0_4;\n" + loop + rest, True),
+        "zero-trip path before the loop": (
+            head + zero_trip + "\tbra.uni $L__BB0_4;\n" + loop + rest,
+            True,
+        ),
         "zero-trip path defines no accumulator": (head + loop + bare + rest, False),
-        "loop waits for all groups": (text.replace("wait_group.sync.aligned 1", "wait_group.sync.aligned 0"), False),
+        "loop waits for all groups": (
+            text.replace("wait_group.sync.aligned 1", "wait_group.sync.aligned 0"),
+            False,
+        ),
     }
 
 
@@ -61,7 +67,9 @@ def test_the_lines_are_those_of_the_zero_trip_path() -> None:
     lines = text.splitlines()
     found = hs.loads(text)["mm_tma"].serialised_wgmma
     assert len(found) == 64
-    assert all(re.match(r"\tmov\.b32 \t%r\d+, (0f00000000|%r142);", lines[number - 1]) for number in found)
+    assert all(
+        re.match(r"\tmov\.b32 \t%r\d+, (0f00000000|%r142);", lines[number - 1]) for number in found
+    )
 
 
 @pytest.mark.parametrize("case", list(variants()))
