@@ -1,0 +1,95 @@
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+import sys
+import xml.etree.ElementTree as ET
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from hopsim.cli.app import app
+
+PAGE = Path(__file__).parents[2] / "docs" / "layouts.md"
+BLOCK = re.compile(r"```console\n\$ hopsim ([^\n]*)\n(.*?)```", re.DOTALL)
+
+
+def hopsim(*arguments: str) -> Result:
+    return CliRunner().invoke(app, list(arguments))
+
+
+def test_the_page_of_layouts_shows_what_the_commands_print() -> None:
+    text = PAGE.read_text(encoding="utf-8")
+
+    def replay(block: re.Match[str]) -> str:
+        done = hopsim(*shlex.split(block[1]))
+        assert done.exit_code == 0, done.output
+        return f"```console\n$ hopsim {block[1]}\n{done.stdout}```"
+
+    found = BLOCK.sub(replay, text)
+    if os.environ.get("HOPSIM_UPDATE_GOLDEN"):
+        PAGE.write_text(found, encoding="utf-8")
+    assert found == PAGE.read_text(encoding="utf-8")
+    assert len(BLOCK.findall(text)) == 6
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("mma", "m64n64k16"),
+        ("mma", "m16n8k8", "--dtype", "tf32", "--operand", "A"),
+        ("copy", "--thr", "(16,8):(8,1)", "--val", "(1,8)"),
+        ("smem", "--tile", "64x32", "--swizzle", "64B"),
+        ("descriptor", "--major", "MN"),
+    ],
+)
+def test_images_and_pages_show_every_cell(arguments: tuple[str, ...], tmp_path: Path) -> None:
+    svg, html, data = (tmp_path / name for name in ("a.svg", "a.html", "a.json"))
+    done = hopsim("layout", *arguments, "--svg", str(svg), "--html", str(html), "--json", str(data))
+    assert done.exit_code == 0, done.output
+    content = json.loads(data.read_text())
+    cells = [cell for row in content["grids"][0]["cells"] for cell in row]
+    root = ET.fromstring(svg.read_text())
+    drawn = [e.text for e in root.iter("{http://www.w3.org/2000/svg}text")]
+    assert len(root.findall("{http://www.w3.org/2000/svg}rect")) == len(cells)
+    assert set(cells) <= set(drawn)
+    assert svg.read_text() in html.read_text()
+    assert all(name in html.read_text() for name in content["facts"])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("mma", "m16n8k16", "--dtype", "int4"), "dtype must be one of"),
+        (("mma", "m16n8k16", "--atoms", "2"), "expected two positive numbers joined by x"),
+        (("copy", "--thr", "(16,8):(8,2)", "--val", "(1,8)"), "must number its 128 elements"),
+        (
+            ("copy", "--thr", "(16,8)", "--val", "(1,8)", "--tensor", "8x8"),
+            "larger than the tensor",
+        ),
+        (("smem", "--tile", "8x128"), "at most 128, got 128 x 2 = 256"),
+        (("descriptor", "--major", "MN", "--dtype", "e4m3"), "need a 16-bit type"),
+        (("descriptor", "--tile", "60x64"), "rows in eights"),
+    ],
+)
+def test_mistakes_are_told(arguments: tuple[str, ...], said: str) -> None:
+    done = hopsim("layout", *arguments)
+    assert done.exit_code == 2
+    assert said in done.stderr
+
+
+def test_without_the_library_the_user_is_told_what_to_install(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    from hopsim.layout.tiled import library
+
+    library.cache_clear()
+    monkeypatch.setitem(sys.modules, "tensor_layouts", None)
+    done = hopsim("layout", "mma", "m16n8k16")
+    monkeypatch.undo()
+    library.cache_clear()
+    assert done.exit_code == 2
+    assert "pip install 'hopsim[layout]'" in done.stderr
