@@ -11,7 +11,7 @@ from typing import Annotated
 
 import typer
 
-from hopsim.cli import config, gemm, isa, layout, lint, run
+from hopsim.cli import check, config, gemm, isa, layout, lint, run
 from hopsim.cli.command import Command
 
 app = typer.Typer(
@@ -28,6 +28,7 @@ app = typer.Typer(
 )
 app.command("gemm", cls=Command)(gemm.gemm)
 app.command("run", cls=Command)(run.run)
+app.command("check", cls=Command)(check.check)
 app.command("lint", cls=Command)(lint.lint)
 app.command("isa", cls=Command)(isa.isa)
 app.add_typer(layout.app, name="layout")

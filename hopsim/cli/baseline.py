@@ -1,0 +1,47 @@
+"""Files that `hopsim check` reads and writes besides JSON: baselines, SARIF."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any, cast
+
+from hopsim.errors import ConfigError
+from hopsim.report.suppressions import BASELINE_FORMAT
+
+
+def read_baseline(path: Path) -> list[str]:
+    """Return the findings that a baseline knows.
+
+    Raises: ConfigError: the file cannot be read, or is none.
+    """
+    try:
+        content: Any = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ConfigError(
+            f"cannot read {path}: {error.strerror}",
+            where="--baseline",
+            hint=f"--write-baseline {path}",
+        ) from None
+    except ValueError as error:
+        raise ConfigError(f"{path} is no JSON: {error}", where="--baseline") from None
+    table = cast("dict[str, Any]", content) if isinstance(content, dict) else {}
+    findings = table.get("findings")
+    if table.get("format") != BASELINE_FORMAT or not isinstance(findings, list):
+        raise ConfigError(
+            f"{path} is no baseline of format {BASELINE_FORMAT}",
+            where="--baseline",
+            hint=f"--write-baseline {path}",
+        )
+    return [str(name) for name in cast("list[Any]", findings)]
+
+
+def write_text(path: Path, text: str, option: str) -> None:
+    """Write a file.
+
+    Raises: ConfigError: it cannot be written.
+    """
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise ConfigError(f"cannot write {path}: {error.strerror}", where=option) from None

@@ -1,0 +1,120 @@
+"""`hopsim check FILE.ptx --launch FILE.toml`: is every order of this program safe, and if not, which line is missing."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from hopsim.cli.options import GpuOption, JsonOption, Numerics, NumericsOption, SetOption
+
+
+def check(
+    file: Annotated[Path, typer.Argument(metavar="FILE.ptx", help="PTX text.")],
+    launch: Annotated[
+        Path,
+        typer.Option(
+            "--launch", metavar="FILE.toml", help="Grid, block, arrays, arguments: see docs/cli.md."
+        ),
+    ],
+    entry: Annotated[
+        str | None, typer.Option("--entry", help="Kernel to launch, if the file has several.")
+    ] = None,
+    seeds: Annotated[
+        int, typer.Option("--seeds", min=0, help="Legal orders to try beside the adversarial one.")
+    ] = 16,
+    seed: Annotated[
+        int | None, typer.Option("--seed", min=0, help="Try this one order only, and check it.")
+    ] = None,
+    inputs_seed: Annotated[
+        int, typer.Option("--inputs-seed", min=0, help="Of random input arrays.")
+    ] = 0,
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Read every contested rule strictly.")
+    ] = False,
+    scopes: Annotated[
+        bool, typer.Option("--scopes", help="Demand .cluster scope between CTAs everywhere.")
+    ] = False,
+    suppress: Annotated[
+        list[str] | None,
+        typer.Option("--suppress", metavar="HSnnn[@LINE]", help="Leave a finding out. Repeatable."),
+    ] = None,
+    baseline: Annotated[
+        Path | None, typer.Option("--baseline", metavar="FILE", help="Leave out what FILE knows.")
+    ] = None,
+    write_baseline: Annotated[
+        Path | None,
+        typer.Option(
+            "--write-baseline", metavar="FILE", help="Write the findings, and accept them."
+        ),
+    ] = None,
+    sarif: Annotated[
+        Path | None, typer.Option("--sarif", metavar="FILE", help="Write SARIF 2.1.0.")
+    ] = None,
+    jobs: Annotated[int, typer.Option("--jobs", min=1, help="Processes for the orders.")] = 2,
+    tries: Annotated[
+        int, typer.Option("--tries", min=1, help="Runs spent on making the schedule small.")
+    ] = 200,
+    numerics: NumericsOption = Numerics.HOPPER,
+    gpu: GpuOption = "h100-sxm",
+    settings: SetOption = None,
+    json_file: JsonOption = None,
+) -> None:
+    """Check a kernel by the PTX memory model on one run, then try other legal orders for changed values."""
+    from hopsim.cli.baseline import read_baseline, write_text
+    from hopsim.cli.file_case import FileCase
+    from hopsim.cli.options import overrides
+    from hopsim.cli.output import Output, check_folder
+    from hopsim.explore.examine import examine
+    from hopsim.explore.sweep import Hardware, Order
+    from hopsim.hazards.facts import CheckOptions
+    from hopsim.hazards.rules import RULES
+    from hopsim.report.check import check_content, check_report, exit_code_of_check
+    from hopsim.report.sarif import sarif_log
+    from hopsim.report.suppressions import (
+        BASELINE_FORMAT,
+        fingerprints,
+        parse_suppression,
+        triage,
+    )
+
+    output = Output(json_file)
+    for path, option in ((sarif, "--sarif"), (write_baseline, "--write-baseline")):
+        if path is not None:
+            check_folder(str(path), option)
+    suppressions = [parse_suppression(text, RULES) for text in suppress or ()]
+    known = read_baseline(baseline) if baseline is not None else []
+    case = FileCase(file, launch, entry, inputs_seed)
+    kernel = case.kernel()
+    options = CheckOptions(strict=strict)
+    if scopes:
+        options = CheckOptions(strict, mbarrier_scope="always", tma_acquire_scope=True)
+    done = examine(
+        case, kernel=kernel, hardware=Hardware(gpu, overrides(settings), numerics.value), options=options, seeds=seeds,
+        only=None if seed is None else Order("seeded", seed), processes=jobs, tries=tries,
+    )  # fmt: skip
+    result, schedules = done.result, done.schedules
+    if write_baseline is not None:
+        known = fingerprints(result.kernel, result.hazards)
+        write_text(
+            write_baseline,
+            json.dumps({"format": BASELINE_FORMAT, "findings": known}, indent=1) + "\n",
+            "--write-baseline",
+        )
+    sorted_out = triage(result.hazards, result.kernel, suppressions, known)
+    code = exit_code_of_check(result, sorted_out, schedules)
+    words = ["hopsim", "check", str(file), "--launch", str(launch)]
+    if inputs_seed:
+        words += ["--inputs-seed", str(inputs_seed)]
+    output.show(
+        check_report(
+            result, sorted_out, schedules, str(file), kernel.module.lines, shlex.join(words)
+        )
+    )
+    if sarif is not None:
+        log = sarif_log(result, sorted_out, str(file))
+        write_text(sarif, json.dumps(log, indent=1, sort_keys=True) + "\n", "--sarif")
+    output.finish(check_content(result, sorted_out, schedules, str(file)), code)
