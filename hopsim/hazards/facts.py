@@ -27,7 +27,8 @@ class CheckOptions:
         mbarrier_scope: `.cta` semantics between CTAs: `data` (a hazard when data is read through it, else a note), or
             `always` a hazard.
         tma_acquire_scope: whether bytes that another CTA's TMA wrote need a wait of `.cluster` scope.
-        cross_cta_async: asynchronous accesses of two CTAs to the same bytes, ordered by completion: `note` or `hazard`.
+        cross_cta_async: asynchronous accesses of two CTAs to the same bytes, ordered by completion (every multicast
+            ring makes them): `off`, `note` or `hazard`.
         exit_drain: whether every tracked operation must be observed before exit.
         aligned_barrier: `bar.sync` of one instance at several instructions: `note` or `hazard`.
     """
@@ -37,7 +38,7 @@ class CheckOptions:
     init_fence: bool = False
     mbarrier_scope: Literal["data", "always"] = "data"
     tma_acquire_scope: bool = False
-    cross_cta_async: Literal["note", "hazard"] = "note"
+    cross_cta_async: Literal["off", "note", "hazard"] = "off"
     exit_drain: bool = False
     aligned_barrier: Literal["note", "hazard"] = "note"
 

@@ -112,6 +112,9 @@ class Mbarriers:
             return
         agent, mask = self.world.parties(event.agent)[0]
         if not barrier.is_quiet:
+            for flight in self.flying.values():
+                if any(aim is barrier for aim, _, _ in flight.aims):
+                    flight.told = True
             self._misuse(
                 "HS214", "hazard", None, (agent, mask, event.line, "inval"), barrier.address,
                 "completion of the phase that is under way", f"wait for the phase before :{event.line}",

@@ -13,7 +13,7 @@ import numpy as np
 from hopsim.events import Access as AccessEvent
 from hopsim.events import FlightEvent, Touch
 from hopsim.hazards.clocks import NEVER, Done, sees
-from hopsim.hazards.findings import Finding, Findings
+from hopsim.hazards.findings import Finding, Findings, Level
 from hopsim.hazards.lifetime import Lifetime
 from hopsim.hazards.mbarriers import Mbarriers
 from hopsim.hazards.ordering import Gap, find_gap
@@ -24,7 +24,7 @@ from hopsim.hazards.shadow import Region, State, walk
 from hopsim.hazards.world import CtaState, World
 
 DEFERRED_MOST = 4096
-READERS_COMPARED = 16
+OVER_KEPT = 16
 
 
 class Memory:
@@ -251,7 +251,9 @@ class Memory:
 
         def step(state: State, where: Callable[[], Ints]) -> State:
             kept: list[Record] = []
-            for other in (*state.writers, *state.readers):
+            # Readers first: where one of them races, that older writes do follows from it.
+            raced = False
+            for other in (*state.readers, *state.writers):
                 if other.flight is record.flight and record.flight is not None:
                     continue
                 if other.number in ordered:
@@ -260,10 +262,14 @@ class Memory:
                     if other.kind != "r":
                         kept.append(other)
                     continue
-                gap = self._judge(other, record, eyes, region, where)
+                gap = self._judge(other, record, eyes, region, where, raced and other.kind != "r")
                 if gap is None:
                     ordered.add(other.number)
                     self._two_ctas(other, record, region, where)
+                elif other.kind == "r":
+                    raced = True
+                elif len(record.over) < OVER_KEPT:
+                    record.over = (*record.over, other, *other.over)[:OVER_KEPT]
             if kept:
                 kept = [k for k in kept[-64:] if not self._covered(k, record, eyes)]
             return states.get((*kept, record), ())
@@ -277,16 +283,24 @@ class Memory:
         eyes: list[Eye],
         region: Region,
         where: Callable[[], Ints],
+        follows: bool = False,
     ) -> Gap | None:
+        """Return what is missing between two accesses, and report it unless it `follows` from something told."""
         if first.scope and second.scope and self._morally_strong(first, second):
             return None
         gap = find_gap(first, second, eyes, lambda: (region.base, region.shift, where()))
-        if gap is not None:
+        if gap is not None and not follows:
             name = region.name if second.space == "global" else ""
             span = self._span(region, where())
             if name:
                 span = (span[0] - region.base, span[1] - region.base)
-            self.races.found(first, second, gap, eyes, span, name)
+            wanted = second.kind == "r" and any(
+                find_gap(other, second, eyes, None) is None for other in first.over
+            )
+            if wanted:
+                self.races.overtaken(second, first, gap, span, name)
+            else:
+                self.races.found(first, second, gap, eyes, span, name)
         return gap
 
     @staticmethod
@@ -355,15 +369,17 @@ class Memory:
     ) -> None:
         """Note asynchronous accesses of two CTAs that only completion orders."""
         if (
-            first.cta is second.cta
+            self.world.options.cross_cta_async == "off"
+            or first.cta is second.cta
             or not (first.is_async and second.is_async)
             or region.name != "shared memory"
         ):
             return
         span = self._span(region, where())
+        level: Level = "hazard" if self.world.options.cross_cta_async == "hazard" else "note"
         self.findings.add(
             Finding(
-                "HS400", self.world.options.cross_cta_async, RULES["HS400"].sentence,
+                "HS400", level, RULES["HS400"].sentence,
                 self.findings.side(first, None, span, ""), self.findings.side(second, None, span, ""),
                 "PTX orders asynchronous accesses within one CTA's async proxy; between CTAs it does not say",
                 "common practice (multicast rings do it); --strict reports it as a hazard", cause=(),

@@ -160,8 +160,13 @@ def _threads_before_operation(
             break
     if where_from is None:
         return None
-    # Another warp tells more than a lane of the issuer's own.
-    warp = min(culprits, key=lambda one: (parts[one][0][0] is where_from[0], one))
+    # Another warp tells more than a lane of the issuer's own, and of four warps that issue together the one apart.
+    for warp, culprit in sorted(culprits.items()):
+        other = parts[warp][0][0]
+        apart = next((eye for eye in eyes if eye[0] is not other), None)
+        if apart is not None:
+            return Gap(worst, (other, culprit), apart[:2])
+    warp = min(culprits)
     return Gap(worst, (parts[warp][0][0], culprits[warp]), where_from)
 
 

@@ -14,11 +14,12 @@ from hopsim.hazards.chains import Chain, find_chain
 from hopsim.hazards.clocks import ANY, CLUSTER_SHARED, GLOBAL, NEVER, Agent, Clock, sees
 from hopsim.hazards.findings import Finding, Findings, Level
 from hopsim.hazards.objects import Barrier
-from hopsim.hazards.ordering import BRIDGE, SCOPE, Gap, bridge_of, find_gap
+from hopsim.hazards.ordering import BRIDGE, ORDER, SCOPE, Gap, bridge_of, find_gap
 from hopsim.hazards.records import Eye, Flight, Record
 from hopsim.hazards.world import World
 
 CLASSIFIED_PER_SITE: Final = 8
+FENCE: Final = "fence.proxy.async"
 LOADS: Final = frozenset({"tma load", "bulk load", "bulk peer copy"})
 STORES: Final = frozenset({"tma store", "tma reduce", "bulk store", "bulk reduce"})
 SPACES: Final = ("shared::cta", "shared::cluster", "global")
@@ -31,6 +32,10 @@ class Races:
         self.world = world
         self.findings = findings
         self._seen: dict[tuple[int, int, str, str, str], list[Finding]] = {}
+        # Lines of writes that went over data which others had yet to read.
+        self._overtaking: set[int] = set()
+        # Stores and later writes by the very thread that issued the store: it did not wait in between.
+        self._unawaited: set[tuple[int, int]] = set()
 
     def found(
         self,
@@ -53,6 +58,18 @@ class Races:
                         eyes, span, name, True)  # fmt: skip
             return
         self._enter(first, second, gap, eyes, span, name, False)
+
+    def overtaken(
+        self, reader: Record, writer: Record, gap: Gap, span: tuple[int, int], name: str
+    ) -> None:
+        """Enter a read of older data that a write overtook in this run: the writer should have waited for it.
+
+        Args:
+            gap: of the write before the read, as it ran.
+        """
+        turned = Gap(ORDER, self._who(reader, gap.second), gap.first or _whole(writer))
+        self._overtaking.add(writer.line)
+        self._enter(reader, writer, turned, [], span, name, True)
 
     def _too_early(self, first: Record, second: Record, eyes: list[Eye]) -> bool:
         """Whether a read that a write is not ordered with should have waited for that write.
@@ -107,7 +124,27 @@ class Races:
         )  # fmt: skip
         if rule in ("HS001", "HS000") and first.flight is not None:
             finding.late = _waited_later(first, gap.second[0], self._epoch(second, gap.second[0]))
+        elif rule == "HS016":
+            finding.late = lambda: "" if second.line in self._overtaking else None
+        elif rule == "HS301" and first.flight is not None:
+            finding.late = self._waited_apart(first.flight, second, gap.second)
         seen.append(self.findings.add(finding))
+
+    def _waited_apart(
+        self, flight: Flight, second: Record, who: tuple[Agent, int]
+    ) -> Callable[[], str | None]:
+        """Return a question for the end of the run: did the issuer wait in time, and only others did not learn of it?"""
+        issuer, _, lanes = flight.parts[0]
+        if issuer is who[0] and lanes & who[1] and second.is_thread:
+            self._unawaited.add((flight.line, second.line))
+        site = (flight.line, second.line)
+
+        def ask() -> str | None:
+            if site in self._unawaited or not flight.read.observers:
+                return None
+            return "HS306"
+
+        return ask
 
     def _follows(self, first: Record, second: Record) -> bool:
         """Whether a race is only a consequence of one that is told: a load that nobody waited for raced already."""
@@ -288,12 +325,14 @@ class Races:
             if agent.cta is gap.second[0].cta
             else (*agent.cta.fences, *gap.second[0].cta.fences)
         )
-        before = agent.epochs.get(epoch - 1, ("", 0))[0]
-        if before == "fence.proxy.async" or any(
-            first.seq < seq < second.seq and needed in spaces for seq, _, _, _, spaces in fenced
+        kind, line = agent.epochs.get(epoch - 1, ("", 0))
+        if any(
+            needed in spaces
+            and (first.seq < seq < second.seq or (by is agent and kind == FENCE and at == line))
+            for seq, by, _, at, spaces in fenced
         ):
             return ("HS105",)
-        return ("HS112",) if gap.second[0] is not agent else ()
+        return ("HS112",) if gap.second[0] is not agent or mask & ~gap.second[1] else ()
 
     # the earlier one is an access of threads
 
@@ -306,12 +345,12 @@ class Races:
         agent, mask = gap.first
         end, lanes = gap.second
         epoch = self._epoch(first, agent)
-        if agent is end:
-            return "HS502"
         if not early:
             story = self._thread_story(first, agent, epoch, mask, end, lanes, second)
             if story:
                 return story
+        if agent is end:
+            return "HS502"
         if first.kind == "r":
             if second.flight is not None:
                 return "HS405" if not second.is_thread and second.cta is not first.cta else "HS006"
@@ -341,7 +380,7 @@ class Races:
         for label in chain.weak:
             found = {
                 "relaxed": "HS216", "relaxed cluster": "HS403", "cta scope": "HS217", "scope": "HS510",
-                "complete_tx": "HS223" if first.kind != "r" else "", "red": "HS511",
+                "complete_tx": "HS223" if first.kind != "r" else "", "red": "HS511", "relaxed access": "HS216",
             }.get(label, "")  # fmt: skip
             if found:
                 return found

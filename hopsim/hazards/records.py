@@ -83,7 +83,7 @@ class Record:
 
     __slots__ = (
         "addresses", "before", "count_bytes", "cta", "done", "flight", "fresh", "is_async", "kind",
-        "line", "number", "owner", "parts", "scope", "seq", "space", "start", "stop", "tids",
+        "line", "number", "over", "owner", "parts", "scope", "seq", "space", "start", "stop", "tids",
         "unwritten",
     )  # fmt: skip
 
@@ -126,6 +126,8 @@ class Record:
         self.seq = seq
         # It read bytes that nobody had written yet: a later write is the one it should have waited for.
         self.unwritten = False
+        # Writes that it went over with nothing between them: who waited for those reads too late.
+        self.over: tuple[Record, ...] = ()
         # An earlier read of the same data by the same instruction and warps.
         self.before: Record | None = None
         # The phase (barrier, index) that its agent had waited for just before, and not yet made use of.

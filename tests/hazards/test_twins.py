@@ -1,0 +1,32 @@
+"""Each bad twin gives exactly the named finding at its exact lines, each good twin nothing at all, under any order."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.hazards.programs import Twin, findings, launch, line_of, text_of
+from tests.hazards.twins import TWINS
+
+
+@pytest.mark.parametrize("twin", TWINS, ids=lambda twin: twin.name)
+def test_bad_twin(twin: Twin) -> None:
+    result = launch(twin, good=False)
+    text = text_of(twin.body, False, twin.threads, twin.version)
+    expected = [
+        (rule.split()[0], line_of(text, first), line_of(text, second))
+        for rule, first, second in twin.expected
+    ]
+    assert findings(result) == expected
+    assert result.verdict == twin.verdict
+    for hazard, (rule, _, _) in zip(result.hazards, twin.expected, strict=False):
+        assert list(hazard.causes) == rule.split()[1:]
+        assert hazard.missing
+        assert hazard.hint
+
+
+@pytest.mark.parametrize("order", [("in-order", 0), ("seeded", 5), ("adversarial", 0)], ids=str)
+@pytest.mark.parametrize("twin", TWINS, ids=lambda twin: twin.name)
+def test_good_twin(twin: Twin, order: tuple[str, int]) -> None:
+    result = launch(twin, good=True, schedule=order[0], seed=order[1])
+    assert list(result.hazards) == []
+    assert result.verdict == "clean"

@@ -1,0 +1,899 @@
+"""Twin programs by rule: see `programs`."""
+
+from __future__ import annotations
+
+from tests.hazards.programs import (
+    COMMIT_MMA,
+    COMMIT_STORE,
+    EMPTY,
+    FENCE_REGS,
+    FULL,
+    MINE,
+    OTHER,
+    WAIT_READ,
+    WAIT_STORE,
+    Twin,
+    expect,
+    get,
+    init,
+    load,
+    mma,
+    put,
+    store,
+    wait,
+    wait_mma,
+)
+
+SYNC = "bar.sync 0;\n"
+CLUSTER = "barrier.cluster.arrive;\nbarrier.cluster.wait;\n"
+FENCE = "fence.proxy.async;\n"
+LOADED = init() + SYNC + expect() + load() + wait()
+NEIGHBOUR = "xor.b32 %r5, %t, 127;\nmad.lo.u32 %r0, %r5, 16, %s;\n"
+READ_NEIGHBOUR = NEIGHBOUR + "ld.shared.b32 %r1, [%r0];"
+
+
+def only(mark: str, text: str) -> str:
+    """Put lines into one twin."""
+    return "".join(mark + line + "\n" for line in text.splitlines())
+
+
+WAITING = [
+    Twin(
+        "tma-read-unwaited",
+        init() + SYNC + expect() + load(name="a") + wait(mark="+") + get("b"),
+        (("HS001", "a", "b"),),
+    ),
+    Twin(
+        "tma-read-unwaited by wgmma",
+        init()
+        + SYNC
+        + expect()
+        + load(name="a")
+        + wait(mark="+")
+        + FENCE_REGS
+        + mma("b")
+        + COMMIT_MMA
+        + wait_mma(),
+        (("HS001", "a", "b"),),
+    ),
+    Twin(
+        "tma-read-unwaited, stored on",
+        init()
+        + SYNC
+        + expect()
+        + load(name="a")
+        + wait(mark="+")
+        + store(name="b")
+        + COMMIT_STORE
+        + WAIT_STORE,
+        (("HS001", "a", "b"),),
+    ),
+    Twin(
+        "tma-wait-late",
+        init() + SYNC + expect() + load(name="a") + wait(mark="+") + get("b") + wait(mark="-"),
+        (("HS002", "a", "b"),),
+    ),
+    Twin(
+        "wait-wrong-barrier",
+        init()
+        + init(OTHER)
+        + SYNC
+        + expect()
+        + load(0)
+        + expect(OTHER)
+        + load(2048, OTHER, "a")
+        + wait(FULL, 0, "-")
+        + wait(OTHER, 0, "+")
+        + get("b", 2048)
+        + wait(FULL)
+        + SYNC
+        + wait(OTHER),
+        (("HS003", "a", "b"),),
+    ),
+    Twin(
+        "wait-wrong-parity",
+        init()
+        + SYNC
+        + expect()
+        + load(name="a")
+        + wait(FULL, 1, "-")
+        + wait(FULL, 0, "+")
+        + get("b"),
+        (("HS004", "a", "b"),),
+    ),
+    Twin(
+        "parity-aliasing",
+        init()
+        + SYNC
+        + expect()
+        + load()
+        + wait(name="a")
+        + get()
+        + "+bar.sync 0;\n"
+        + "@%leader mbarrier.arrive.expect_tx.shared::cta.b64 _, [%s+8192], 2048; //b\n"
+        + load(2048)
+        + wait(FULL, 1),
+        (("HS005", "a", "b"),),
+    ),
+    Twin(
+        "slot-overwrite",
+        LOADED
+        + init(OTHER)
+        + get("a")
+        + FENCE
+        + "+bar.sync 0;\n"
+        + expect(OTHER)
+        + load(0, OTHER, "b")
+        + SYNC
+        + wait(OTHER),
+        (("HS006", "a", "b"),),
+    ),
+    Twin(
+        "slot shared by two warpgroups",
+        LOADED
+        + init(OTHER)
+        + SYNC
+        + FENCE_REGS
+        + mma("a")
+        + COMMIT_MMA
+        + wait_mma()
+        + "+bar.sync 0;\n"
+        + expect(OTHER)
+        + load(0, OTHER, "b")
+        + wait(OTHER),
+        (("HS006", "a", "b"),),
+        threads=256,
+    ),
+    Twin(
+        "release-before-wgmma-done",
+        init()
+        + init(OTHER)
+        + init(EMPTY, 128)
+        + SYNC
+        + "setp.ge.u32 %p0, %w, 4;\n@%p0 bra PRODUCER;\n"
+        + expect()
+        + load()
+        + wait()
+        + FENCE_REGS
+        + mma("a")
+        + COMMIT_MMA
+        + wait_mma(0, "+")
+        + f"mbarrier.arrive.shared::cta.b64 _, [%s+{EMPTY}];\n"
+        + wait_mma(0, "-")
+        + wait(OTHER)
+        + "bra END;\n"
+        + "PRODUCER:\nsetp.ne.u32 %p1, %t, 128;\n@%p1 bra END;\n"
+        + wait(EMPTY)
+        + f"mbarrier.arrive.expect_tx.shared::cta.b64 _, [%s+{OTHER}], 2048;\n"
+        + load(0, OTHER, "b", guard="")
+        + "END:\n",
+        (("HS008", "a", "b"),),
+        threads=256,
+    ),
+    Twin(
+        "wgmma-wait-off-by-one",
+        LOADED
+        + FENCE_REGS
+        + mma("a")
+        + COMMIT_MMA
+        + wait_mma(1, "-")
+        + wait_mma(0, "+")
+        + "add.f32 %f10, %f0, %f1; //b\n"
+        + wait_mma(),
+        (("HS009", "a", "b"),),
+    ),
+    Twin(
+        "wgmma-commit-missing",
+        LOADED
+        + FENCE_REGS
+        + mma("a")
+        + "+"
+        + COMMIT_MMA
+        + wait_mma()
+        + "add.f32 %f10, %f0, %f1; //b\n"
+        + COMMIT_MMA
+        + wait_mma(),
+        (("HS010", "a", "b"),),
+    ),
+    Twin(
+        "accumulator-read-early",
+        LOADED
+        + FENCE_REGS
+        + mma("a")
+        + COMMIT_MMA
+        + wait_mma(0, "+")
+        + "add.f32 %f10, %f0, %f1; //b\n"
+        + wait_mma(),
+        (("HS011", "a", "b"),),
+    ),
+    Twin(
+        "wgmma-fence-missing at first",
+        LOADED + "+" + FENCE_REGS + mma("b") + COMMIT_MMA + wait_mma(),
+        (("HS012", "", "b"),),
+    ),
+    Twin(
+        "wgmma-fence-missing after a write",
+        LOADED
+        + FENCE_REGS
+        + "mov.f32 %f0, 0f00000000; //a\n"
+        + "+"
+        + FENCE_REGS
+        + mma("b")
+        + COMMIT_MMA
+        + wait_mma(),
+        (("HS012", "a", "b"),),
+    ),
+    Twin(
+        "wgmma-a-register-overwrite",
+        LOADED
+        + "mov.b32 %r10, 0;\nmov.b32 %r11, 0;\nmov.b32 %r12, 0;\nmov.b32 %r13, 0;\n"
+        + FENCE_REGS
+        + "wgmma.mma_async.sync.aligned.m64n8k16.f32.bf16.bf16 {%f0, %f1, %f2, %f3}, {%r10, %r11, %r12, %r13}, %da, "
+        + "0, 1, 1, 0; //a\n"
+        + COMMIT_MMA
+        + wait_mma(0, "+")
+        + "mov.b32 %r10, 1; //b\n"
+        + wait_mma(),
+        (("HS013", "a", "b"),),
+    ),
+    Twin(
+        "tma-overlap-unordered",
+        init()
+        + init(OTHER)
+        + SYNC
+        + expect()
+        + load(0, FULL, "a")
+        + wait(mark="+")
+        + "+bar.sync 0;\n"
+        + expect(OTHER)
+        + load(0, OTHER, "b")
+        + wait(OTHER)
+        + wait(),
+        (("HS016", "a", "b"),),
+    ),
+    Twin(
+        "cp-async-unwaited",
+        MINE
+        + "mul.wide.u32 %rd0, %t, 16;\nadd.u64 %rd0, %rd0, %in;\ncp.async.cg.shared.global [%r0], [%rd0], 16; //a\n"
+        + "cp.async.commit_group;\n+cp.async.wait_group 0;\n"
+        + get("b")
+        + "cp.async.wait_group 0;\n",
+        (("HS017", "a", "b"),),
+    ),
+    Twin(
+        "cp-async-unwaited, wrong N",
+        MINE
+        + "mul.wide.u32 %rd0, %t, 16;\nadd.u64 %rd0, %rd0, %in;\ncp.async.cg.shared.global [%r0], [%rd0], 16; //a\n"
+        + "cp.async.commit_group;\n-cp.async.wait_group 1;\n+cp.async.wait_group 0;\n"
+        + get("b")
+        + "cp.async.wait_all;\n",
+        (("HS017", "a", "b"),),
+    ),
+    Twin(
+        "cp-async-wait-not-published",
+        MINE
+        + "mul.wide.u32 %rd0, %t, 16;\nadd.u64 %rd0, %rd0, %in;\ncp.async.cg.shared.global [%r0], [%rd0], 16; //a\n"
+        + "cp.async.commit_group;\ncp.async.wait_group 0;\n+bar.sync 0;\n"
+        + READ_NEIGHBOUR
+        + " //b\n",
+        (("HS018", "a", "b"),),
+    ),
+    Twin(
+        "async-unobserved-at-exit",
+        init() + SYNC + expect() + load(name="a") + wait(mark="+"),
+        (("HS019", "a", ""),),
+    ),
+    Twin(
+        "store source unread at exit",
+        put() + FENCE + SYNC + store(name="a") + COMMIT_STORE + "+" + WAIT_READ,
+        (("HS019", "a", ""),),
+    ),
+]
+
+STORED = COMMIT_STORE + WAIT_READ
+PROXIES = [
+    Twin(
+        "gen-write-to-tma-store",
+        put("a") + "+" + FENCE + SYNC + store(name="b") + STORED,
+        (("HS101 HS112", "a", "b"),),
+    ),
+    Twin(
+        "gen-write-to-tma-store by its issuer",
+        "@%leader st.shared.b32 [%s], %t; //a\n+@%leader fence.proxy.async;\n"
+        + store(name="b", count_bytes=16)
+        + STORED,
+        (("HS101", "a", "b"),),
+    ),
+    Twin(
+        "gen-write-to-wgmma",
+        put("a")
+        + "+fence.proxy.async.shared::cta;\n"
+        + SYNC
+        + FENCE_REGS
+        + mma("b")
+        + COMMIT_MMA
+        + wait_mma(),
+        (("HS102 HS112", "a", "b"),),
+    ),
+    Twin(
+        "cp-async-to-wgmma",
+        MINE
+        + "mul.wide.u32 %rd0, %t, 16;\nadd.u64 %rd0, %rd0, %in;\ncp.async.cg.shared.global [%r0], [%rd0], 16; //a\n"
+        + "cp.async.wait_all;\n+fence.proxy.async;\n"
+        + SYNC
+        + FENCE_REGS
+        + mma("b")
+        + COMMIT_MMA
+        + wait_mma(),
+        (("HS103 HS112", "a", "b"),),
+    ),
+    Twin(
+        "gen-read-to-tma-load",
+        LOADED
+        + init(OTHER)
+        + get("a")
+        + "+"
+        + FENCE
+        + SYNC
+        + expect(OTHER)
+        + load(0, OTHER, "b")
+        + wait(OTHER),
+        (("HS104 HS112", "a", "b"),),
+    ),
+    Twin(
+        "gen-write-under-tma-load",
+        init() + put("a") + "+" + FENCE + SYNC + expect() + load(0, FULL, "b") + wait(),
+        (("HS100 HS112", "a", "b"),),
+    ),
+    Twin(
+        "proxy-fence-wrong-thread: before the write",
+        "-" + FENCE + put("a") + "+" + FENCE + SYNC + store(name="b") + STORED,
+        (("HS101 HS105", "a", "b"),),
+    ),
+    Twin(
+        "proxy-fence-wrong-thread: a thread that learned nothing",
+        put("a") + "-@%leader fence.proxy.async;\n+" + FENCE + SYNC + store(name="b") + STORED,
+        (("HS101 HS105", "a", "b"),),
+    ),
+    Twin(
+        "proxy-fence-wrong-space",
+        put("a")
+        + "-fence.proxy.async.global;\n+fence.proxy.async.shared::cta;\n"
+        + SYNC
+        + store(name="b")
+        + STORED,
+        (("HS101 HS106", "a", "b"),),
+    ),
+    Twin(
+        "gen-global-write-to-tma-load",
+        init()
+        + "mul.wide.u32 %rd0, %t, 16;\nadd.u64 %rd0, %rd0, %in;\nst.global.b32 [%rd0], %t; //a\n"
+        + "+fence.proxy.async.global;\n"
+        + SYNC
+        + expect()
+        + load(name="b")
+        + wait(),
+        (("HS108 HS112", "a", "b"),),
+    ),
+    Twin(
+        "st-async-to-async-read",
+        init()
+        + SYNC
+        + expect(count_bytes=4)
+        + "mapa.shared::cluster.u32 %r1, %s, 0;\nadd.u32 %r2, %r1, 8192;\n"
+        + "@%leader st.async.shared::cluster.mbarrier::complete_tx::bytes.b32 [%r1], %t, [%r2]; //a\n"
+        + wait()
+        + "+"
+        + FENCE
+        + store(name="b", count_bytes=16)
+        + STORED,
+        (("HS109", "a", "b"),),
+    ),
+    Twin(
+        "cta-fence-for-cluster",
+        CLUSTER
+        + "xor.b32 %r1, %c, 1;\nmapa.shared::cluster.u32 %r2, %s, %r1;\n"
+        + "mad.lo.u32 %r2, %t, 16, %r2;\nst.shared::cluster.b32 [%r2], %t; //a\n"
+        + "-fence.proxy.async.shared::cta;\n+fence.proxy.async.shared::cluster;\n"
+        + CLUSTER
+        + "mul.wide.u32 %rd0, %c, 4096;\nadd.u64 %out, %out, %rd0;\n"
+        + store(name="b")
+        + STORED,
+        (("HS101 HS110", "a", "b"),),
+        ctas=2,
+        cluster=2,
+    ),
+    Twin(
+        "mixed-proxy-atomics",
+        put()
+        + "fence.proxy.async.shared::cta;\n"
+        + "@%leader atom.global.add.u32 %r1, [%out], 1; //a\n+@%leader fence.proxy.async.global;\n"
+        + SYNC
+        + "@%leader cp.reduce.async.bulk.global.shared::cta.bulk_group.add.u32 [%out], [%s], 16; //b\n"
+        + STORED,
+        (("HS111", "a", "b"),),
+    ),
+    Twin(
+        "bridge missing behind an mbarrier",
+        init(FULL, 128)
+        + SYNC
+        + put("a")
+        + "+"
+        + FENCE
+        + f"mbarrier.arrive.shared::cta.b64 _, [%s+{FULL}];\n"
+        + wait()
+        + store(name="b")
+        + STORED,
+        (("HS101 HS112", "a", "b"),),
+    ),
+]
+
+MBARRIERS = [
+    Twin(
+        "tx-underexpected",
+        init(name="a")
+        + SYNC
+        + only("-", expect(count_bytes=1024))
+        + only("+", expect())
+        + load()
+        + wait(name="b"),
+        (("HS201", "a", "b"),),
+        verdict="deadlock",
+    ),
+    Twin(
+        "tx-overexpected",
+        init(name="a")
+        + SYNC
+        + expect(count_bytes=4096)
+        + load()
+        + "+"
+        + load(2048)
+        + wait(name="b"),
+        (("HS202", "a", "b"),),
+        verdict="deadlock",
+    ),
+    Twin(
+        "expect-without-arrive",
+        init(name="a")
+        + SYNC
+        + "-@%leader mbarrier.expect_tx.relaxed.cta.shared::cta.b64 [%s+8192], 16;\n"
+        + "+"
+        + expect()
+        + "+"
+        + load()
+        + wait(name="b"),
+        (("HS203", "a", "b"),),
+        verdict="deadlock",
+    ),
+    Twin(
+        "missing-arriver",
+        "-@%leader mbarrier.init.shared::cta.b64 [%s+8192], 2; //a\n+"
+        + init()
+        + SYNC
+        + "@%leader mbarrier.arrive.shared::cta.b64 _, [%s+8192];\n"
+        + wait(name="b"),
+        (("HS205", "a", "b"),),
+        verdict="deadlock",
+    ),
+    Twin(
+        "over-arrive",
+        init()
+        + SYNC
+        + "-mbarrier.arrive.shared::cta.b64 _, [%s+8192]; //b\n"
+        + "+@%leader mbarrier.arrive.shared::cta.b64 _, [%s+8192];\n"
+        + wait(),
+        (("HS206", "", "b"),),
+    ),
+    Twin(
+        "elected-arrive-without-syncwarp",
+        init()
+        + SYNC
+        + "setp.ne.u32 %p0, %w, 0;\n@%p0 bra OTHERS;\n"
+        + put("a")
+        + "+bar.warp.sync -1;\n"
+        + "@%leader mbarrier.arrive.shared::cta.b64 _, [%s+8192];\nbra END;\nOTHERS:\n"
+        + wait()
+        + "and.b32 %r5, %t, 31;\nmad.lo.u32 %r0, %r5, 16, %s;\nld.shared.b32 %r1, [%r0]; //b\nEND:\n",
+        (("HS208", "a", "b"),),
+        threads=64,
+    ),
+    Twin(
+        "init-not-visible",
+        init(name="a") + "+bar.sync 0;\n" + expect() + load() + wait(name="b"),
+        (("HS209", "a", "b"),),
+    ),
+    Twin(
+        "relaxed-arrive-without-init-fence",
+        init(name="a")
+        + "+@%leader fence.mbarrier_init.release.cluster;\n"
+        + "barrier.cluster.arrive.relaxed;\nbarrier.cluster.wait;\n"
+        + expect()
+        + load()
+        + wait(name="b"),
+        (("HS210", "a", "b"),),
+    ),
+    Twin(
+        "use-before-init",
+        "-"
+        + "@%leader mbarrier.arrive.shared::cta.b64 _, [%s+8192]; //b\n"
+        + init()
+        + SYNC
+        + "+@%leader mbarrier.arrive.shared::cta.b64 _, [%s+8192];\n"
+        + wait(mark="+"),
+        (("HS211", "", "b"),),
+    ),
+    Twin(
+        "reinit-without-inval",
+        init(FULL, 2, "a")
+        + "@%leader mbarrier.arrive.shared::cta.b64 _, [%s+8192];\n"
+        + "+@%leader mbarrier.arrive.shared::cta.b64 _, [%s+8192];\n+@%leader mbarrier.inval.shared::cta.b64 [%s+8192];\n"
+        + init(FULL, 1, "b"),
+        (("HS212", "a", "b"),),
+    ),
+    Twin(
+        "barrier-storage-reused",
+        init(name="a")
+        + SYNC
+        + expect()
+        + "-@%leader st.shared.b32 [%s+8192], %t; //b\n"
+        + "+@%leader st.shared.b32 [%s+8200], %t;\n"
+        + load()
+        + wait(),
+        (("HS213", "a", "b"),),
+    ),
+    Twin(
+        "inval-in-flight",
+        init()
+        + SYNC
+        + expect()
+        + load()
+        + wait(mark="+")
+        + SYNC
+        + "@%leader mbarrier.inval.shared::cta.b64 [%s+8192]; //b\n",
+        (("HS214", "", "b"),),
+    ),
+    Twin(
+        "phase-unconsumed",
+        init()
+        + SYNC
+        + "@%leader mbarrier.arrive.shared::cta.b64 _, [%s+8192];\n"
+        + wait(mark="+")
+        + "+bar.sync 0;\n"
+        + "@%leader mbarrier.arrive.shared::cta.b64 _, [%s+8192]; //b\n",
+        (("HS215", "", "b"),),
+    ),
+    Twin(
+        "relaxed-arrive-or-wait",
+        init()
+        + SYNC
+        + "@%leader st.shared.b32 [%s], %t; //a\n"
+        + "-@%leader mbarrier.arrive.relaxed.cta.shared::cta.b64 _, [%s+8192];\n"
+        + "+@%leader mbarrier.arrive.release.cta.shared::cta.b64 _, [%s+8192];\n"
+        + wait()
+        + "ld.shared.b32 %r1, [%s]; //b\n",
+        (("HS216", "a", "b"),),
+    ),
+    Twin(
+        "relaxed wait",
+        init()
+        + SYNC
+        + "@%leader st.shared.b32 [%s], %t; //a\n@%leader mbarrier.arrive.shared::cta.b64 _, [%s+8192];\n"
+        + wait(scope=".relaxed.cta")
+        + "+fence.acq_rel.cta;\n"
+        + "ld.shared.b32 %r1, [%s]; //b\n",
+        (("HS216", "a", "b"),),
+    ),
+    Twin(
+        "cta-scope-across-ctas",
+        init()
+        + CLUSTER
+        + "setp.eq.u32 %p1, %c, 0;\n@%p1 bra READER;\n"
+        + "mapa.shared::cluster.u32 %r1, %s, 0;\n@%leader st.shared::cluster.b32 [%r1], %t; //a\n"
+        + "-@%leader mbarrier.arrive.release.cta.shared::cluster.b64 _, [%r1+8192];\n"
+        + "+@%leader mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%r1+8192];\nbra END;\nREADER:\n"
+        + wait(scope=".acquire.cluster")
+        + "ld.shared.b32 %r2, [%s]; //b\nEND:\n"
+        + CLUSTER,
+        (("HS217", "a", "b"),),
+        ctas=2,
+        cluster=2,
+    ),
+    Twin(
+        "try-wait-not-looped",
+        init()
+        + SYNC
+        + expect()
+        + load()
+        + "-mbarrier.try_wait.parity.shared::cta.b64 %p3, [%s+8192], 0; //b\n"
+        + wait(mark="+")
+        + get(),
+        (("HS222", "", "b"),),
+    ),
+    Twin(
+        "tma-wait-taken-for-issuer",
+        init()
+        + SYNC
+        + "@%leader st.shared.b32 [%s+4096], %t; //a\n"
+        + "setp.eq.u32 %p1, %t, 32;\n@%p1 mbarrier.arrive.expect_tx.shared::cta.b64 _, [%s+8192], 2048;\n"
+        + load()
+        + wait()
+        + "+bar.sync 0;\n"
+        + "ld.shared.b32 %r1, [%s+4096]; //b\n",
+        (("HS223", "a", "b"),),
+    ),
+    Twin(
+        "write-after-arrive",
+        init()
+        + SYNC
+        + "+@%leader st.shared.b32 [%s], %t;\n@%leader mbarrier.arrive.shared::cta.b64 _, [%s+8192];\n"
+        + "-@%leader st.shared.b32 [%s], %t; //a\n"
+        + wait()
+        + "ld.shared.b32 %r1, [%s]; //b\n",
+        (("HS224", "a", "b"),),
+    ),
+]
+
+BULK = [
+    Twin(
+        "store-source-reuse",
+        put()
+        + FENCE
+        + SYNC
+        + store(name="a")
+        + COMMIT_STORE
+        + "+"
+        + WAIT_READ
+        + "+bar.sync 0;\n"
+        + put("b")
+        + WAIT_STORE,
+        (("HS301", "a", "b"),),
+    ),
+    Twin(
+        "bulk-wait-off-by-one",
+        put()
+        + put("", 2048)
+        + FENCE
+        + SYNC
+        + store(0)
+        + COMMIT_STORE
+        + store(2048, "a", to=2048)
+        + COMMIT_STORE
+        + "-@%leader cp.async.bulk.wait_group.read 1;\n+"
+        + WAIT_READ
+        + SYNC
+        + put("b", 2048)
+        + WAIT_STORE,
+        (("HS302", "a", "b"),),
+    ),
+    Twin(
+        "read-wait-for-global",
+        put()
+        + FENCE
+        + SYNC
+        + store(name="a")
+        + COMMIT_STORE
+        + "-"
+        + WAIT_READ
+        + "+"
+        + WAIT_STORE
+        + SYNC
+        + "ld.global.b32 %r1, [%out]; //b\n"
+        + WAIT_STORE,
+        (("HS303", "a", "b"),),
+    ),
+    Twin(
+        "bulk-wait-by-other-thread",
+        put()
+        + FENCE
+        + SYNC
+        + store(name="a")
+        + COMMIT_STORE
+        + "setp.eq.u32 %p1, %t, 32;\n"
+        + "-@%p1 cp.async.bulk.wait_group.read 0;\n+"
+        + WAIT_READ
+        + SYNC
+        + put("b")
+        + WAIT_STORE,
+        (("HS304", "a", "b"),),
+    ),
+    Twin(
+        "bulk-commit-missing",
+        put()
+        + FENCE
+        + SYNC
+        + store(name="a")
+        + "+"
+        + COMMIT_STORE
+        + WAIT_READ
+        + SYNC
+        + put("b")
+        + COMMIT_STORE
+        + WAIT_STORE,
+        (("HS305", "a", "b"),),
+    ),
+    Twin(
+        "wait-without-rejoin",
+        put()
+        + FENCE
+        + SYNC
+        + store(name="a")
+        + COMMIT_STORE
+        + WAIT_READ
+        + "+bar.sync 0;\n"
+        + put("b")
+        + WAIT_STORE,
+        (("HS306", "a", "b"),),
+    ),
+    Twin(
+        "global data of a store read unwaited",
+        put()
+        + FENCE
+        + SYNC
+        + store(name="a")
+        + COMMIT_STORE
+        + "+"
+        + WAIT_STORE
+        + "+bar.sync 0;\n"
+        + "ld.global.b32 %r1, [%out]; //b\n"
+        + WAIT_STORE,
+        (("HS300", "a", "b"),),
+    ),
+]
+
+PEER = "xor.b32 %r1, %c, 1;\nmapa.shared::cluster.u32 %r2, %s, %r1;\nmad.lo.u32 %r2, %t, 16, %r2;\n"
+MULTICAST = (
+    "mov.b16 %h0, 3;\nsetp.eq.u32 %p2, %c, 0;\nand.pred %p2, %p2, %leader;\n"
+    "@%p2 cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster "
+    "[%s], [%in], 2048, [%s+BARRIER], %h0; //NAME\n"
+)
+CLUSTERS = [
+    Twin(
+        "dsmem-late-entry",
+        "+"
+        + "barrier.cluster.arrive;\n+barrier.cluster.wait;\n"
+        + PEER
+        + "st.shared::cluster.b32 [%r2], %t; //b\n"
+        + CLUSTER,
+        (("HS401", "", "b"),),
+        ctas=2,
+        cluster=2,
+    ),
+    Twin(
+        "dsmem-early-exit",
+        CLUSTER
+        + PEER
+        + "st.shared::cluster.b32 [%r2], %t; //a\n"
+        + "+barrier.cluster.arrive;\n+barrier.cluster.wait;\n",
+        (("HS402", "a", ""),),
+        ctas=2,
+        cluster=2,
+    ),
+    Twin(
+        "relaxed-cluster-arrive-data",
+        CLUSTER
+        + PEER
+        + "st.shared::cluster.b32 [%r2], %t; //a\n"
+        + "-barrier.cluster.arrive.relaxed;\n+barrier.cluster.arrive.release;\nbarrier.cluster.wait;\n"
+        + MINE
+        + "ld.shared.b32 %r3, [%r0]; //b\n",
+        (("HS403", "a", "b"),),
+        ctas=2,
+        cluster=2,
+    ),
+    Twin(
+        "multicast-release-incomplete",
+        ".reg .b16 %h0;\n"
+        + init()
+        + init(OTHER)
+        + CLUSTER
+        + expect()
+        + MULTICAST.replace("BARRIER", "8192").replace("NAME", "x")
+        + wait()
+        + FENCE_REGS
+        + mma("a")
+        + COMMIT_MMA
+        + wait_mma()
+        + "-bar.sync 0;\n+barrier.cluster.arrive;\n"
+        + "+barrier.cluster.wait;\n"
+        + expect(OTHER)
+        + MULTICAST.replace("BARRIER", "8200").replace("NAME", "b")
+        + wait(OTHER)
+        + CLUSTER,
+        (("HS405", "a", "b"),),
+        ctas=2,
+        cluster=2,
+    ),
+]
+
+THREADS = [
+    Twin(
+        "thread-race",
+        put("a") + "+bar.sync 0;\n" + READ_NEIGHBOUR + " //b\n",
+        (("HS500", "a", "b"),),
+    ),
+    Twin(
+        "smem-scratch-reuse",
+        put() + SYNC + READ_NEIGHBOUR + " //a\n" + "+bar.sync 0;\n" + put("b"),
+        (("HS501", "a", "b"),),
+    ),
+    Twin(
+        "missing-syncwarp",
+        put("a")
+        + "+bar.warp.sync -1;\nxor.b32 %r5, %t, 1;\nmad.lo.u32 %r0, %r5, 16, %s;\nld.shared.b32 %r1, [%r0]; //b\n",
+        (("HS502", "a", "b"),),
+        threads=32,
+    ),
+    Twin(
+        "aligned-barrier-divergent",
+        "setp.lt.u32 %p0, %l, 16;\n-@%p0 bar.sync 0; //b\n+bar.sync 0;\n",
+        (("HS506", "", "b"),),
+        threads=32,
+    ),
+    Twin(
+        "missing barrier beside a TMA store",
+        put("a") + FENCE + "+bar.sync 0;\n" + store(name="b") + STORED,
+        (("HS500", "a", "b"),),
+    ),
+    Twin(
+        "scope-too-narrow",
+        "mov.u32 %r1, %ctaid.x;\nsetp.ne.u32 %p0, %r1, 0;\n@%p0 bra READER;\n"
+        "-@%leader st.release.cta.global.b32 [%out], 1; //a\n+@%leader st.release.gpu.global.b32 [%out], 1;\nbra END;\n"
+        "READER:\n-ld.acquire.cta.global.b32 %r2, [%out]; //b\n+ld.acquire.gpu.global.b32 %r2, [%out];\n"
+        "setp.eq.u32 %p1, %r2, 0;\n@%p1 bra READER;\nEND:\n",
+        (("HS510", "a", "b"),),
+        ctas=2,
+    ),
+    Twin(
+        "mixed-size-strong",
+        "-@%leader st.relaxed.gpu.global.b64 [%out], 1; //a\n+@%leader st.relaxed.gpu.global.b32 [%out], 1;\n"
+        "setp.eq.u32 %p0, %t, 32;\n@%p0 ld.relaxed.gpu.global.b32 %r2, [%out]; //b\n",
+        (("HS512", "a", "b"),),
+    ),
+    Twin(
+        "flag without release",
+        "mov.u32 %r1, %ctaid.x;\nsetp.ne.u32 %p0, %r1, 0;\n@%p0 bra READER;\n"
+        "@%leader st.global.b32 [%out+64], 7; //a\n-@%leader st.relaxed.gpu.global.b32 [%out], 1;\n"
+        "+@%leader st.release.gpu.global.b32 [%out], 1;\nbra END;\n"
+        "READER:\nld.acquire.gpu.global.b32 %r2, [%out];\nsetp.eq.u32 %p1, %r2, 0;\n@%p1 bra READER;\n"
+        "ld.global.b32 %r3, [%out+64]; //b\nEND:\n",
+        (("HS216", "a", "b"),),
+        ctas=2,
+    ),
+    Twin(
+        "flag without acquire",
+        "mov.u32 %r1, %ctaid.x;\nsetp.ne.u32 %p0, %r1, 0;\n@%p0 bra READER;\n"
+        "@%leader st.global.b32 [%out+64], 7; //a\n@%leader st.release.gpu.global.b32 [%out], 1;\nbra END;\n"
+        "READER:\nld.relaxed.gpu.global.b32 %r2, [%out];\nsetp.eq.u32 %p1, %r2, 0;\n@%p1 bra READER;\n"
+        "+fence.acq_rel.gpu;\nld.global.b32 %r3, [%out+64]; //b\nEND:\n",
+        (("HS216", "a", "b"),),
+        ctas=2,
+    ),
+]
+
+MEMORY = [
+    Twin(
+        "uninitialised-shared-read",
+        "+" + "st.shared.b32 [%s], %t;\n+bar.sync 0;\nld.shared.b32 %r1, [%s]; //b\n",
+        (("HS701", "", "b"),),
+        threads=1,
+    ),
+    Twin(
+        "uninitialised-global-read",
+        "ld.param.u64 %rd0, [unwritten];\n+st.global.b32 [%rd0], %t;\n"
+        "ld.global.b32 %r1, [%rd0]; //b\n",
+        (("HS702", "", "b"),),
+        threads=1,
+    ),
+    Twin(
+        "out-of-bounds",
+        "-ld.global.b32 %r1, [%in+65536]; //b\n+ld.global.b32 %r1, [%in+65532];\n",
+        (("HS703", "", "b"),),
+    ),
+    Twin(
+        "misaligned-access",
+        "-ld.global.b32 %r1, [%in+2]; //b\n+ld.global.b32 %r1, [%in+4];\n",
+        (("HS704", "", "b"),),
+    ),
+]
+
+TWINS = [*WAITING, *PROXIES, *MBARRIERS, *BULK, *CLUSTERS, *THREADS, *MEMORY]
