@@ -51,13 +51,36 @@ def test_problems_that_tma_cannot_address(arguments: tuple[Any, ...], message: s
 @pytest.mark.parametrize(
     ("schedule", "tile", "stages", "options", "message"),
     [
-        ("split-k", (64, 64, 64), 3, {}, "schedule must be one of pipelined, warp-specialized"),
-        ("pipelined", (64, 64, 64), 3, {"persistent": True}, "one tile a CTA"),
-        ("pipelined", (64, 64, 64), 3, {"cluster": (2, 1)}, "one tile a CTA"),
+        ("naive", (64, 64, 64), 3, {}, "schedule must be one of"),
+        ("pipelined", (64, 64, 64), 3, {"persistent": True}, "pipelined does not take persistent"),
+        (
+            "pipelined",
+            (64, 64, 64),
+            3,
+            {"cluster": (2, 1)},
+            "schedule pipelined does not take cluster",
+        ),
+        (
+            "pingpong",
+            (64, 64, 64),
+            3,
+            {"persistent": False},
+            "persistent is True in schedule pingpong",
+        ),
+        ("wgmma-simple", (64, 64, 64), 2, {}, "stages must be 1 in schedule wgmma-simple, got 2"),
+        (WS, (64, 64, 64), 2, {"order": "hilbert"}, "order must be one of row, column, grouped"),
+        (WS, (64, 64, 64), 2, {"swizzle": Swizzle.NONE, "a_in_registers": True}, "not take a_in"),
+        (WS, (64, 64, 32), 2, {"swizzle": Swizzle.B128}, "no multiple of a B128 line (64)"),
         (WS, (96, 64, 64), 3, {}, "tile m must be a multiple of 64"),
         (WS, (64, 64, 64), 3, {"warpgroups": 2}, "tile m must be a multiple of 128"),
         (WS, (320, 64, 64), 3, {}, "up to 256, got 320"),
-        (WS, (64, 64, 64), 3, {"warpgroups": 3}, "warpgroups must be 1 or 2, got 3"),
+        (
+            WS,
+            (64, 64, 64),
+            3,
+            {"warpgroups": 3},
+            "warpgroups must be 1 or 2 in schedule warp-specialized, got 3",
+        ),
         (WS, (64, 72, 64), 3, {}, "tile n must be a multiple of 16 from 16 to 256, got 72"),
         (WS, (64, 272, 64), 3, {}, "got 272"),
         (
@@ -104,7 +127,7 @@ def test_configurations_that_the_hardware_refuses(
 
 def test_numbers_of_a_two_warpgroup_tile() -> None:
     p = plan((128, 256, 64), stages=4, warpgroups=2, has_producer=True, cluster=(2, 1))
-    assert (p.swizzle, p.slabs, p.k_steps) == (Swizzle.B128, 1, 4)
+    assert (p.swizzle, p.a.boxes, p.k_steps) == (Swizzle.B128, 1, 4)
     assert (p.a_box, p.b_box, p.c_box) == ((64, 128), (64, 128), (64, 64))
     assert (p.warpgroup_m, p.m_atoms, p.accumulators) == (64, 1, 128)
     assert (p.stage_bytes, p.b_offset) == (49152, 16384)
@@ -116,10 +139,10 @@ def test_numbers_of_a_two_warpgroup_tile() -> None:
 
 def test_wide_k_takes_several_slabs_and_narrow_k_a_narrow_swizzle() -> None:
     wide, narrow = plan((64, 64, 128)), plan((64, 64, 32))
-    assert (wide.swizzle, wide.slabs, wide.a_box) == (Swizzle.B128, 2, (64, 64))
-    assert (narrow.swizzle, narrow.slabs, narrow.a_box) == (Swizzle.B64, 1, (32, 64))
+    assert (wide.swizzle, wide.a.boxes, wide.a_box) == (Swizzle.B128, 2, (64, 64))
+    assert (narrow.swizzle, narrow.a.boxes, narrow.a_box) == (Swizzle.B64, 1, (32, 64))
     fp8 = plan((64, 64, 128), "e4m3")
-    assert (fp8.swizzle, fp8.slabs, fp8.k_steps) == (Swizzle.B128, 1, 4)
+    assert (fp8.swizzle, fp8.a.boxes, fp8.k_steps) == (Swizzle.B128, 1, 4)
     assert plan((64, 48, 64)).c_box == (16, 64)
     assert plan((64, 64, 64), out="f32").c_box == (32, 64)
 
@@ -150,7 +173,7 @@ def test_every_plan_is_refused_or_fits_and_is_aligned(
     assert p.shared_bytes <= SHARED_LIMIT_BYTES
     assert p.stage_bytes == (m + n) * k_bytes
     period = p.swizzle.period_bytes
-    assert p.a_slab_bytes % period == p.b_slab_bytes % period == p.stage_bytes % period == 0
+    assert p.a.slab_bytes % period == p.b.slab_bytes % period == p.stage_bytes % period == 0
     for rows in (p.a_box[1], p.b_box[1]):
         assert rows * p.swizzle.width_bytes % period == 0
         assert rows <= 256

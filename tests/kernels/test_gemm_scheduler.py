@@ -4,8 +4,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hopsim.kernels.gemm.kernel import build
+from hopsim.kernels.gemm.order import unit_of
 from hopsim.kernels.gemm.problem import GemmProblem
-from hopsim.kernels.gemm.scheduler import unit_of, units
+from hopsim.kernels.gemm.scheduler import units
 
 
 @given(st.integers(1, 20), st.integers(1, 20), st.integers(1, 25))

@@ -55,7 +55,8 @@ def emit_staging(
     row_offset, barrier = None, 1
     if warpgroup is not None:
         base = b.let(".b32", "staging", "mad.lo.s32", warpgroup, plan.staging_bytes, base)
-        row_offset = b.let(".b32", "warpgroup_row", "mul.lo.s32", warpgroup, plan.warpgroup_m)
+        if not plan.takes_turns:
+            row_offset = b.let(".b32", "warpgroup_row", "mul.lo.s32", warpgroup, plan.warpgroup_m)
         barrier = b.let(".b32", "barrier", "add.s32", warpgroup, 1)
     in_first = b.let(".pred", "in_first_warp", "setp.eq.s32", own_warp, 0)
     issuer = b.let(".pred", "issuer", "and.pred", frame.elected, in_first)

@@ -7,17 +7,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 from hopsim.errors import LaunchError
 from hopsim.kernels.gemm.frame import SHARED_SYMBOL
-from hopsim.kernels.gemm.pipelined import emit_pipelined
+from hopsim.kernels.gemm.operand import OperandTile
 from hopsim.kernels.gemm.plan import GemmPlan, Tile
 from hopsim.kernels.gemm.problem import GemmProblem, element_type
 from hopsim.kernels.gemm.scheduler import grid_ctas
-from hopsim.kernels.gemm.warp_specialized import emit_warp_specialized
-from hopsim.kernels.ptx.text import PtxEntry, module_text
+from hopsim.kernels.gemm.schedules import Schedule, schedule_named
+from hopsim.kernels.ptx.text import module_text
 from hopsim.layout.swizzle import Swizzle
 
 _RESIDENT_CTAS = {1: 132, 2: 132, 4: 120}
@@ -36,7 +36,7 @@ class MapSpec:
         dims: extent in elements.
         strides_bytes: pitch of every dimension but the first.
         box: elements of one copy.
-        swizzle: "128B", "64B" or "32B".
+        swizzle: "128B", "64B", "32B" or "none".
         l2_promotion: how much of a line a miss brings into L2.
     """
 
@@ -50,11 +50,33 @@ class MapSpec:
 
 
 @dataclass(frozen=True, slots=True)
+class Buffer:
+    """Global memory that a kernel needs beside A, B and C, all zeros before its first launch.
+
+    A kernel leaves what it relies on as it found it, so that it can be launched again.
+
+    Args:
+        name: what it holds.
+        words: 32-bit words.
+    """
+
+    name: str
+    words: int
+
+
+@dataclass(frozen=True, slots=True)
 class GemmKernel:
     """A built kernel: PTX, and how to launch it for its problem.
 
-    The PTX serves every M, N, K of its types and tile: only `grid`, `maps` and `scalars` change.
-    Parameters are the three maps A, B, C by value, then M, N, K as u32.
+    The PTX serves every M, N, K of its types and tile: only `grid`, `maps`, `buffers` and `scalars`
+    change.
+
+    Args:
+        maps: tensor maps, passed by value as the first parameters.
+        pointers: operands whose addresses are the next parameters.
+        buffers: further memory, whose addresses are the next.
+        scalars: u32 parameters, the last.
+        adds_to_c: the kernel adds to C, which must hold zeros.
     """
 
     schedule: str
@@ -66,22 +88,11 @@ class GemmKernel:
     block: int
     cluster: int
     shared_bytes: int
-    maps: tuple[MapSpec, MapSpec, MapSpec]
-    scalars: tuple[int, int, int]
-
-
-@dataclass(frozen=True, slots=True)
-class _Schedule:
-    emit: Callable[[str, GemmPlan], PtxEntry]
-    has_producer: bool
-    is_one_tile: bool
-
-
-_SCHEDULES = {
-    "pipelined": _Schedule(emit_pipelined, has_producer=False, is_one_tile=True),
-    "warp-specialized": _Schedule(emit_warp_specialized, has_producer=True, is_one_tile=False),
-}
-SCHEDULES = tuple(_SCHEDULES)
+    maps: tuple[MapSpec, ...]
+    scalars: tuple[int, ...]
+    pointers: tuple[str, ...] = ()
+    buffers: tuple[Buffer, ...] = ()
+    adds_to_c: bool = False
 
 
 def build(
@@ -90,59 +101,58 @@ def build(
     tile: Tile | tuple[int, int, int],
     stages: int,
     *,
-    warpgroups: int = 1,
+    warpgroups: int | None = None,
     cluster: tuple[int, int] = (1, 1),
-    persistent: bool = False,
+    persistent: bool | None = None,
+    order: str = "grouped",
     group_m: int = 8,
     store_buffers: int = 0,
     release_scope: str = "cta",
+    swizzle: Swizzle | None = None,
+    a_in_registers: bool = False,
     resident_ctas: int | None = None,
 ) -> GemmKernel:
     """Return the kernel of `schedule` for a problem.
 
     Args:
-        schedule: "pipelined" or "warp-specialized".
+        schedule: one of `hopsim.kernels.gemm.schedules.SCHEDULES`.
         tile: rows and columns of C for a CTA, and elements of K for a stage.
         stages: slots of the ring.
-        warpgroups: warpgroups that compute, 1 or 2.
+        warpgroups: warpgroups that compute, 1 or 2; by default the fewest the schedule takes.
         cluster: CTAs along M and N; A is multicast along N, B along M.
-        persistent: launch at most `resident_ctas` CTAs, each walks over several tiles.
-        group_m: rows of cluster tiles that are walked together (1: row-major order).
+        persistent: launch at most `resident_ctas` CTAs, each walks over several tiles; by default
+            as the schedule has it.
+        order: how tiles are walked, one of `hopsim.kernels.gemm.order.ORDERS`.
+        group_m: rows of cluster tiles that are walked together in the order "grouped".
         store_buffers: C boxes staged at a time by a warpgroup; 0 takes as many as fit.
         release_scope: "cta" or "cluster", see `GemmPlan`.
+        swizzle: of A and B in shared memory; None takes the widest that fits each of them.
+        a_in_registers: wgmma takes A from registers.
         resident_ctas: CTAs of a persistent grid; by default what an H100 SXM runs at once.
 
     Raises: LaunchError: the schedule, or the hardware, cannot do it.
     """
-    found = _SCHEDULES.get(schedule)
-    if found is None:
-        raise LaunchError(
-            f"schedule must be one of {', '.join(SCHEDULES)}, got {schedule!r}", where="gemm"
-        )
-    if found.is_one_tile and (persistent or cluster != (1, 1)):
-        raise LaunchError(
-            f"schedule {schedule} computes one tile a CTA, without clusters; "
-            f"got persistent={persistent}, cluster={cluster}",
-            where="gemm",
-            hint="schedule warp-specialized",
-        )
+    found = schedule_named(schedule)
     if resident_ctas is not None and resident_ctas < 1:
         raise LaunchError(f"resident_ctas must be at least 1, got {resident_ctas}", where="gemm")
+    asked: dict[str, tuple[Any, Any]] = {
+        "warpgroups": (warpgroups, None), "cluster": (cluster, (1, 1)), "persistent": (persistent, None),
+        "order": (order, "grouped"), "group_m": (group_m, 8), "store_buffers": (store_buffers, 0),
+        "release_scope": (release_scope, "cta"), "swizzle_mode": (swizzle, None),
+        "a_in_registers": (a_in_registers, False), "a_major": (problem.a_major, "K"),
+        "b_major": (problem.b_major, "K"),
+    }  # fmt: skip
+    given = {name: value for name, (value, default) in asked.items() if value != default}
     plan = GemmPlan(
         dtype=element_type(problem.dtype),
         out_dtype=element_type(problem.out_dtype),
         tile=tile if isinstance(tile, Tile) else Tile(*tile),
         stages=stages,
-        warpgroups=warpgroups,
-        cluster=cluster,
-        persistent=persistent,
-        group_m=group_m,
         has_producer=found.has_producer,
-        store_buffers=store_buffers,
-        release_scope=release_scope,
+        **found.settle(stages, given),
     )
     resident = resident_ctas or _RESIDENT_CTAS[plan.cluster_size]
-    entry = _entry_name(schedule, plan)
+    entry = _entry_name(found, plan)
     return GemmKernel(
         schedule=schedule,
         problem=problem,
@@ -151,39 +161,45 @@ def build(
         entry=entry,
         grid=(grid_ctas(problem, plan, resident), 1, 1),
         block=plan.threads,
-        cluster=plan.cluster_size,
+        cluster=plan.launch_cluster,
         shared_bytes=plan.shared_bytes,
         maps=_maps(problem, plan),
         scalars=(problem.m, problem.n, problem.k),
     )
 
 
-def _entry_name(schedule: str, plan: GemmPlan) -> str:
-    parts = [schedule.replace("-", "_"), plan.dtype.name, plan.out_dtype.name, str(plan.tile)]
+def _entry_name(schedule: Schedule, plan: GemmPlan) -> str:
+    parts = [schedule.name.replace("-", "_"), plan.dtype.name, plan.out_dtype.name, str(plan.tile)]
     parts.append(f"s{plan.stages}_w{plan.warpgroups}")
     if plan.cluster_size > 1:
         parts.append(f"c{plan.cluster[0]}x{plan.cluster[1]}")
-    if plan.persistent:
+    if plan.persistent and "persistent" not in schedule.fixed:
         parts.append("persistent")
+    if "MN" in (plan.a_major, plan.b_major):
+        parts.append(f"{plan.a_major}_{plan.b_major}".lower())
+    if plan.swizzle_mode is not None:
+        parts.append(f"sw{plan.swizzle_mode.width_bytes}")
+    if plan.a_in_registers:
+        parts.append("rs")
     return "gemm_" + "_".join(parts)
 
 
 def _maps(problem: GemmProblem, plan: GemmPlan) -> tuple[MapSpec, MapSpec, MapSpec]:
-    def spec(
-        operand: str,
-        dtype: str,
-        rows: int,
-        columns: int,
-        box: tuple[int, int],
-        swizzle: Swizzle,
-    ) -> MapSpec:
-        pitch_bytes = columns * element_type(dtype).size
-        width = f"{swizzle.width_bytes}B"
-        return MapSpec(operand, dtype, (columns, rows), (pitch_bytes,), box, width)
-
     p = problem
     return (
-        spec("A", p.dtype, p.m, p.k, plan.a_box, plan.swizzle),
-        spec("B", p.dtype, p.n, p.k, plan.b_box, plan.swizzle),
-        spec("C", p.out_dtype, p.m, p.n, plan.c_box, plan.c_swizzle),
+        _operand_map("A", p.dtype, p.a_shape, plan.a),
+        _operand_map("B", p.dtype, p.b_shape, plan.b),
+        _map("C", p.out_dtype, (p.m, p.n), plan.c_box, plan.c_swizzle),
     )
+
+
+def _operand_map(operand: str, dtype: str, shape: tuple[int, int], tile: OperandTile) -> MapSpec:
+    return _map(operand, dtype, shape, tile.box, tile.swizzle)
+
+
+def _map(
+    operand: str, dtype: str, shape: tuple[int, int], box: tuple[int, int], swizzle: Swizzle
+) -> MapSpec:
+    lines, along = shape
+    mode = f"{swizzle.width_bytes}B" if swizzle is not Swizzle.NONE else "none"
+    return MapSpec(operand, dtype, (along, lines), (along * element_type(dtype).size,), box, mode)

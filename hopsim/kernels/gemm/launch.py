@@ -8,7 +8,7 @@ done.c, done.result.cycles
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -77,7 +77,8 @@ def run(
     """Build a kernel for `problem`, launch it on `gpu`, and return C = A B^T.
 
     Args:
-        a: shape (m, k).  b: shape (n, k).  Both of the problem's type.
+        a: shape (m, k), or (k, m) where A is MN-major.  b: shape (n, k) or (k, n).  Both of the
+            problem's type.
         schedule, tile, stages, build_options: see `build`.
         launch_options: handed to `gpu.launch` (schedule, seed, values, ...).
 
@@ -95,22 +96,43 @@ def launch(
     Raises: LaunchError: an operand's shape or type is not the problem's.
     """
     problem = kernel.problem
-    _check_operand("A", a, (problem.m, problem.k), problem.dtype)
-    _check_operand("B", b, (problem.n, problem.k), problem.dtype)
-    unwritten = np.full((problem.m, problem.n), np.nan).astype(NUMPY_TYPES[problem.out_dtype])
-    c = gpu.array(unwritten)
-    arrays = (gpu.array(a), gpu.array(b), c)
-    maps = [tensor_map(array, spec) for array, spec in zip(arrays, kernel.maps, strict=True)]
+    _check_operand("A", a, problem.a_shape, problem.dtype)
+    _check_operand("B", b, problem.b_shape, problem.dtype)
+    unwritten = 0.0 if kernel.adds_to_c else np.nan
+    c = gpu.array(np.full((problem.m, problem.n), unwritten).astype(NUMPY_TYPES[problem.out_dtype]))
     result = gpu.launch(
         loads(kernel.ptx)[kernel.entry],
         grid=kernel.grid,
         block=kernel.block,
         cluster=kernel.cluster,
-        args=[*maps, *(np.uint32(size) for size in kernel.scalars)],
+        args=arguments(kernel, gpu.array(a), gpu.array(b), c, buffers(gpu, kernel)),
         shared_bytes=kernel.shared_bytes,
         **options,
     )
     return GemmRun(c.numpy(), result, kernel)
+
+
+def buffers(gpu: Device, kernel: GemmKernel) -> list[DeviceArray]:
+    """Return the further memory that a kernel needs, zeroed."""
+    return [gpu.array(np.zeros(one.words, np.uint32)) for one in kernel.buffers]
+
+
+def arguments(
+    kernel: GemmKernel,
+    a: DeviceArray,
+    b: DeviceArray,
+    c: DeviceArray,
+    more: Sequence[DeviceArray] = (),
+) -> list[Any]:
+    """Return the arguments of a launch, in the order of the entry's parameters.
+
+    Args:
+        more: see `buffers`.
+    """
+    operands = {"A": a, "B": b, "C": c}
+    maps = [tensor_map(operands[spec.operand], spec) for spec in kernel.maps]
+    pointers = [operands[name] for name in kernel.pointers]
+    return [*maps, *pointers, *more, *(np.uint32(value) for value in kernel.scalars)]
 
 
 def tensor_map(array: DeviceArray, spec: MapSpec) -> TensorMap:

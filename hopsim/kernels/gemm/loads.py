@@ -6,9 +6,11 @@ brings its share of the tile and multicasts it to the row or column.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from hopsim.kernels.gemm.frame import Frame
+from hopsim.kernels.gemm.operand import OperandTile
 from hopsim.kernels.gemm.plan import GemmPlan
 from hopsim.kernels.ptx.text import Operand, PtxEntry, Reg, address, vector
 
@@ -21,7 +23,7 @@ class Share:
 
     Args:
         row_offset: rows to skip in the tile; None without multicast.
-        byte_offset: the same in bytes of a slab.
+        byte_offset: the same in bytes of the tile.
         mask: CTAs that receive it.
     """
 
@@ -44,23 +46,22 @@ def emit_shares(b: PtxEntry, plan: GemmPlan, frame: Frame) -> Loads:
     a_share = b_share = None
     if frame.rank_n is not None:
         row_of_ranks = sum(1 << (along_m * j) for j in range(along_n))
-        a_share = _emit_share(b, plan, "a", frame.rank_n, plan.a_box[1], row_of_ranks, frame.rank_m)
+        a_share = _emit_share(b, plan.a, "a", frame.rank_n, row_of_ranks, frame.rank_m)
     if frame.rank_m is not None:
         first = frame.rank_n
         if first is not None and along_m > 1:
             first = b.let(".b32", "column_first", "mul.lo.s32", first, along_m)
         column_of_ranks = (1 << along_m) - 1
-        b_share = _emit_share(b, plan, "b", frame.rank_m, plan.b_box[1], column_of_ranks, first)
+        b_share = _emit_share(b, plan.b, "b", frame.rank_m, column_of_ranks, first)
     return Loads(a_share, b_share)
 
 
 def _emit_share(
-    b: PtxEntry, plan: GemmPlan, name: str, rank: Reg, rows: int, ranks: int, shift: Reg | None
+    b: PtxEntry, operand: OperandTile, name: str, rank: Reg, ranks: int, shift: Reg | None
 ) -> Share:
+    rows = operand.rows // operand.parts
     row_offset = b.let(".b32", f"{name}_share_row", "mul.lo.s32", rank, rows)
-    byte_offset = b.let(
-        ".b32", f"{name}_share", "mul.lo.s32", rank, rows * plan.swizzle.width_bytes
-    )
+    byte_offset = b.let(".b32", f"{name}_share", "mul.lo.s32", rank, operand.share_bytes)
     mask32 = b.let(".b32", f"{name}_mask_bits", "mov.b32", ranks)
     if shift is not None:
         mask32 = b.let(".b32", f"{name}_mask_bits", "shl.b32", mask32, shift)
@@ -101,27 +102,42 @@ def emit_stage_loads(
     )  # fmt: skip
     a_slot = b.let(".b32", "a_slot", "add.s32", slot, loads.a.byte_offset) if loads.a else slot
     b_slot = b.let(".b32", "b_slot", "add.s32", slot, loads.b.byte_offset) if loads.b else slot
-    for slab in range(plan.slabs):
-        column = k
-        if slab:
-            column = b.let(".b32", "k_slab", "add.s32", k, slab * plan.slab_k)
-        a_to = address(a_slot, slab * plan.a_slab_bytes)
-        b_to = address(b_slot, plan.b_offset + slab * plan.b_slab_bytes)
-        _emit_load(b, a_to, frame.map_a, column, a_row, full, loads.a, guard)
-        _emit_load(b, b_to, frame.map_b, column, b_row, full, loads.b, guard)
+    a_boxes = _boxes(b, plan.a, a_row, k)
+    b_boxes = _boxes(b, plan.b, b_row, k)
+    for i in range(max(plan.a.boxes, plan.b.boxes)):
+        if i < plan.a.boxes:
+            to = address(a_slot, i * plan.a.slab_bytes)
+            _emit_load(b, to, frame.map_a, a_boxes(i), full, loads.a, guard)
+        if i < plan.b.boxes:
+            to = address(b_slot, plan.b_offset + i * plan.b.slab_bytes)
+            _emit_load(b, to, frame.map_b, b_boxes(i), full, loads.b, guard)
+
+
+def _boxes(
+    b: PtxEntry, operand: OperandTile, row: Operand, k: Operand
+) -> Callable[[int], tuple[Operand, Operand]]:
+    """Return a function that writes the coordinates of box i, innermost first."""
+    along, across = (k, row) if operand.major == "K" else (row, k)
+
+    def of(i: int) -> tuple[Operand, Operand]:
+        if not i:
+            return along, across
+        name = "k_slab" if operand.major == "K" else "row_slab"
+        return b.let(".b32", name, "add.s32", along, i * operand.line), across
+
+    return of
 
 
 def _emit_load(
     b: PtxEntry,
     to: str,
     tensor_map: Reg,
-    column: Operand,
-    row: Reg,
+    coordinates: tuple[Operand, Operand],
     full: str,
     share: Share | None,
     guard: Reg,
 ) -> None:
-    source = f"[{tensor_map}, {vector((column, row))}]"
+    source = f"[{tensor_map}, {vector(coordinates)}]"
     if share is None:
         b.emit(_LOAD, to, source, full, guard=guard)
     else:

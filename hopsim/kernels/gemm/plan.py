@@ -15,6 +15,7 @@ from dataclasses import dataclass
 
 from hopsim.errors import LaunchError
 from hopsim.kernels.gemm.operand import ATOM_K_BYTES, OperandTile, widest_swizzle
+from hopsim.kernels.gemm.order import ORDERS
 from hopsim.kernels.gemm.problem import ElementType
 from hopsim.layout.descriptor import Major
 from hopsim.layout.swizzle import Swizzle
@@ -70,7 +71,7 @@ class GemmPlan:
         cluster: CTAs of a cluster along M and along N.
         persistent: a CTA walks over several tiles.
         group_m: cluster tiles that are walked together in the order "grouped".
-        order: how tiles are walked, see `hopsim.kernels.gemm.scheduler`.
+        order: how tiles are walked, see `hopsim.kernels.gemm.order`.
         has_producer: one more warpgroup, in front, feeds the ring.
         store_buffers: C boxes that a warpgroup stages at a time; 0 takes as many as fit.
         release_scope: scope of the arrivals that release a slot to the other CTAs of a cluster.
@@ -110,6 +111,8 @@ class GemmPlan:
     def __post_init__(self) -> None:
         self._check_cluster()
         self._check_tile()
+        if self.order not in ORDERS:
+            raise _refuse(f"order must be one of {', '.join(ORDERS)}, got {self.order!r}")
         if self.group_m < 1:
             raise _refuse(f"group_m must be at least 1, got {self.group_m}")
         if self.release_scope not in ("cta", "cluster"):

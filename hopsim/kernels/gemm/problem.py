@@ -1,6 +1,7 @@
 """What a GEMM computes: sizes, element types, and the rules that TMA sets for them.
 
-C[M,N] = A[M,K] B[N,K]^T with A, B and C row-major.
+C[M,N] = A[M,K] B[N,K]^T with C row-major.  A and B are row-major as written here (K-major: k is
+contiguous), or lie transposed in memory as (K, M) and (K, N) (MN-major).
 """
 
 from __future__ import annotations
@@ -8,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from hopsim.errors import LaunchError
+from hopsim.layout.descriptor import Major
 
 _TMA_SOURCE = "CUDA driver API 13.0, cuTensorMapEncodeTiled"
 
@@ -60,8 +62,10 @@ class GemmProblem:
         m, n, k: sizes in elements.
         dtype: element type of A and B: bf16, fp16 or e4m3; sums are f32.
         out_dtype: element type of C; by default that of A, or bf16 for e4m3.
+        a_major, b_major: "K" for (m, k) and (n, k) in memory, "MN" for (k, m) and (k, n).
 
-    Raises: LaunchError: a size is not positive, a type is not offered, or TMA cannot address a row.
+    Raises: LaunchError: a size is not positive, a type is not offered, TMA cannot address a row, or
+        wgmma cannot take the type MN-major.
     """
 
     m: int
@@ -69,6 +73,8 @@ class GemmProblem:
     k: int
     dtype: str = "bf16"
     out_dtype: str = ""
+    a_major: Major = "K"
+    b_major: Major = "K"
 
     def __post_init__(self) -> None:
         dtype = element_type(self.dtype)
@@ -89,8 +95,31 @@ class GemmProblem:
                 raise LaunchError(
                     f"{name} must be from 1 to 2147483647, got {size}", where="GemmProblem"
                 )
-        _check_pitch("A and B", "k", self.k, dtype)
+        if "MN" in (self.a_major, self.b_major) and dtype.size != 2:
+            raise LaunchError(
+                f"wgmma takes MN-major operands of 16 bits only, got {dtype.name}",
+                where="GemmProblem",
+                source='PTX ISA 8.7, "wgmma.mma_async"',
+            )
+        for operand, major, name, rows in (
+            ("A", self.a_major, "m", self.m),
+            ("B", self.b_major, "n", self.n),
+        ):
+            if major == "MN":
+                _check_pitch(operand, name, rows, dtype)
+            else:
+                _check_pitch("A and B", "k", self.k, dtype)
         _check_pitch("C", "n", self.n, out)
+
+    @property
+    def a_shape(self) -> tuple[int, int]:
+        """Shape of A in memory."""
+        return (self.m, self.k) if self.a_major == "K" else (self.k, self.m)
+
+    @property
+    def b_shape(self) -> tuple[int, int]:
+        """Shape of B in memory."""
+        return (self.n, self.k) if self.b_major == "K" else (self.k, self.n)
 
     @property
     def flops(self) -> int:

@@ -14,8 +14,6 @@ from hopsim.kernels.gemm.frame import Frame
 from hopsim.kernels.gemm.plan import GemmPlan
 from hopsim.kernels.ptx.text import PtxEntry, Reg, address
 
-_WARPS = 4
-
 
 @dataclass(frozen=True, slots=True)
 class Cursor:
@@ -28,7 +26,7 @@ class Cursor:
 def emit_barriers(b: PtxEntry, plan: GemmPlan, frame: Frame) -> None:
     """Write the initialisation of the barriers, up to the point where all threads may use them."""
     b.comment("barriers")
-    readers = plan.warpgroups * _WARPS * (plan.cluster[0] + plan.cluster[1] - 1)
+    readers = plan.slot_warps * (plan.cluster[0] + plan.cluster[1] - 1)
     for stage in range(plan.stages):
         full = address(frame.smem, plan.full_offset + 8 * stage)
         b.emit("mbarrier.init.shared::cta.b64", full, 1, guard=frame.leader, note=f"full {stage}")
@@ -65,6 +63,17 @@ def emit_advance(b: PtxEntry, plan: GemmPlan, cursor: Cursor) -> None:
     b.emit("setp.eq.s32", wraps, cursor.stage, plan.stages)
     b.emit("selp.b32", cursor.stage, 0, cursor.stage, wraps)
     b.emit("xor.b32", cursor.parity, cursor.parity, 1, guard=wraps)
+
+
+def emit_skip(
+    b: PtxEntry, plan: GemmPlan, cursor: Cursor, slots: Reg, guard: Reg | None = None
+) -> None:
+    """Write a step over `slots` slots, where predicate `guard` is true; the parity turns with each wrap."""
+    moved = b.let(".b32", "moved", "add.s32", cursor.stage, slots)
+    wraps = b.let(".b32", "wraps", "div.u32", moved, plan.stages)
+    odd = b.let(".b32", "odd_wraps", "and.b32", wraps, 1)
+    b.emit("mad.lo.s32", cursor.stage, wraps, -plan.stages, moved, guard=guard)
+    b.emit("xor.b32", cursor.parity, cursor.parity, odd, guard=guard)
 
 
 def emit_slot_barrier(b: PtxEntry, frame: Frame, stage: Reg) -> Reg:

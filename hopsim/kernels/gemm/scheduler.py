@@ -1,18 +1,11 @@
-"""Which tile of C a cluster computes: the order, as Python and as PTX.
-
-Work is counted in cluster tiles ("units"): `cluster` CTAs compute `cluster` neighbouring tiles.
-Units are walked in groups of `group_m` rows, column by column inside a group, so that CTAs running
-at the same time share rows of A and columns of B in L2.  `group_m=1` is row-major order.
-
->>> [unit_of(i, 3, 2, 2) for i in range(6)]
-[(0, 0), (1, 0), (0, 1), (1, 1), (2, 0), (2, 1)]
-"""
+"""Which tile of C a cluster computes, as PTX: `hopsim.kernels.gemm.order` says it in Python."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 from hopsim.kernels.gemm.frame import Frame, emit_ceil_div
+from hopsim.kernels.gemm.order import walk_order
 from hopsim.kernels.gemm.plan import GemmPlan
 from hopsim.kernels.gemm.problem import GemmProblem
 from hopsim.kernels.ptx.text import PtxEntry, Reg
@@ -24,15 +17,6 @@ def units(problem: GemmProblem, plan: GemmPlan) -> tuple[int, int]:
         -(-problem.m // (plan.tile.m * plan.cluster[0])),
         -(-problem.n // (plan.tile.n * plan.cluster[1])),
     )
-
-
-def unit_of(index: int, units_m: int, units_n: int, group_m: int) -> tuple[int, int]:
-    """Return (along M, along N) of the cluster tile that is walked as number `index`."""
-    group, within = divmod(index, group_m * units_n)
-    first = group * group_m
-    rows = min(units_m - first, group_m)
-    along_n, along_m = divmod(within, rows)
-    return first + along_m, along_n
 
 
 def grid_ctas(problem: GemmProblem, plan: GemmPlan, resident_ctas: int) -> int:
@@ -71,17 +55,22 @@ def emit_origin(
     b: PtxEntry, plan: GemmPlan, frame: Frame, walk: TileWalk, index: Reg
 ) -> tuple[Reg, Reg]:
     """Write `unit_of(index)` and return the first row and the first column of this CTA's tile."""
-    per_group = b.let(".b32", "per_group", "mul.lo.s32", walk.units_n, plan.group_m)
+    along, size = walk_order(plan.order, plan.group_m)
+    grouped, other = walk.units_m, walk.units_n
+    if along == "n":
+        grouped, other = other, grouped
+    per_group = b.let(".b32", "per_group", "mul.lo.s32", other, size)
     group = b.let(".b32", "group", "div.s32", index, per_group)
-    first = b.let(".b32", "first_m", "mul.lo.s32", group, plan.group_m)
-    below = b.let(".b32", "rows_below", "sub.s32", walk.units_m, first)
-    rows = b.let(".b32", "group_rows", "min.s32", below, plan.group_m)
+    first = b.let(".b32", f"first_{along}", "mul.lo.s32", group, size)
+    below = b.let(".b32", "rows_below", "sub.s32", grouped, first)
+    rows = b.let(".b32", "group_rows", "min.s32", below, size)
     before = b.let(".b32", "before", "mul.lo.s32", group, per_group)
     within = b.let(".b32", "within", "sub.s32", index, before)
-    unit_n = b.let(".b32", "unit_n", "div.s32", within, rows)
-    skipped = b.let(".b32", "skipped", "mul.lo.s32", unit_n, rows)
-    offset = b.let(".b32", "along_m", "sub.s32", within, skipped)
-    unit_m = b.let(".b32", "unit_m", "add.s32", first, offset)
+    across = b.let(".b32", "unit_n" if along == "m" else "unit_m", "div.s32", within, rows)
+    skipped = b.let(".b32", "skipped", "mul.lo.s32", across, rows)
+    offset = b.let(".b32", f"along_{along}", "sub.s32", within, skipped)
+    unit = b.let(".b32", f"unit_{along}", "add.s32", first, offset)
+    unit_m, unit_n = (unit, across) if along == "m" else (across, unit)
     row = _emit_first(b, "row", unit_m, plan.tile.m, plan.cluster[0], frame.rank_m)
     col = _emit_first(b, "col", unit_n, plan.tile.n, plan.cluster[1], frame.rank_n)
     return row, col

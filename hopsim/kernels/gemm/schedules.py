@@ -1,0 +1,130 @@
+"""The schedules of a GEMM: what each is, what it can do, and who writes its PTX."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from hopsim.errors import LaunchError
+from hopsim.kernels.gemm.cooperative import emit_cooperative
+from hopsim.kernels.gemm.pingpong import emit_pingpong
+from hopsim.kernels.gemm.pipelined import emit_pipelined
+from hopsim.kernels.gemm.plan import GemmPlan
+from hopsim.kernels.gemm.warp_specialized import emit_warp_specialized
+from hopsim.kernels.gemm.wgmma_simple import emit_wgmma_simple
+from hopsim.kernels.ptx.text import PtxEntry
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """One way to overlap the copies, products and stores of a GEMM.
+
+    Args:
+        name: as `build` takes it.
+        words: what it is, in a line.
+        emit: writes the entry of a plan.
+        has_producer: one more warpgroup feeds the ring.
+        warpgroups: how many may compute.
+        stages: least and most slots of the ring.
+        fixed: options of the plan that the schedule sets itself.
+        options: further options of `build` that it takes.
+    """
+
+    name: str
+    words: str
+    emit: Callable[[str, GemmPlan], PtxEntry]
+    has_producer: bool = False
+    warpgroups: tuple[int, ...] = (1, 2)
+    stages: tuple[int, int] = (2, 16)
+    fixed: dict[str, Any] = field(default_factory=dict[str, Any])
+    options: frozenset[str] = frozenset()
+
+    def settle(self, stages: int, given: dict[str, Any]) -> dict[str, Any]:
+        """Return the plan's options: those given and those fixed.
+
+        Args:
+            given: options that differ from their defaults.
+
+        Raises: LaunchError: the schedule cannot do what is given.
+        """
+        least, most = self.stages
+        if not least <= stages <= most:
+            wanted = str(least) if least == most else f"{least} to {most}"
+            why = " to overlap copy and product" if least == 2 else ""
+            raise LaunchError(
+                f"stages must be {wanted}{why} in schedule {self.name}, got {stages}", where="gemm"
+            )
+        settled = {"warpgroups": self.warpgroups[0], **given}
+        if settled["warpgroups"] not in self.warpgroups:
+            wanted = " or ".join(str(count) for count in self.warpgroups)
+            raise LaunchError(
+                f"warpgroups must be {wanted} in schedule {self.name}, got {settled['warpgroups']}",
+                where="gemm",
+            )
+        for name, value in given.items():
+            if name in self.fixed and value != self.fixed[name]:
+                raise LaunchError(
+                    f"{name} is {self.fixed[name]} in schedule {self.name}, got {value}",
+                    where="gemm",
+                )
+            if name not in self.fixed and name not in self.options | _ALWAYS:
+                raise LaunchError(
+                    f"schedule {self.name} does not take {name}, got {value}",
+                    where="gemm",
+                    hint=f"schedule {' or '.join(_takers(name))}",
+                )
+        return settled | self.fixed
+
+
+_ALWAYS: Final = frozenset({"warpgroups", "order", "group_m", "store_buffers"})
+_MAJORS: Final = frozenset({"a_major", "b_major", "swizzle_mode"})
+_CLUSTERS: Final = frozenset({"cluster", "release_scope"})
+
+SCHEDULES: Final[dict[str, Schedule]] = {
+    schedule.name: schedule
+    for schedule in (
+        Schedule(
+            "wgmma-simple", "one stage of TMA, wgmma, wait for all", emit_wgmma_simple,
+            stages=(1, 1), options=_MAJORS | {"a_in_registers"},
+        ),
+        Schedule(
+            "pipelined", "a ring of stages in one role, products of two stages in flight",
+            emit_pipelined, options=_MAJORS,
+        ),
+        Schedule(
+            "warp-specialized", "a producer warp feeds the consumer warpgroups",
+            emit_warp_specialized, has_producer=True,
+            options=_MAJORS | _CLUSTERS | {"persistent"},
+        ),
+        Schedule(
+            "cooperative", "persistent; two consumer warpgroups share each tile",
+            emit_cooperative, has_producer=True, warpgroups=(2,), fixed={"persistent": True},
+            options=_MAJORS | _CLUSTERS,
+        ),
+        Schedule(
+            "pingpong", "persistent; two consumer warpgroups take turns, epilogue under products",
+            emit_pingpong, has_producer=True, warpgroups=(2,),
+            fixed={"persistent": True, "takes_turns": True}, options=_MAJORS | _CLUSTERS,
+        ),
+    )
+}  # fmt: skip
+"""In the order of the ladder."""
+
+
+def _takers(option: str) -> list[str]:
+    """Return the schedules that take an option."""
+    return [one.name for one in SCHEDULES.values() if option in one.options | frozenset(one.fixed)]
+
+
+def schedule_named(name: str) -> Schedule:
+    """Return the schedule called `name`.
+
+    Raises: LaunchError: there is none.
+    """
+    found = SCHEDULES.get(name)
+    if found is None:
+        raise LaunchError(
+            f"schedule must be one of {', '.join(SCHEDULES)}, got {name!r}", where="gemm"
+        )
+    return found
