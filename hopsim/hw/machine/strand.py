@@ -56,6 +56,7 @@ class StrandCore:
         # Whether the schedule knows this strand; whether its warp was let part where it should meet (`joins.open_all`).
         self.is_scheduled = False
         self.is_apart = False
+        self.is_settled = False
         self.waiting: Wait | None = None
         self.resumed: Wait | None = None
         self.done = False
@@ -313,29 +314,26 @@ class StrandCore:
         order = np.argsort(tids, kind="stable")
         registers = list(self.registers)
         widths = self.machine.register_widths
-        while live:
-            low = live & -live
-            index = low.bit_length() - 1
-            live ^= low
-            values = [strand.registers[index] for strand in strands]
+        for index, values in enumerate(zip(*(strand.registers for strand in strands), strict=True)):
             first = values[0]
-            if not isinstance(first, np.ndarray) and all(
-                not isinstance(value, np.ndarray) and value == first for value in values
-            ):
+            if not isinstance(first, np.ndarray) and all(value is first for value in values):
+                continue
+            if not live >> index & 1:
+                registers[index] = 0
+                continue
+            if all(not isinstance(value, np.ndarray) and value == first for value in values):
                 continue
             dtype = np.dtype(np.bool_) if widths[index] == 1 else DTYPES[widths[index]]
             columns: list[Array] = [
                 value if isinstance(value, np.ndarray) else np.full(strand.lanes, value, dtype)
                 for value, strand in zip(values, strands, strict=True)
             ]
-            registers[index] = np.concatenate(columns)[order]
-        for index, value in enumerate(registers):
-            if isinstance(value, np.ndarray) and len(value) != len(tids):
-                registers[index] = 0
+            registers[index] = collapse(np.concatenate(columns)[order])
         self.registers = registers
         self.tids = tids[order]
         self.lanes = len(tids)
         self.warps = range(int(self.tids[0]) // WARP, int(self.tids[-1]) // WARP + 1)
+        self.is_settled = False
         self.is_apart = any(strand.is_apart for strand in strands) and not self.is_whole
         self.sp = Specials(self)
         self._views = {}
@@ -370,6 +368,21 @@ class StrandCore:
             view.segment = self.segment
             view.registers = self.registers
         return found
+
+    def settle(self) -> None:
+        """Store registers whose lanes agree as one int, once: an operand that must be uniform came as an array.
+
+        Arithmetic on arrays does not look whether its lanes agree, so what was per warp before the strand parted stays
+        an array; a loop that starts from it would work on arrays for ever.
+        """
+        owner = self.acting or self
+        if owner.is_settled:
+            return
+        owner.is_settled = True
+        registers = owner.registers
+        for index, value in enumerate(registers):
+            if isinstance(value, np.ndarray):
+                registers[index] = collapse(value)
 
     # -- waiting -----------------------------------------------------------------------------------
 

@@ -322,13 +322,18 @@ class SyncOps(ConvergenceOps):
                 f"an arrive count of {times}: expected 1 to {COUNT_LIMIT}", source=MBARRIER
             )
         bytes_ = 0 if expect is None else self._uniform(expect, "the number of expected bytes")
-        states = np.zeros(self.lanes, np.uint64)
-        for one, threads in self._each(address):
+        alone = self.lanes == 1
+        states: Any = 0 if alone else np.zeros(self.lanes, np.uint64)
+        for one, threads in [(first_of(address), 1)] if alone else self._each(address):
             barrier = self.mbarrier_at(space, one)
-            here = slice(None) if isinstance(address, int) else address == one
-            tids = self.tids[here]
-            # Lanes arrive one after another: each sees what those before it left pending.
-            states[here] = _state_word(barrier) - times * np.arange(threads)
+            tids = self.tids
+            if alone:
+                states = _state_word(barrier)
+            else:
+                here = slice(None) if isinstance(address, int) else address == one
+                tids = tids[here]
+                # Lanes arrive one after another: each sees what those before it left pending.
+                states[here] = _state_word(barrier) - times * np.arange(threads)
             total = times * threads
             if no_complete and barrier.pending == total and barrier.tx == 0:
                 raise self.fault(
@@ -339,7 +344,7 @@ class SyncOps(ConvergenceOps):
                 self._remote_arrive(barrier, total, bytes_ * threads, drop, sem, scope, tids)
             else:
                 self._arrive(barrier, total, bytes_ * threads, drop, sem, scope, tids)
-        return collapse(states)
+        return states if alone else collapse(states)
 
     def _arrive(
         self,
@@ -630,6 +635,7 @@ class SyncOps(ConvergenceOps):
         if isinstance(value, np.ndarray):
             if (value != value[0]).any():
                 raise self.fault(f"{what} differs between lanes of one warp")
+            self.settle()
             return int(value[0])
         return value
 
