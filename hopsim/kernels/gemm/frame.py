@@ -2,62 +2,68 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from hopsim.kernels.gemm.plan import GemmPlan
 from hopsim.kernels.ptx.text import Param, PtxEntry, Reg, address
 
 SHARED_SYMBOL = "smem"
-PARAMS = (
-    Param("map_a", ".b8", 128),
-    Param("map_b", ".b8", 128),
-    Param("map_c", ".b8", 128),
-    Param("m", ".u32"),
-    Param("n", ".u32"),
-    Param("k", ".u32"),
-)
+MAPS = tuple(Param(f"map_{operand}", ".b8", 128) for operand in "abc")
+POINTERS = tuple(Param(operand, ".u64") for operand in "abc")
+SIZES = tuple(Param(name, ".u32") for name in "mnk")
 
 
 @dataclass(frozen=True, slots=True)
-class Frame:
-    """The registers that all roles share.
+class Place:
+    """Where this thread is, and what the problem is.
 
     Args:
         smem: shared address of the dynamic shared memory.
-        warp: warp of the CTA.  lane: lane of the warp.
-        elected: predicate, true in one lane of each warp.
-        leader: predicate, true in one thread of the CTA, the elected one of warp 0.
+        thread: thread of the CTA.  warp: warp of the CTA.  lane: lane of the warp.
         m, n, k: sizes of the problem.  k_blocks: stages along K.
-        map_a, map_b, map_c: generic addresses of the tensor maps.
         rank_m, rank_n: place of this CTA in its cluster; None where the cluster is one CTA wide.
         index: the first unit of this cluster.
     """
 
     smem: Reg
+    thread: Reg
     warp: Reg
     lane: Reg
-    elected: Reg
-    leader: Reg
     m: Reg
     n: Reg
     k: Reg
     k_blocks: Reg
-    map_a: Reg
-    map_b: Reg
-    map_c: Reg
     rank_m: Reg | None
     rank_n: Reg | None
     index: Reg
 
 
-def new_entry(name: str, plan: GemmPlan) -> PtxEntry:
+@dataclass(frozen=True, slots=True)
+class Frame(Place):
+    """What the roles of a TMA kernel share besides.
+
+    Args:
+        elected: predicate, true in one lane of each warp.
+        leader: predicate, true in one thread of the CTA, the elected one of warp 0.
+        map_a, map_b, map_c: generic addresses of the tensor maps.
+    """
+
+    elected: Reg
+    leader: Reg
+    map_a: Reg
+    map_b: Reg
+    map_c: Reg
+
+
+def new_entry(name: str, plan: GemmPlan, params: Sequence[Param] = MAPS + SIZES) -> PtxEntry:
     """Return an entry with the GEMM's parameters and the directives its launch depends on."""
     directives = [f".reqntid {plan.threads}"]
     if plan.has_producer:
         directives.append(f".maxnreg {plan.entry_registers}")
-    if plan.cluster_size > 1:
-        directives += [".explicitcluster", f".reqnctapercluster {plan.cluster_size}, 1, 1"]
-    return PtxEntry(name, PARAMS, directives)
+    if plan.launch_cluster > 1:
+        directives += [".explicitcluster", f".reqnctapercluster {plan.launch_cluster}, 1, 1"]
+    return PtxEntry(name, params, directives)
 
 
 def emit_frame(b: PtxEntry, plan: GemmPlan) -> Frame:
@@ -92,7 +98,7 @@ def emit_frame(b: PtxEntry, plan: GemmPlan) -> Frame:
         shift = plan.cluster_size.bit_length() - 1
         index = b.let(".b32", "cluster", "shr.u32", cta, shift)
     return Frame(
-        smem=smem, warp=warp, lane=lane, elected=elected, leader=leader,
+        smem=smem, thread=thread, warp=warp, lane=lane, elected=elected, leader=leader,
         m=m, n=n, k=k, k_blocks=k_blocks, map_a=map_a, map_b=map_b, map_c=map_c,
         rank_m=rank_m, rank_n=rank_n, index=index,
     )  # fmt: skip

@@ -143,13 +143,14 @@ def build(
         "b_major": (problem.b_major, "K"),
     }  # fmt: skip
     given = {name: value for name, (value, default) in asked.items() if value != default}
+    tile = tile if isinstance(tile, Tile) else Tile(*tile)
     plan = GemmPlan(
         dtype=element_type(problem.dtype),
         out_dtype=element_type(problem.out_dtype),
-        tile=tile if isinstance(tile, Tile) else Tile(*tile),
+        tile=tile,
         stages=stages,
         has_producer=found.has_producer,
-        **found.settle(stages, given),
+        **found.settle(tile, stages, given),
     )
     resident = resident_ctas or _RESIDENT_CTAS[plan.cluster_size]
     entry = _entry_name(found, plan)
@@ -162,8 +163,9 @@ def build(
         grid=(grid_ctas(problem, plan, resident), 1, 1),
         block=plan.threads,
         cluster=plan.launch_cluster,
-        shared_bytes=plan.shared_bytes,
-        maps=_maps(problem, plan),
+        shared_bytes=found.shared_bytes(plan),
+        maps=_maps(problem, plan) if found.has_maps else (),
+        pointers=() if found.has_maps else ("A", "B", "C"),
         scalars=(problem.m, problem.n, problem.k),
     )
 

@@ -10,10 +10,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from hopsim.kernels.gemm.frame import Frame
-from hopsim.kernels.gemm.operand import ATOM_K_BYTES, OperandTile
+from hopsim.kernels.gemm.operand import ATOM_K_BYTES
+from hopsim.kernels.gemm.place import emit_place
 from hopsim.kernels.gemm.plan import ATOM_M, GemmPlan
 from hopsim.kernels.ptx.text import PtxEntry, Reg, address, vector
-from hopsim.layout.swizzle import Swizzle
 
 _WARP_ROWS = 16
 _CHUNK_BYTES = 16
@@ -52,28 +52,13 @@ def emit_a_fragments(b: PtxEntry, plan: GemmPlan, frame: Frame, a_addr: Reg) -> 
         line = b.let(".b32", "a_line", "mad.lo.s32", upper_k, 8, low)
         half = b.let(".b32", "a_half", "shl.b32", upper_rows, 4)
         along = b.let(".b32", "a_along", "mad.lo.s32", own_warp, 2 * _CHUNK_BYTES, half)
-    base = _emit_place(b, plan.a, a_addr, line, along)
+    base = emit_place(b, "a", plan.a, a_addr, line, along)
     count = plan.k_steps * plan.m_atoms * 4
     flat = b.regs(".b32", "a_frag", count)
     quads = [flat[i : i + 4] for i in range(0, count, 4)]
     per_step = plan.m_atoms
     registers = [quads[i : i + per_step] for i in range(0, len(quads), per_step)]
     return AFragments(base, registers)
-
-
-def _emit_place(b: PtxEntry, operand: OperandTile, start: Reg, line: Reg, along: Reg) -> Reg:
-    """Write the swizzled address of byte `along` of line `line`, slabs included."""
-    width = operand.swizzle.width_bytes
-    slab = b.let(".b32", "a_slab", "shr.u32", along, width.bit_length() - 1)
-    within = b.let(".b32", "a_within", "and.b32", along, width - 1)
-    at_slab = b.let(".b32", "a_slab_addr", "mad.lo.s32", slab, operand.slab_bytes, start)
-    at_line = b.let(".b32", "a_line_addr", "mad.lo.s32", line, width, at_slab)
-    linear = b.let(".b32", "a_linear", "add.s32", at_line, within)
-    if operand.swizzle is Swizzle.NONE:
-        return linear
-    moved = b.let(".b32", "a_row_bits", "shr.u32", linear, 3)
-    chunk = b.let(".b32", "a_chunk_bits", "and.b32", moved, operand.swizzle.chunk_mask)
-    return b.let(".b32", "a_place", "xor.b32", linear, chunk, note=operand.swizzle.name)
 
 
 def emit_load_fragments(b: PtxEntry, plan: GemmPlan, a: AFragments) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from hopsim.kernels.gemm.frame import Frame, emit_ceil_div
+from hopsim.kernels.gemm.frame import Place, emit_ceil_div
 from hopsim.kernels.gemm.order import walk_order
 from hopsim.kernels.gemm.plan import GemmPlan
 from hopsim.kernels.gemm.problem import GemmProblem
@@ -43,7 +43,7 @@ class TileWalk:
     total: Reg
 
 
-def emit_walk(b: PtxEntry, plan: GemmPlan, frame: Frame) -> TileWalk:
+def emit_walk(b: PtxEntry, plan: GemmPlan, frame: Place) -> TileWalk:
     """Write the size of the walk."""
     units_m = emit_ceil_div(b, "units_m", frame.m, plan.tile.m * plan.cluster[0])
     units_n = emit_ceil_div(b, "units_n", frame.n, plan.tile.n * plan.cluster[1])
@@ -52,7 +52,7 @@ def emit_walk(b: PtxEntry, plan: GemmPlan, frame: Frame) -> TileWalk:
 
 
 def emit_origin(
-    b: PtxEntry, plan: GemmPlan, frame: Frame, walk: TileWalk, index: Reg
+    b: PtxEntry, plan: GemmPlan, frame: Place, walk: TileWalk, index: Reg
 ) -> tuple[Reg, Reg]:
     """Write `unit_of(index)` and return the first row and the first column of this CTA's tile."""
     along, size = walk_order(plan.order, plan.group_m)

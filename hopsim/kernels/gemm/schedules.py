@@ -8,12 +8,22 @@ from typing import Any, Final
 
 from hopsim.errors import LaunchError
 from hopsim.kernels.gemm.cooperative import emit_cooperative
+from hopsim.kernels.gemm.mma_multistage import emit_mma_multistage, shared_bytes
+from hopsim.kernels.gemm.mma_simple import emit_mma_simple
 from hopsim.kernels.gemm.pingpong import emit_pingpong
 from hopsim.kernels.gemm.pipelined import emit_pipelined
-from hopsim.kernels.gemm.plan import GemmPlan
+from hopsim.kernels.gemm.plan import GemmPlan, Tile
 from hopsim.kernels.gemm.warp_specialized import emit_warp_specialized
 from hopsim.kernels.gemm.wgmma_simple import emit_wgmma_simple
 from hopsim.kernels.ptx.text import PtxEntry
+
+
+def _plan_bytes(plan: GemmPlan) -> int:
+    return plan.shared_bytes
+
+
+def _none(_: GemmPlan) -> int:
+    return 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +39,9 @@ class Schedule:
         stages: least and most slots of the ring.
         fixed: options of the plan that the schedule sets itself.
         options: further options of `build` that it takes.
+        has_maps: its operands come as tensor maps, not as pointers.
+        tile_n: what the columns of a tile must be a multiple of.
+        shared_bytes: dynamic shared memory of a plan.
     """
 
     name: str
@@ -39,8 +52,11 @@ class Schedule:
     stages: tuple[int, int] = (2, 16)
     fixed: dict[str, Any] = field(default_factory=dict[str, Any])
     options: frozenset[str] = frozenset()
+    has_maps: bool = True
+    tile_n: int = 16
+    shared_bytes: Callable[[GemmPlan], int] = _plan_bytes
 
-    def settle(self, stages: int, given: dict[str, Any]) -> dict[str, Any]:
+    def settle(self, tile: Tile, stages: int, given: dict[str, Any]) -> dict[str, Any]:
         """Return the plan's options: those given and those fixed.
 
         Args:
@@ -54,6 +70,11 @@ class Schedule:
             why = " to overlap copy and product" if least == 2 else ""
             raise LaunchError(
                 f"stages must be {wanted}{why} in schedule {self.name}, got {stages}", where="gemm"
+            )
+        if tile.n % self.tile_n:
+            raise LaunchError(
+                f"tile n must be a multiple of {self.tile_n} in schedule {self.name}, got {tile.n}",
+                where="gemm",
             )
         settled = {"warpgroups": self.warpgroups[0], **given}
         if settled["warpgroups"] not in self.warpgroups:
@@ -84,6 +105,14 @@ _CLUSTERS: Final = frozenset({"cluster", "release_scope"})
 SCHEDULES: Final[dict[str, Schedule]] = {
     schedule.name: schedule
     for schedule in (
+        Schedule(
+            "mma-simple", "global memory to registers, mma.sync, and back", emit_mma_simple,
+            warpgroups=(1,), stages=(1, 1), has_maps=False, tile_n=32, shared_bytes=_none,
+        ),
+        Schedule(
+            "mma-multistage", "a ring of cp.async stages, ldmatrix, mma.sync", emit_mma_multistage,
+            warpgroups=(1,), stages=(3, 16), has_maps=False, tile_n=32, shared_bytes=shared_bytes,
+        ),
         Schedule(
             "wgmma-simple", "one stage of TMA, wgmma, wait for all", emit_wgmma_simple,
             stages=(1, 1), options=_MAJORS | {"a_in_registers"},
