@@ -11,7 +11,7 @@ from typing import Annotated
 
 import typer
 
-from hopsim.cli import check, config, gemm, isa, layout, lint, run
+from hopsim.cli import check, config, gemm, isa, layout, lint, run, zoo
 from hopsim.cli.command import Command
 
 app = typer.Typer(
@@ -33,6 +33,7 @@ app.command("lint", cls=Command)(lint.lint)
 app.command("isa", cls=Command)(isa.isa)
 app.add_typer(layout.app, name="layout")
 app.add_typer(config.app, name="config")
+app.add_typer(zoo.app, name="zoo")
 
 
 def _version(wanted: bool) -> None:

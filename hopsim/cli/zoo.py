@@ -1,0 +1,150 @@
+"""`hopsim zoo`: small wrong programs and their mended twins."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from hopsim.cli.command import Command
+from hopsim.cli.options import JsonOption
+
+if TYPE_CHECKING:
+    from hopsim.zoo.twin import Twin
+
+app = typer.Typer(
+    help="Small wrong PTX programs and their mended twins: list, show, run, record on silicon.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="Of a twin.")]
+NamesArgument = Annotated[
+    list[str] | None, typer.Argument(metavar="[NAME]...", help="Of twins, or rules; all of them.")
+]
+
+
+def _chosen(names: list[str] | None) -> list[Twin]:
+    from hopsim.zoo.catalog import TWINS, twin_named, twins_of
+
+    if not names:
+        return list(TWINS)
+    found: list[Twin] = []
+    for name in names:
+        found += twins_of(name) or [twin_named(name)]
+    return found
+
+
+@app.command("list", cls=Command)
+def list_twins(names: NamesArgument = None, json_file: JsonOption = None) -> None:
+    """List the twins with their rule, what silicon does, and the incident they are modelled on."""
+    from hopsim.cli.output import Output
+    from hopsim.report.zoo import zoo_table
+    from hopsim.zoo.silicon import read_recording
+
+    output = Output(json_file)
+    twins, recording = _chosen(names), read_recording()
+    output.show(zoo_table(twins, recording))
+    content = [
+        {
+            "name": twin.name, "rule": twin.rule, "story": twin.story, "incident": twin.incident,
+            "expected": list(twin.expected), "verdict": twin.verdict, "missed": twin.missed,
+            "silicon": recording.silicon(twin), "sanitizer": recording.sanitizer(twin),
+        }
+        for twin in twins
+    ]  # fmt: skip
+    output.finish({"command": "zoo list", "twins": content}, 0)
+
+
+@app.command("show", cls=Command)
+def show(
+    name: NameArgument,
+    ptx: Annotated[
+        str | None, typer.Option("--ptx", metavar="bad|good", help="Print that PTX text, whole.")
+    ] = None,
+) -> None:
+    """Show a twin: its story, and the lines that the bad and the good program differ by."""
+    from hopsim.cli.output import Output
+    from hopsim.errors import ConfigError
+    from hopsim.report.zoo import twin_page
+    from hopsim.zoo.catalog import twin_named
+    from hopsim.zoo.silicon import read_recording
+
+    twin = twin_named(name)
+    if ptx is not None:
+        if ptx not in ("bad", "good"):
+            raise ConfigError(f"expected bad or good, got {ptx!r}", where="--ptx")
+        typer.echo(twin.ptx(ptx == "good"), nl=False)
+        return
+    Output(None).show(*twin_page(twin, read_recording()))
+
+
+@app.command("run", cls=Command)
+def run(names: NamesArgument = None, json_file: JsonOption = None) -> None:
+    """Check twins on one run each: the bad one must give its rule, the good one nothing."""
+    from hopsim.cli.output import Output
+    from hopsim.report.zoo import trial_content, trial_table
+    from hopsim.zoo.trial import try_twin
+
+    output = Output(json_file)
+    trials = [try_twin(twin) for twin in _chosen(names)]
+    output.show(trial_table(trials))
+    code = 0 if all(trial.is_right for trial in trials) else 1
+    output.finish({"command": "zoo run", "twins": [trial_content(one) for one in trials]}, code)
+
+
+@app.command("record", cls=Command)
+def record(
+    names: NamesArgument = None,
+    runs: Annotated[int, typer.Option("--runs", min=1, help="Of each twin.")] = 20,
+    device: Annotated[int, typer.Option("--device", min=0, help="Number of the device.")] = 0,
+    sanitizer: Annotated[
+        str | None,
+        typer.Option("--sanitizer", metavar="PROGRAM", help="compute-sanitizer, to record it too."),
+    ] = None,
+    file: Annotated[
+        Path | None, typer.Option("--file", metavar="FILE", help="Instead of the zoo's own.")
+    ] = None,
+) -> None:
+    """Run twins on a real sm_90 device and write down what happens; entries of other twins stay."""
+    from datetime import UTC, datetime
+
+    from hopsim.cuda.gpu import CudaGpu
+    from hopsim.zoo.silicon import RECORDING, Recording, read_recording, write_recording
+    from hopsim.zoo.silicon import record as record_twins
+
+    path = file or RECORDING
+    before = read_recording(path)
+    with CudaGpu(device) as gpu:
+        made_with = {"device": gpu.config_name, "date": datetime.now(UTC).date().isoformat()}
+        entries = record_twins(gpu, _chosen(names), runs, sanitizer, typer.echo)
+    write_recording(Recording(made_with, before.entries | entries), path)
+    typer.echo(f"{len(entries)} twins recorded in {path}")
+
+
+@app.command("silicon", cls=Command)
+def silicon(
+    name: NameArgument,
+    good: Annotated[bool, typer.Option("--good", help="The good twin.")] = False,
+    device: Annotated[int, typer.Option("--device", min=0, help="Number of the device.")] = 0,
+) -> None:
+    """Run one twin once on a real device, in this process: for tools that watch a process."""
+    from hopsim.cuda.gpu import CudaGpu
+    from hopsim.explore.case import launch
+    from hopsim.zoo.catalog import twin_named
+
+    case = twin_named(name).case(good)
+    launch(case, case.kernel(), CudaGpu(device, isolate=False), timing=False)
+
+
+@app.command("page", cls=Command)
+def page(
+    file: Annotated[Path, typer.Argument(metavar="FILE.md", help="To write: docs/zoo.md.")],
+) -> None:
+    """Write the page that compares hopsim, silicon and compute-sanitizer."""
+    from hopsim.cli.baseline import write_text
+    from hopsim.report.zoo import comparison_page
+    from hopsim.zoo.catalog import ROOMS
+    from hopsim.zoo.silicon import read_recording
+
+    write_text(file, comparison_page(ROOMS, read_recording()), "FILE.md")

@@ -1,0 +1,139 @@
+"""The zoo as tables: what hopsim says of each twin, what silicon does, what compute-sanitizer finds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from rich.table import Table
+from rich.text import Text
+
+from hopsim.report.facts import fact_table
+from hopsim.zoo.silicon import Recording
+from hopsim.zoo.steps import expand
+from hopsim.zoo.trial import Trial
+from hopsim.zoo.twin import Twin
+
+NOBODY = "not recorded yet; `hopsim zoo record` does it on a machine with an sm_90 device"
+
+
+def zoo_table(twins: Iterable[Twin], recording: Recording) -> Table:
+    """Return one line for each twin."""
+    table = Table.grid(padding=(0, 2, 0, 0))
+    for column in ("rule", "twin", "silicon", "modelled on"):
+        table.add_column(column, no_wrap=True)
+    table.add_row(
+        *(Text(word, style="bold") for word in ("rule", "twin", "silicon", "modelled on"))
+    )
+    for twin in twins:
+        table.add_row(twin.rule, twin.name, recording.silicon(twin), twin.incident)
+    return table
+
+
+def twin_page(twin: Twin, recording: Recording) -> list[Any]:
+    """Return the story of a twin, and its body with the lines of the bad and the good one marked."""
+    rows = [
+        ("rule", twin.rule),
+        ("story", twin.story),
+        ("modelled on", twin.incident),
+        ("found", ", ".join(twin.expected) or f"{twin.verdict}, no finding"),
+        ("silicon", recording.silicon(twin)),
+        ("sanitizer", recording.sanitizer(twin)),
+    ]
+    if twin.missed:
+        rows.append(("missed", twin.missed))
+    return [fact_table(rows), Text(""), marked(twin)]
+
+
+def marked(twin: Twin) -> Text:
+    """Return the body of both twins at once: `-` marks lines of the bad one, `+` of the good one."""
+    text = Text()
+    for mark, line in marked_lines(twin):
+        style = {"-": "red", "+": "green"}.get(mark, "")
+        text.append(f"  {mark} {line}\n", style=style)
+    text.rstrip()
+    return text
+
+
+def marked_lines(twin: Twin) -> list[tuple[str, str]]:
+    """Return (mark, line) of the body, every step written out."""
+    lines: list[tuple[str, str]] = []
+    body = twin.body.strip("\n").splitlines()
+    for number, raw in enumerate(body):
+        # One line at a time; those before it are blank, so that labels keep their numbers.
+        before = [f" {line[1:]}" if line[1:].strip() else "" for line in body[:number]]
+        shown = expand("\n".join([*before, f" {raw[1:]}"]), is_good=True)
+        skipped = expand("\n".join(before), is_good=True) if before else []
+        lines += [(raw[:1] or " ", line) for line in shown[len(skipped) :]]
+    return lines
+
+
+def trial_table(trials: Sequence[Trial]) -> Text:
+    """Return what hopsim says of each pair, and the count of those it is right about."""
+    text = Text()
+    for trial in trials:
+        style = "green" if trial.is_right else "red"
+        text.append("ok    " if trial.is_right else "WRONG ", style=style)
+        found = ", ".join(trial.found) or "no finding"
+        text.append(f"{trial.twin.rule}  {trial.twin.name}: {trial.bad.verdict}, {found}")
+        if not trial.is_right:
+            good = [hazard.rule for hazard in trial.good.hazards]
+            text.append(
+                f"  (expected {trial.twin.verdict}, {', '.join(trial.twin.expected) or 'no finding'};"
+                f" good twin: {trial.good.verdict} {', '.join(good)})"
+            )
+        text.append(f"   misses {trial.twin.rule}\n" if trial.twin.missed else "\n")
+    right = sum(trial.is_right for trial in trials)
+    text.append(f"{right} of {len(trials)} twins are judged as the zoo expects")
+    return text
+
+
+def trial_content(trial: Trial) -> dict[str, Any]:
+    """Return a trial as plain data."""
+    return {
+        "name": trial.twin.name,
+        "rule": trial.twin.rule,
+        "found": list(trial.found),
+        "verdict": trial.bad.verdict,
+        "good": [hazard.rule for hazard in trial.good.hazards],
+        "is_right": trial.is_right,
+        "missed": trial.twin.missed,
+    }
+
+
+def comparison_page(rooms: dict[str, tuple[Twin, ...]], recording: Recording) -> str:
+    """Return `docs/zoo.md`: hopsim, silicon and compute-sanitizer side by side."""
+    twins = [twin for room in rooms.values() for twin in room]
+    named = sum(not twin.missed for twin in twins)
+    made = ", ".join(f"{key} {value}" for key, value in sorted(recording.made_with.items()))
+    lines = [
+        "# The zoo",
+        "",
+        "Pairs of small PTX programs that ptxas accepts. The bad twin breaks one rule; the good one differs by as little as",
+        "mends it. `hopsim zoo show NAME` prints a pair, `hopsim zoo run` checks all of them, `hopsim explain HSnnn` tells",
+        "the rule. This page is written by `hopsim zoo page`, and a test says that it agrees with the zoo. The rules are in",
+        "[hazards](hazards.md).",
+        "",
+        f"Of {len(twins)} bad twins hopsim names the rule itself in {named}, on one run in order; it is silent on every good",
+        "twin, under any order that was tried. What it tells instead in the others stands below the tables.",
+        "",
+        f"Silicon and compute-sanitizer: {made or NOBODY}.",
+        "`hidden` means that all runs gave the right bits although the program is wrong.",
+    ]
+    for room, members in rooms.items():
+        lines += ["", f"## {room.capitalize()}", ""]
+        lines.append("| rule | twin | hopsim | silicon | compute-sanitizer | modelled on |")
+        lines.append("|---|---|---|---|---|---|")
+        for twin in members:
+            found = ", ".join(twin.expected) or twin.verdict
+            if twin.verdict == "deadlock" and twin.expected:
+                found += ", deadlock"
+            if twin.missed:
+                found += " (misses the rule)"
+            lines.append(
+                f"| {twin.rule} | {twin.name} | {found} | {recording.silicon(twin)} |"
+                f" {recording.sanitizer(twin)} | {twin.incident} |"
+            )
+    lines += ["", "## What hopsim misses", ""]
+    lines += [f"- {twin.rule} {twin.name}: {twin.missed}." for twin in twins if twin.missed]
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,192 @@
+"""What a real device does with the twins, and what compute-sanitizer says of them: recorded once, read here.
+
+The file `silicon.json` beside this module is written by `hopsim zoo record` on a machine with an sm_90 device.  Without an
+entry a twin is `not recorded`.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+
+from hopsim.cuda.gpu import CudaGpu
+from hopsim.errors import ConfigError, DeviceError
+from hopsim.explore.case import launch
+from hopsim.explore.examine import check_once
+from hopsim.zoo.twin import Twin
+
+RECORDING: Final = Path(__file__).parent / "silicon.json"
+FORMAT: Final = 1
+NOT_RECORDED: Final = "not recorded"
+RUNS: Final = 20
+HANG_LIMIT_S: Final = 5.0
+SANITIZER_TOOLS: Final = ("memcheck", "racecheck", "synccheck", "initcheck")
+SANITIZER_LIMIT_S: Final = 120.0
+SANITIZER_EXIT: Final = 77
+
+
+@dataclass(frozen=True, slots=True)
+class Observed:
+    """What a device did with one twin.
+
+    Args:
+        runs: that finished.  wrong: of these, with other bits than the simulator gives the good twin in order.
+        hang: whether a run did not end.  error: the driver's, if one ended a run.
+    """
+
+    runs: int
+    wrong: int
+    hang: bool = False
+    error: str = ""
+
+    def __str__(self) -> str:
+        if self.error:
+            return f"error: {self.error}"
+        if self.hang:
+            return "hang"
+        return (
+            f"wrong in {self.wrong} of {self.runs}" if self.wrong else f"hidden in {self.runs} runs"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """What was recorded of one twin: on the device, and by each tool of compute-sanitizer (its first message, or empty)."""
+
+    bad: Observed
+    good: Observed
+    sanitizer: dict[str, str] = field(default_factory=dict[str, str])
+
+
+@dataclass(frozen=True, slots=True)
+class Recording:
+    """A file of entries, with the device, driver and date they were made with."""
+
+    made_with: dict[str, str]
+    entries: dict[str, Entry]
+
+    def silicon(self, twin: Twin) -> str:
+        """Return what the device did with the bad twin, in words."""
+        entry = self.entries.get(twin.name)
+        return NOT_RECORDED if entry is None else str(entry.bad)
+
+    def sanitizer(self, twin: Twin) -> str:
+        """Return which tools of compute-sanitizer reported the bad twin."""
+        entry = self.entries.get(twin.name)
+        if entry is None or not entry.sanitizer:
+            return NOT_RECORDED
+        found = [tool for tool, message in entry.sanitizer.items() if message]
+        return ", ".join(found) or "nothing"
+
+
+def read_recording(path: Path = RECORDING) -> Recording:
+    """Return what was recorded; empty when there is no file.
+
+    Raises: ConfigError: the file is of another format.
+    """
+    if not path.exists():
+        return Recording({}, {})
+    content: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    if content.get("format") != FORMAT:
+        raise ConfigError(f"{path} is no recording of format {FORMAT}", hint="hopsim zoo record")
+    entries = {
+        name: Entry(Observed(**one["bad"]), Observed(**one["good"]), one["sanitizer"])
+        for name, one in content["entries"].items()
+    }
+    return Recording(content["made_with"], entries)
+
+
+def write_recording(recording: Recording, path: Path) -> None:
+    """Write a recording, sorted, so that two of them can be compared."""
+    content = {
+        "format": FORMAT,
+        "made_with": recording.made_with,
+        "entries": {name: asdict(entry) for name, entry in sorted(recording.entries.items())},
+    }
+    path.write_text(json.dumps(content, indent=1, sort_keys=True) + "\n", encoding="utf-8")
+
+
+def expected_bits(twin: Twin) -> np.ndarray[Any, np.dtype[np.uint32]]:
+    """Return the result of the good twin, as the simulator has it in order."""
+    case = twin.case(is_good=True)
+    _, made = check_once(case, case.kernel())
+    return made.arrays["out"].numpy()
+
+
+def observe(gpu: CudaGpu, twin: Twin, is_good: bool, runs: int = RUNS) -> Observed:
+    """Run one twin on a device, until it hangs or fails."""
+    case = twin.case(is_good)
+    kernel = case.kernel()
+    expected = expected_bits(twin)
+    wrong = 0
+    for done in range(runs):
+        try:
+            result, made = launch(case, kernel, gpu, timing=False, time_limit_s=HANG_LIMIT_S)
+            if result.deadlock is not None:
+                return Observed(done, wrong, hang=True)
+            wrong += not np.array_equal(made.arrays["out"].numpy(), expected)
+        except DeviceError as error:
+            gpu.close()
+            return Observed(done, wrong, error=error.what.splitlines()[0])
+    return Observed(runs, wrong)
+
+
+def record(
+    gpu: CudaGpu,
+    twins: Sequence[Twin],
+    runs: int = RUNS,
+    sanitizer: str | None = None,
+    tell: Callable[[str], None] | None = None,
+) -> dict[str, Entry]:
+    """Run twins on a device and, where its path is given, under compute-sanitizer."""
+    entries: dict[str, Entry] = {}
+    for twin in twins:
+        good, bad = (
+            observe(gpu, twin, is_good=True, runs=runs),
+            observe(gpu, twin, is_good=False, runs=runs),
+        )
+        found = sanitize(sanitizer, twin) if sanitizer else {}
+        entries[twin.name] = Entry(bad, good, found)
+        if tell is not None:
+            tell(f"{twin.name}: {bad} (good: {good})")
+    return entries
+
+
+def sanitize(program: str, twin: Twin) -> dict[str, str]:
+    """Return the first message of each tool of compute-sanitizer about the bad twin; empty where it says nothing."""
+    messages: dict[str, str] = {}
+    for tool in SANITIZER_TOOLS:
+        words = [
+            program, "--tool", tool, "--target-processes", "all", "--error-exitcode", str(SANITIZER_EXIT),
+            sys.executable, "-m", "hopsim", "zoo", "silicon", twin.name,
+        ]  # fmt: skip
+        try:
+            done = subprocess.run(
+                words, capture_output=True, text=True, timeout=SANITIZER_LIMIT_S, check=False
+            )
+        except subprocess.TimeoutExpired:
+            messages[tool] = "no end within its time limit"
+            continue
+        except OSError as error:
+            raise ConfigError(
+                f"cannot run {program}: {error.strerror}", where="--sanitizer"
+            ) from None
+        messages[tool] = first_message(done.stdout) if done.returncode == SANITIZER_EXIT else ""
+    return messages
+
+
+def first_message(text: str) -> str:
+    """Return the first line of compute-sanitizer's output that is a message."""
+    for line in text.splitlines():
+        found = re.match(r"=+ (?!COMPUTE-SANITIZER|ERROR SUMMARY|RACECHECK SUMMARY)(\S.*)", line)
+        if found is not None:
+            return found.group(1)
+    return "reported, with no message"
