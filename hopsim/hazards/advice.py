@@ -91,6 +91,10 @@ ADVICE: Final[dict[str, tuple[str, str]]] = {
         "bytes of :{a} in the expected count of the phase",
         "raise expect_tx of this phase by the bytes of :{a}: the phase completed without them",
     ),
+    "HS207": (
+        "one issuer: several threads issue the same copy",
+        "let one thread issue :{a}:  elect.sync _|p, -1;  @p ...",
+    ),
     "HS208": (
         "an edge from the other lanes of the warp to the lane that arrives",
         "before the elected arrive:  bar.warp.sync 0xffffffff;",

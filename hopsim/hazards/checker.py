@@ -36,7 +36,7 @@ from hopsim.hazards.registers import Registers
 from hopsim.hazards.rules import RULES
 from hopsim.hazards.stuck import explain_stuck
 from hopsim.hazards.world import World
-from hopsim.results import Hazard, NotModelledNote
+from hopsim.results import Deadlock, Hazard, NotModelledNote
 
 # State space of a proxy fence -> the spaces it covers.
 FENCED = {
@@ -188,8 +188,12 @@ class Checker(Observer):
         """The machine stopped at a fault: it is the last finding."""
         faults.enter(self.findings, fault)
 
-    def finish(self) -> list[Hazard]:
-        """Return the findings, hazards before notes."""
-        explain_stuck(self.world, self.findings)
+    def finish(self, deadlock: Deadlock | None = None) -> list[Hazard]:
+        """Return the findings, hazards before notes.
+
+        Args:
+            deadlock: where everybody waits, when the run ended so.
+        """
+        explain_stuck(self.world, self.findings, deadlock)
         self.memory.finish()
         return self.findings.told()

@@ -99,9 +99,30 @@ class Agent:
     """
 
     __slots__ = (
-        "acquiring", "copies", "copy_groups", "cta", "epochs", "exited", "fresh", "key", "live",
-        "loads", "log", "met", "now", "number", "parts", "passed", "peeked", "registers", "releasing",
-        "store_groups", "stores", "view", "warp",
+        "acquiring",
+        "copies",
+        "copy_groups",
+        "cta",
+        "epochs",
+        "exited",
+        "fresh",
+        "key",
+
+        "live",
+        "loads",
+        "log",
+        "met",
+        "now",
+        "number",
+        "parts",
+        "passed",
+        "peeked",
+        "registers",
+        "releasing",
+        "store_groups",
+        "stores",
+        "view",
+        "warp",
     )  # fmt: skip
 
     def __init__(self, number: int, cta: Any, warp: int, live: int) -> None:

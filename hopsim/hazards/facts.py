@@ -63,6 +63,8 @@ class LaunchFacts:
         shared_bytes: of a CTA, the reserved first KiB included.
         register_names: of virtual registers, by number.
         unchecked: what the program uses and no rule covers: (PTX line, text, why).
+        has_register_bound: whether the entry bounds its registers, so that setmaxnreg counts.
+        serialised_lines: PTX lines of wgmma that ptxas will wait for one by one.
     """
 
     path: str
@@ -77,6 +79,8 @@ class LaunchFacts:
     shared_bytes: int
     register_names: Sequence[str] = ()
     unchecked: Sequence[tuple[int, str, str]] = ()
+    has_register_bound: bool = True
+    serialised_lines: Sequence[int] = ()
     _texts: dict[int, str] = field(default_factory=dict[int, str], repr=False, compare=False)
 
     @property
@@ -116,6 +120,11 @@ class LaunchFacts:
         """Return the coordinates of a CTA in the grid."""
         x, y, _ = self.grid
         return (cta % x, cta // x % y, cta // (x * y))
+
+    def index_of(self, coordinates: Dim) -> int:
+        """Return the number of a CTA in the grid."""
+        x, y, z = coordinates
+        return x + self.grid[0] * (y + self.grid[1] * z)
 
     def cluster_of(self, cta: int) -> int:
         """Return the number of the cluster of a CTA."""

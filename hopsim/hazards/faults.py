@@ -13,6 +13,7 @@ from hopsim.results import Access
 # What a fault says -> rule; the first that matches.
 KINDS: Final[tuple[tuple[str, str], ...]] = (
     (r"there is no mbarrier at", "HS211"),
+    (r"noComplete|needs only 0 more of 0", "HS220"),
     (r"arrivals on mbarrier", "HS206"),
     (r"wait on mbarrier .* of another CTA", "HS219"),
     (r"shared::cta access to address .* of CTA rank", "HS218"),
@@ -50,12 +51,15 @@ def rule_of(fault: MachineFault) -> str:
 def enter(findings: Findings, fault: MachineFault) -> None:
     """Enter a fault as the last finding of a run."""
     rule = rule_of(fault)
+    place = WHERE.search(fault.where)
+    text = findings.facts.text(int(place.group(1))) if place is not None else ""
+    if rule == "HS211" and "multicast::cluster" in text:
+        rule = "HS204"
     if rule == "HS702" and "shared" in fault.what:
         rule = "HS701"
     side: Access | None = None
-    found = WHERE.search(fault.where)
-    if found is not None:
-        line, x, y, z, warp = (int(one or 0) for one in found.groups())
+    if place is not None:
+        line, x, y, z, warp = (int(one or 0) for one in place.groups())
         side = Access(
             what="fault", cta=(x, y, z), warp=warp, lanes=0, line=line, text=findings.facts.text(line), proxy="generic",
             space="shared::cta" if "shared" in fault.what else "global", source=findings.facts.sources.get(line),

@@ -143,6 +143,8 @@ class Flags:
         semantics = event.semantics
         if flag is not None and kind in ("r", "a"):
             self._acquire(event, flag, agent, mask, scope)
+        elif flag is not None and kind == "red" and flag.view is not None:
+            agent.log.append((agent.now, mask, event.line, "flag", _weakly(flag, "red")))
         if kind == "r":
             return
         if flag is None or kind == "w":
@@ -173,7 +175,7 @@ class Flags:
             if flag.view is not None and not apart:
                 agent.acquire(mask, flag.view)
             agent.log.append(
-                (agent.now, mask, event.line, "flag", _narrow(flag) if apart else flag)
+                (agent.now, mask, event.line, "flag", _weakly(flag, "scope") if apart else flag)
             )
             return
         if flag.view is not None and not apart:
@@ -184,8 +186,8 @@ class Flags:
         agent.log.append((agent.now, mask, event.line, RELAXED + "flag", flag))
 
 
-def _narrow(flag: Flag) -> Flag:
-    """Return the same edges, marked as too narrow."""
+def _weakly(flag: Flag, weak: str) -> Flag:
+    """Return the same edges, marked with why they do not count."""
     told = Flag()
-    told.members = [Source(s.agent, s.epoch, s.mask, s.line, "scope") for s in flag.members]
+    told.members = [Source(s.agent, s.epoch, s.mask, s.line, weak) for s in flag.members]
     return told

@@ -94,6 +94,7 @@ class Lifetime:
     def exited(self, cta: CtaState, parties: Parties) -> None:
         """Threads leave; with the last one the CTA's shared memory is gone."""
         for agent, mask in parties:
+            agent.exited |= mask
             agent.live &= ~mask
             cta.live -= mask.bit_count()
             cta.leaving.append((agent, mask))

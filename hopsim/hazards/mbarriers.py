@@ -19,11 +19,12 @@ from hopsim.hazards.findings import Finding, Findings, Level
 from hopsim.hazards.flags import Flags
 from hopsim.hazards.lifetime import Lifetime
 from hopsim.hazards.objects import Barrier, Phase, Source, learn
-from hopsim.hazards.records import Flight, Record
+from hopsim.hazards.records import LOADS, Flight, Record
 from hopsim.hazards.rules import RULES
 from hopsim.hazards.world import CtaState, World
 
 MBARRIER_BYTES: Final = 8
+LOCAL: Final = re.compile(r"^mbarrier\.\S*\.shared(::cta)?\.")
 INIT_FENCE_UNTIL: Final = (9, 3)
 FLYING_KEPT: Final = 1 << 14
 
@@ -154,6 +155,12 @@ class Mbarriers:
         if key in barrier.acquainted:
             return
         barrier.acquainted.add(key)
+        if agent.cta is not barrier.owner and LOCAL.search(self.world.facts.mnemonic(line)):
+            self._misuse(
+                "HS218", "hazard", None, (agent, mask, line, what), barrier.address,
+                "an address of .shared::cluster, or a barrier of the own CTA",
+                f"at :{line}, for an address of mapa:  mbarrier.arrive.release.cluster.shared::cluster.b64",
+            )  # fmt: skip
         born, epoch, lanes, born_line = barrier.born
         for inside, view in agent.eyes(mask):
             if sees(view.hb, born, epoch, lanes) or view.hb.get(born.key + INIT, 0) >= epoch:
@@ -165,8 +172,11 @@ class Mbarriers:
                 for ended, (kind, _) in born.epochs.items()
                 if ended >= epoch
             )
+            rule = "HS210" if relaxed else "HS209"
+            if agent.cta is not barrier.owner and what in LOADS:
+                rule = "HS204"
             self._misuse(
-                "HS210" if relaxed else "HS209", "hazard", (born, lanes, born_line, "init"), (agent, mask, line, what),
+                rule, "hazard", (born, lanes, born_line, "init"), (agent, mask, line, what),
                 barrier.address, f"an edge from the init at :{born_line} to :{line}",
                 f"after :{born_line}:  fence.mbarrier_init.release.cluster;" if relaxed
                 else "after the inits:  bar.sync 0;  (in a cluster: barrier.cluster.arrive and wait)",
@@ -436,7 +446,7 @@ class Mbarriers:
     ) -> None:
         span = {"start": address, "stop": address + MBARRIER_BYTES}
         # What is missing is one barrier for all inits.
-        cause = () if rule in ("HS209", "HS210") else None
+        cause = () if rule in ("HS204", "HS209", "HS210") else None
         sides = [
             None
             if side is None

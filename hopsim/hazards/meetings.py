@@ -6,7 +6,7 @@ Source: PTX ISA 8.7 "bar, barrier", "barrier.cluster", "bar.warp.sync".
 from __future__ import annotations
 
 from hopsim.events import BarrierEvent, SyncEvent
-from hopsim.hazards.clocks import INIT, Agent, View
+from hopsim.hazards.clocks import ANY, INIT, Agent, View
 from hopsim.hazards.facts import LaunchFacts
 from hopsim.hazards.findings import Finding, Findings
 from hopsim.hazards.objects import Meeting, Source
@@ -28,6 +28,8 @@ class Meetings:
         # Phases of cluster barriers, by (cluster, phase).
         self.phases: dict[tuple[int, int], Meeting] = {}
         self.inits: dict[int, int] = {}
+        # The last completed use of each named barrier, by (CTA, number).
+        self.last: dict[tuple[int, int], Meeting] = {}
 
     # -- named barriers ----------------------------------------------------------------------------
 
@@ -39,10 +41,15 @@ class Meetings:
             if meeting is not None:
                 del cta.named[event.barrier]
                 self._gather(meeting)
+                self.last[cta.index, event.barrier] = meeting
             return
+        last = self.last.get((cta.index, event.barrier))
         if meeting is None:
             meeting = cta.named[event.barrier] = Meeting()
+            meeting.uses = 0 if last is None else last.uses + 1
         for agent, mask in self.world.parties(event.agent):
+            if event.barrier not in cta.overrun:
+                self._check_free(last, meeting, agent, mask, event)
             meeting.view.join(agent.release(mask))
             epoch = agent.end_epoch("bar", event.line)
             meeting.members.append(Source(agent, epoch, mask, event.line))
@@ -51,9 +58,46 @@ class Meetings:
         if event.what != "arrive" and _is_aligned(self.world.facts, event.line):
             meeting.lines.add(event.line)
 
+    def _check_free(
+        self, last: Meeting | None, meeting: Meeting, agent: Agent, mask: int, event: BarrierEvent
+    ) -> None:
+        """Whoever comes must know that the use before is over: it waited then, or learned from somebody who did."""
+        mine = [
+            source for source in meeting.members if source.agent is agent and source.mask & mask
+        ]
+        if not mine:
+            if last is None:
+                return
+            hb = agent.eyes(mask)[0][1].hb
+            for other, _, _ in last.waiting:
+                left = last.epochs[other.number]
+                if other is agent or max(hb.get(other.key, 0), hb.get(other.key + ANY, 0)) > left:
+                    return
+            mine = [source for source in last.members if source.agent is agent]
+        told_of = bool(mine)
+        rule = "HS513" if told_of else "HS504"
+        if told_of:
+            agent.cta.overrun.add(event.barrier)
+        if mine:
+            other, lanes, line = mine[0].agent, mine[0].mask, mine[0].line
+        else:
+            assert last is not None
+            other, lanes, line = last.waiting[0] if last.waiting else _member(last)
+        self.findings.add(
+            Finding(
+                rule, "hazard", RULES[rule].sentence,
+                self.findings.thread_side(other, lanes, line, "barrier"),
+                self.findings.thread_side(agent, mask, event.line, "barrier"),
+                f"an edge that says that the use of barrier {event.barrier} at :{line} is over before :{event.line}",
+                "wait for somebody who passed the barrier before arriving on it again" if told_of
+                else f"give the use at :{event.line} a barrier number of its own",
+            )
+        )  # fmt: skip
+
     def _gather(self, meeting: Meeting) -> None:
         """Everybody who waits learns."""
         for agent, mask, line in meeting.waiting:
+            meeting.epochs[agent.number] = agent.now - 1
             _learn_all(agent, mask, meeting.view)
             agent.log.append((agent.now, mask, line, "bar", meeting))
         if len(meeting.lines) > 1:
@@ -139,6 +183,11 @@ def _learn_all(agent: Agent, mask: int, view: View) -> None:
             known.get(key, 0) >= epoch for _, part in agent.parts for key, epoch in part.hb.items()
         ):
             agent.parts = []
+
+
+def _member(meeting: Meeting) -> tuple[Agent, int, int]:
+    source = meeting.members[0]
+    return source.agent, source.mask, source.line
 
 
 def _is_aligned(facts: LaunchFacts, line: int) -> bool:

@@ -128,6 +128,9 @@ class Memory:
                     continue
             else:
                 region = world.cta(touch.owner).shared
+            if touch.start < region.base or touch.stop > region.base + region.size:
+                # The machine stops at it when the operation lands.
+                continue
             record = self._part(event, flight, touch, cta)
             flight.records.append(record)
             self._burst(flight, touch)

@@ -32,7 +32,7 @@ class Source:
 class Meeting:
     """One use of a named barrier, or one phase of a cluster barrier."""
 
-    __slots__ = ("lines", "members", "parties", "view", "waiting")
+    __slots__ = ("epochs", "lines", "members", "uses", "view", "waiting")
 
     def __init__(self) -> None:
         self.view = View.empty()
@@ -40,7 +40,10 @@ class Meeting:
         # Who waits for it: (warp, lanes, PTX line).
         self.waiting: list[tuple[Agent, int, int]] = []
         self.lines: set[int] = set()
-        self.parties = 0
+        # The epoch in which each warp that waited arrived, by warp number.
+        self.epochs: dict[int, int] = {}
+        # How often the barrier has completed before.
+        self.uses = 0
 
     def sources(self) -> Iterator[Source]:
         """Yield the edges into those who waited."""

@@ -15,12 +15,11 @@ from hopsim.hazards.clocks import ANY, CLUSTER_SHARED, GLOBAL, NEVER, Agent, Clo
 from hopsim.hazards.findings import Finding, Findings, Level
 from hopsim.hazards.objects import Barrier
 from hopsim.hazards.ordering import BRIDGE, ORDER, SCOPE, Gap, bridge_of, find_gap
-from hopsim.hazards.records import Eye, Flight, Record
+from hopsim.hazards.records import LOADS, Eye, Flight, Record
 from hopsim.hazards.world import World
 
 CLASSIFIED_PER_SITE: Final = 8
 FENCE: Final = "fence.proxy.async"
-LOADS: Final = frozenset({"tma load", "bulk load", "bulk peer copy"})
 STORES: Final = frozenset({"tma store", "tma reduce", "bulk store", "bulk reduce"})
 SPACES: Final = ("shared::cta", "shared::cluster", "global")
 
@@ -96,6 +95,9 @@ class Races:
     ) -> None:
         if self._follows(first, second):
             return
+        for record in (first, second):
+            if record.flight is not None and record.flight.kind in LOADS:
+                record.flight.told = True
         if first.flight is not None:
             first.flight.told = True
         site = (first.line, second.line, first.kind, second.kind, gap.missing)
@@ -234,7 +236,7 @@ class Races:
         if flight.kind in LOADS:
             other = second.flight
             if second.kind != "r" and other is not None and other.kind in LOADS:
-                return "HS016"
+                return "HS207" if _is_duplicate(flight, first, other) else "HS016"
             return self._unwaited(flight, first, second)
         return "HS000"
 
@@ -390,6 +392,14 @@ class Races:
 def _covers(clock: Clock, agent: Agent, epoch: int) -> bool:
     """Whether a clock knows what some lane of a warp did in an epoch."""
     return clock.get(agent.key, 0) >= epoch or clock.get(agent.key + ANY, 0) >= epoch
+
+
+def _is_duplicate(flight: Flight, record: Record, other: Flight) -> bool:
+    """Whether two threads issued the same copy, for the same phase of the same barrier."""
+    if flight.line != other.line or flight.agent.cta is not other.agent.cta:
+        return False
+    barrier, index = _barrier_of(flight, record)
+    return any(aim is barrier and phase == index for aim, phase, _ in other.aims)
 
 
 def _whole(record: Record) -> tuple[Agent, int]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeAlias, TypeGuard
+from typing import Any, Final, TypeAlias, TypeGuard
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +13,9 @@ from hopsim.hazards.clocks import Agent, Done, View
 Ints = NDArray[np.int64]
 # First byte of each thread's access; an int when they agree; a function that makes the array; None: one range of bytes.
 Addresses: TypeAlias = "int | Ints | Callable[[], Ints] | None"
+
+# Operations that fill shared memory and tell an mbarrier.
+LOADS: Final = frozenset({"tma load", "bulk load", "bulk peer copy"})
 
 # Who an access belongs to: the warp, its epoch, the lanes.
 Part = tuple[Agent, int, int]

@@ -59,7 +59,7 @@ HS011|accumulator-read-early|accumulator registers used before a wait that cover
 HS012|wgmma-fence-missing|no wgmma.fence before the first mma, or after a register access|wgmma.fence|U|checked
 HS013|wgmma-a-register-overwrite|registers of A rewritten while the mma is in flight|wgmma.mma_async|S|checked
 HS014|wgmma-serialised|the compiler serialises the pipeline|wgmma.mma_async|P,C|pending
-HS015|wgmma-nonuniform|not all four warps execute the wgmma together|wgmma, ".sync.aligned"|U,E|by-fault
+HS015|wgmma-nonuniform|not all four warps execute the wgmma together|wgmma, ".sync.aligned"|U,E|checked
 HS016|tma-overlap-unordered|two loads into the same bytes, unordered|cp.async.bulk|S|checked
 HS017|cp-async-unwaited|read before the group wait, or after one with the wrong N|cp.async.wait_group|S|checked
 HS018|cp-async-wait-not-published|others read although only the issuer waited|cp.async.wait_group|S|checked
@@ -82,10 +82,10 @@ HS200|mbarrier-race|misuse of an mbarrier that matches no other class|mbarrier|S
 HS201|tx-underexpected|fewer bytes expected than delivered|mbarrier.expect_tx|H,S|checked
 HS202|tx-overexpected|more bytes expected than delivered|mbarrier.expect_tx|H|checked
 HS203|expect-without-arrive|expect_tx, and nobody arrives|mbarrier.expect_tx|H|checked
-HS204|multicast-before-ready|multicast before the receiver's barrier is initialised|.multicast::cluster|S,H|by-fault
+HS204|multicast-before-ready|multicast before the receiver's barrier is initialised|.multicast::cluster|S,H|checked
 HS205|missing-arriver|the barrier waits for more arrivals than come|mbarrier.init|H|checked
 HS206|over-arrive|more arrivals than the count of the phase|mbarrier.arrive|S,H|by-fault
-HS207|duplicate-issue|copy or arrive issued by every lane or warp|elect.sync|S,H|pending
+HS207|duplicate-issue|copy or arrive issued by every lane or warp|elect.sync|S,H|checked
 HS208|elected-arrive-without-syncwarp|all lanes access, one arrives: the others are not released|mbarrier.arrive, bar.warp.sync|S|checked
 HS209|init-not-visible|barrier used by threads that nothing orders after its init|mbarrier.init|S,H|checked
 HS210|relaxed-arrive-without-init-fence|barrier.cluster.arrive.relaxed after init, and no fence.mbarrier_init|fence.mbarrier_init|U|checked
@@ -96,9 +96,9 @@ HS214|inval-in-flight|inval while a copy or a phase is pending|mbarrier.inval|U|
 HS215|phase-unconsumed|the next phase is used although no wait saw the last|mbarrier.arrive|U|checked
 HS216|relaxed-arrive-or-wait|.relaxed used to carry data, with no fence|.relaxed|S|checked
 HS217|cta-scope-across-ctas|.cta semantics between CTAs|.release.cta, .acquire.cta|S|checked
-HS218|local-arrive-on-remote-address|.shared::cta arrive on an address of mapa|mbarrier.arrive|U|by-fault
+HS218|local-arrive-on-remote-address|.shared::cta arrive on an address of mapa|mbarrier.arrive|U|checked
 HS219|wait-on-remote-barrier|wait on a peer's barrier|mbarrier.try_wait|U|by-fault
-HS220|drop-or-nocomplete-misuse|count dropped to zero, or .noComplete completes a phase|mbarrier.arrive_drop|U|pending
+HS220|drop-or-nocomplete-misuse|count dropped to zero, or .noComplete completes a phase|mbarrier.arrive_drop|U|by-fault
 HS221|tx-out-of-range|the tx-count leaves its range|mbarrier.expect_tx|U|by-fault
 HS222|try-wait-not-looped|code goes on after a false result|mbarrier.try_wait|S|checked
 HS223|tma-wait-taken-for-issuer|the issuer's own stores are read after waiting for its TMA only|mbarrier.complete_tx|S|checked
@@ -116,24 +116,24 @@ HS400|cluster-async-pair|asynchronous accesses of two CTAs to the same bytes, or
 HS401|dsmem-late-entry|a peer's memory touched before the peer has started|barrier.cluster|S,E|checked
 HS402|dsmem-early-exit|a CTA may exit before a peer's access to it has happened|barrier.cluster|E|checked
 HS403|relaxed-cluster-arrive-data|relaxed arrive used to publish data|barrier.cluster.arrive.relaxed|S|checked
-HS404|cluster-barrier-divergent|some warps never arrive|barrier.cluster|H|by-fault
+HS404|cluster-barrier-divergent|some warps never arrive|barrier.cluster|H|checked
 HS405|multicast-release-incomplete|slot reuse does not wait for the readers of every CTA that the multicast writes|.multicast::cluster, mbarrier.arrive|S|checked
 HS406|phase-word-overrun|a fast thread rewrites a shared phase word that a slow warp has yet to read|hand-made barrier|H|pending
 HS500|thread-race|two threads access the same bytes, unordered|Memory Consistency Model, "Conflict and data-races"|S|checked
 HS501|smem-scratch-reuse|no barrier between read and next write|bar.sync|S|checked
 HS502|missing-syncwarp|lanes exchange through memory with no warp barrier|bar.warp.sync|S|checked
-HS503|named-count-mismatch|arrivals never reach the given count|bar.sync|H|pending
-HS504|named-id-collision|two uses share a barrier number|bar.sync|H|by-fault
-HS505|order-barrier-not-primed|a ping-pong barrier lacks its first arrive|bar.arrive|H|pending
+HS503|named-count-mismatch|arrivals never reach the given count|bar.sync|H|checked
+HS504|named-id-collision|two uses share a barrier number|bar.sync|H|checked
+HS505|order-barrier-not-primed|a ping-pong barrier lacks its first arrive|bar.arrive|H|checked
 HS506|aligned-barrier-divergent|aligned barrier met at different instructions|bar.sync, ".aligned"|U|checked
-HS507|barrier-under-elect|barrier inside an elected branch|bar, elect.sync|H,U|by-fault
-HS508|elect-divergent|nested elect, or not all lanes of the mask|elect.sync|H|by-fault
-HS509|early-return-warp|a warp exits before a barrier that counts it|bar, exit|H|pending
+HS507|barrier-under-elect|barrier inside an elected branch|bar, elect.sync|H,U|checked
+HS508|elect-divergent|nested elect, or not all lanes of the mask|elect.sync|H|checked
+HS509|early-return-warp|a warp exits before a barrier that counts it|bar, exit|H|checked
 HS510|scope-too-narrow|strong accesses whose scopes do not include each other|.scope|S|checked
-HS511|red-as-acquire|red expected to acquire|red|S|pending
+HS511|red-as-acquire|red expected to acquire|red|S|checked
 HS512|mixed-size-strong|strong accesses of different size overlap|atom, ld, st|U|checked
-HS513|named-barrier-run-ahead|second bar.arrive before the barrier was reset|bar.arrive|H|by-fault
-HS601|setmaxnreg-oversubscribed|the sum of registers exceeds the register file|setmaxnreg|H|pending
+HS513|named-barrier-run-ahead|second bar.arrive before the barrier was reset|bar.arrive|H|checked
+HS601|setmaxnreg-oversubscribed|the sum of registers exceeds the register file|setmaxnreg|H|checked
 HS602|setmaxnreg-ignored|no register bound at entry|setmaxnreg|P,C,U|pending
 HS603|swizzle-base-misaligned|base off the period of the swizzle|tensor map, "Swizzling Modes"|S|checked
 HS604|descriptor-wrong|offsets or swizzle of a matrix descriptor are wrong|wgmma, "Matrix Descriptor Format"|S|by-fault

@@ -1,18 +1,63 @@
-"""Why warps that never exited wait in vain: what the phase they wait for lacks."""
+"""Why warps that never exited wait in vain: what the barrier or phase they wait for lacks.
+
+mbarriers are judged by their phases, the rest by what each warp was last seen to wait for.
+"""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
 from hopsim.hazards.clocks import Agent
 from hopsim.hazards.findings import Finding, Findings
-from hopsim.hazards.objects import Barrier
+from hopsim.hazards.objects import Barrier, Meeting
 from hopsim.hazards.rules import RULES
-from hopsim.hazards.world import World
+from hopsim.hazards.world import CtaState, World
+from hopsim.results import Deadlock, Wait
+
+BAR_ARRIVE: Final = re.compile(r"\b(bar|barrier)(\.cta)?\.arrive\b")
+ELECT: Final = re.compile(r"\belect\.sync\b")
+LOAD: Final = re.compile(r"\bcp\.async\.bulk\.(tensor\.)?\S*shared|\.expect_tx\b")
+# How sure a reason is: the surest ones are told, the others are taken for their consequences.
+SURE, LIKELY, PERHAPS, ELSE = range(4)
 
 
-def explain_stuck(world: World, findings: Findings) -> None:
-    """Enter a finding for each mbarrier that a warp was last seen waiting for."""
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """Why a wait is in vain: the rule, the state of the barrier, and what to do."""
+
+    rule: str
+    state: str
+    hint: str
+    weight: int = SURE
+
+
+def explain_stuck(world: World, findings: Findings, deadlock: Deadlock | None = None) -> None:
+    """Enter a finding for each barrier that a warp waits for in vain.
+
+    Args:
+        deadlock: where each warp waits at the end; without it only mbarriers are explained.
+    """
+    waits = () if deadlock is None else deadlock.waiting
+    found = [
+        *_mbarriers(world, findings),
+        *_named(world, findings, waits),
+        *_others(world, findings, waits),
+    ]
+    surest = min((weight for weight, _ in found), default=SURE)
+    for weight, finding in found:
+        if weight == surest:
+            findings.add(finding)
+
+
+# --- mbarriers ------------------------------------------------------------------------------------
+
+
+def _mbarriers(world: World, findings: Findings) -> list[tuple[int, Finding]]:
     told: set[int] = set()
-    found: list[Finding] = []
+    found: list[tuple[int, Finding]] = []
     for cta in world.ctas.values():
         if not cta.live:
             continue
@@ -23,49 +68,62 @@ def explain_stuck(world: World, findings: Findings) -> None:
             if index != barrier.index or id(barrier) in told:
                 continue
             told.add(id(barrier))
-            rule, missing, hint = _why(barrier, agent)
+            why = _why(barrier, agent)
             born = barrier.born
             span = {"start": barrier.address, "stop": barrier.address + 8}
             found.append(
-                Finding(
-                    rule, "hazard", RULES[rule].sentence,
+                (why.weight, Finding(
+                    why.rule, "hazard", RULES[why.rule].sentence,
                     findings.thread_side(born[0], born[2], born[3], "mbarrier init", **span),
-                    findings.thread_side(agent, mask, line, "mbarrier wait", **span), missing, hint,
-                )
+                    findings.thread_side(agent, mask, line, "mbarrier wait", **span), why.state, why.hint,
+                ))
             )  # fmt: skip
-    # Where bytes or parities are wrong, arrivals are missing only in consequence.
-    certain = [finding for finding in found if finding.rule not in ("HS205", "HS200")]
-    for finding in certain or found:
-        findings.add(finding)
+    first = [one for one in found if one[1].rule == "HS007"]
+    if len(first) > 1:
+        # Of two that wait for each other the one that copies, or expects bytes, soon after its wait is the producer.
+        producer = min(first, key=lambda one: _until_load(world, one[1].lines[1]))
+        found = [one for one in found if one is producer or one[1].rule != "HS007"]
+    return found
 
 
-def _why(barrier: Barrier, agent: Agent) -> tuple[str, str, str]:
+def _until_load(world: World, line: int) -> int:
+    """Return how many lines stand between a line and the next that begins a load."""
+    facts = world.facts
+    after = (
+        other
+        for other in sorted(facts.kernel_lines)
+        if other > line and LOAD.search(facts.text(other))
+    )
+    return next(after, 1 << 30) - line
+
+
+def _why(barrier: Barrier, agent: Agent) -> Reason:
     phase = barrier.phase(barrier.index)
     state = (
         f"phase {barrier.index}: {phase.arrivals} arrivals, {barrier.pending} missing; {phase.bytes_expected} bytes "
         f"expected, {phase.bytes_done} delivered"
     )
     if barrier.tx < 0:
-        return "HS201", state, f"raise expect_tx by {-barrier.tx} bytes, or copy less"
+        return Reason("HS201", state, f"raise expect_tx by {-barrier.tx} bytes, or copy less")
     if barrier.tx > 0 and not barrier.outstanding:
         if barrier.pending and not phase.arrivals:
-            return "HS203", state, "expect_tx alone does not arrive: use mbarrier.arrive.expect_tx"
-        return "HS202", state, f"lower expect_tx by {barrier.tx} bytes, or copy the rest"
+            hint = "expect_tx alone does not arrive: use mbarrier.arrive.expect_tx"
+            return Reason("HS203", state, hint)
+        return Reason("HS202", state, f"lower expect_tx by {barrier.tx} bytes, or copy the rest")
     last = barrier.phases.get(barrier.index - 1)
     seen = last is not None and any(other is agent for other, *_ in last.waits)
     if last is not None and last.arrivals and not seen and not phase.arrivals:
-        return (
-            "HS004",
-            state,
-            f"the phase before is complete and this warp never saw it: wait for parity {barrier.index - 1 & 1}",
-        )
+        parity = barrier.index - 1 & 1
+        hint = f"the phase before is complete and this warp never saw it: wait for parity {parity}"
+        return Reason("HS004", state, hint)
     untouched = barrier.index == 0 and not phase.arrivals and not barrier.tx
     if untouched and not agent.loads and _feeds(barrier, agent):
         hint = "start with parity 1: on a fresh mbarrier a wait for parity 1 passes at once"
-        return "HS007", state, hint
+        return Reason("HS007", state, hint)
     if barrier.pending:
-        return "HS205", state, "lower the count of mbarrier.init, or let the missing threads arrive"
-    return "HS200", state, "complete the phase"
+        hint = "lower the count of mbarrier.init, or let the missing threads arrive"
+        return Reason("HS205", state, hint, LIKELY)
+    return Reason("HS200", state, "complete the phase", LIKELY)
 
 
 def _feeds(barrier: Barrier, agent: Agent) -> bool:
@@ -81,3 +139,123 @@ def _feeds(barrier: Barrier, agent: Agent) -> bool:
             if waited.index == 0 and not waited.phase(0).arrivals:
                 return True
     return False
+
+
+# --- named barriers -------------------------------------------------------------------------------
+
+
+def _named(world: World, findings: Findings, waits: Sequence[Wait]) -> list[tuple[int, Finding]]:
+    stations: dict[tuple[int, int], Wait] = {}
+    for wait in waits:
+        if wait.kind == "bar" and wait.address is not None:
+            cta = world.facts.index_of(wait.cta)
+            stations.setdefault((cta, wait.address), wait)
+    found: list[tuple[int, Finding]] = []
+    for (index, number), wait in stations.items():
+        cta = world.cta(index)
+        meeting: Meeting | None = cta.named.get(number)
+        if meeting is None or number in cta.overrun:
+            continue
+        why = _why_named(world, cta, number, meeting, wait, len(stations) > 1)
+        found.append((why.weight, _finding(findings, cta, wait, "barrier", why)))
+    return found
+
+
+def _finding(findings: Findings, cta: CtaState, wait: Wait, what: str, why: Reason) -> Finding:
+    agent = cta.agents[wait.warp]
+    side = findings.thread_side(agent, wait.lanes or agent.live, wait.line, what)
+    return Finding(why.rule, "hazard", RULES[why.rule].sentence, None, side, why.state, why.hint)
+
+
+def _why_named(
+    world: World, cta: CtaState, number: int, meeting: Meeting, wait: Wait, several: bool
+) -> Reason:
+    """Return why a named barrier does not complete.
+
+    Args:
+        several: whether warps wait at other named barriers too.
+    """
+    facts = world.facts
+    came: dict[Agent, int] = {}
+    for source in meeting.members:
+        came[source.agent] = came.get(source.agent, 0) | source.mask
+    needed, missing = wait.expected_arrivals or 0, wait.pending_arrivals or 0
+    state = f"barrier {number}: {needed - missing} of {needed} threads have arrived"
+    partial = [agent for agent, mask in came.items() if agent.live & ~mask]
+    if partial:
+        lanes = came[partial[0]].bit_count()
+        state += f"; of warp {partial[0].warp} only {lanes} of {partial[0].live.bit_count()} lanes"
+        elected = any(ELECT.search(facts.text(line)) for line in facts.kernel_lines)
+        rule = "HS507" if elected and lanes == 1 else "HS506"
+        return Reason(rule, state, f"move the barrier of :{wait.line} out of the branch")
+    absent = [agent for agent in cta.agents if agent not in came]
+    gone = [agent for agent in absent if not agent.live]
+    if gone and 32 * len(gone) >= missing:
+        names = ", ".join(str(agent.warp) for agent in gone[:8])
+        hint = (
+            f"let warp {names} pass the barrier before it exits, or count only those who come"
+            f" at :{wait.line}"
+        )
+        return Reason("HS509", state, hint)
+    arrives = [
+        line
+        for line in sorted(facts.kernel_lines)
+        if BAR_ARRIVE.search(facts.text(line)) and _number_of(facts.text(line)) in (number, None)
+    ]
+    if arrives and several and not meeting.uses:
+        hint = (
+            f"before the loop, let one of the others arrive once on barrier {number}, as at"
+            f" :{arrives[0]}"
+        )
+        return Reason("HS505", state, hint)
+    hint = f"give barrier {number} the number of threads that really come, at each of its uses"
+    elsewhere = any(agent.live for agent in absent)
+    return Reason("HS503", state, hint, ELSE if elsewhere else SURE)
+
+
+def _number_of(text: str) -> int | None:
+    """Return the barrier number of a bar instruction, when it is written as a number."""
+    found = re.search(r"\b(?:bar|barrier)[\w.:]*\s+(\d+)\b", text)
+    return None if found is None else int(found.group(1))
+
+
+# --- cluster barriers, registers, collectives -------------------------------------------------------
+
+
+def _others(world: World, findings: Findings, waits: Sequence[Wait]) -> list[tuple[int, Finding]]:
+    found: list[tuple[int, Finding]] = []
+    told: set[tuple[str, int]] = set()
+    for wait in waits:
+        cta = world.cta(world.facts.index_of(wait.cta))
+        why = _why_other(wait)
+        if why is None:
+            continue
+        key = (why.rule, cta.cluster if why.rule == "HS404" else cta.index)
+        if key not in told:
+            told.add(key)
+            found.append((why.weight, _finding(findings, cta, wait, "wait", why)))
+    return found
+
+
+def _why_other(wait: Wait) -> Reason | None:
+    if wait.kind == "setmaxnreg":
+        hint = (
+            "let the other warpgroups setmaxnreg.dec first, and keep the sum of all within the registers that the CTA"
+            " was launched with"
+        )
+        state = f"registers: :{wait.line} asks for more than the other warps gave back"
+        return Reason("HS601", state, hint)
+    if wait.kind == "barrier.cluster":
+        missing, needed = wait.pending_arrivals or 0, wait.expected_arrivals or 0
+        state = f"cluster barrier: {needed - missing} of {needed} threads have arrived"
+        hint = "every thread of the cluster that has not exited arrives on each barrier.cluster"
+        return Reason("HS404", state, hint, PERHAPS)
+    if wait.kind == "collective" and wait.text.startswith("wgmma"):
+        state = f"the other warps of the warpgroup at :{wait.line}"
+        return Reason("HS015", state, "let all four warps of the warpgroup take the same path")
+    if wait.kind == "collective" and wait.text.startswith("elect"):
+        state = f"the other lanes of the mask at :{wait.line}"
+        return Reason(
+            "HS508", state, "let all lanes of the mask execute elect.sync, or name those that do"
+        )
+    return None

@@ -39,6 +39,8 @@ class CtaState:
         # Bounds of the barriers, so that most accesses need not look.
         self.barrier_start = self.barrier_stop = 0
         self.named: dict[int, Any] = {}
+        # Named barriers on which somebody arrived again too early: what follows is not told.
+        self.overrun: set[int] = set()
         self.warpgroups: dict[int, Any] = {}
         # Proxy fences: (event, warp, lanes, PTX line, spaces).
         self.fences: deque[tuple[int, Agent, int, int, tuple[int, ...]]] = deque(maxlen=FENCES_KEPT)

@@ -288,7 +288,7 @@ class Gpu:
             )
         elif checker is None:
             notes.append(NotModelledNote("check=False: races were not checked"))
-        hazards = () if checker is None else tuple(checker.finish())
+        hazards = () if checker is None else tuple(checker.finish(deadlock))
         if checker is not None:
             notes += checker.not_modelled
         clock = float(self.config.device.clock_hz)

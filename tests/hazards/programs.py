@@ -120,6 +120,11 @@ def findings(result: LaunchResult) -> list[tuple[str, int, int]]:
 # --- pieces ---------------------------------------------------------------------------------------
 
 
+def only(mark: str, text: str) -> str:
+    """Put lines into one twin."""
+    return "".join(mark + line + "\n" for line in text.splitlines())
+
+
 def init(barrier: int = FULL, count: int = 1, name: str = "") -> str:
     mark = f" //{name}" if name else ""
     return f"@%leader mbarrier.init.shared::cta.b64 [%s+{barrier}], {count};{mark}\n"

@@ -18,11 +18,13 @@ from tests.hazards.programs import (
     init,
     load,
     mma,
+    only,
     put,
     store,
     wait,
     wait_mma,
 )
+from tests.hazards.twins_ends import FAULTS, HANGS
 
 SYNC = "bar.sync 0;\n"
 CLUSTER = "barrier.cluster.arrive;\nbarrier.cluster.wait;\n"
@@ -30,11 +32,6 @@ FENCE = "fence.proxy.async;\n"
 LOADED = init() + SYNC + expect() + load() + wait()
 NEIGHBOUR = "xor.b32 %r5, %t, 127;\nmad.lo.u32 %r0, %r5, 16, %s;\n"
 READ_NEIGHBOUR = NEIGHBOUR + "ld.shared.b32 %r1, [%r0];"
-
-
-def only(mark: str, text: str) -> str:
-    """Put lines into one twin."""
-    return "".join(mark + line + "\n" for line in text.splitlines())
 
 
 WAITING = [
@@ -896,4 +893,4 @@ MEMORY = [
     ),
 ]
 
-TWINS = [*WAITING, *PROXIES, *MBARRIERS, *BULK, *CLUSTERS, *THREADS, *MEMORY]
+TWINS = [*WAITING, *PROXIES, *MBARRIERS, *BULK, *CLUSTERS, *THREADS, *MEMORY, *HANGS, *FAULTS]

@@ -1,0 +1,277 @@
+"""Twin programs that hang or that the machine itself stops at: see `programs`."""
+
+from __future__ import annotations
+
+from tests.hazards.programs import (
+    COMMIT_MMA,
+    FENCE_REGS,
+    FULL,
+    OTHER,
+    Twin,
+    expect,
+    init,
+    load,
+    mma,
+    only,
+    wait,
+    wait_mma,
+)
+
+SYNC = "bar.sync 0;\n"
+CLUSTER = "barrier.cluster.arrive;\nbarrier.cluster.wait;\n"
+LOADED = init() + SYNC + expect() + load() + wait()
+ARRIVE = "mbarrier.arrive.shared::cta.b64 _, [%s+8192];"
+MULTICAST = (
+    "mov.b16 %h0, 3;\nsetp.eq.u32 %p2, %c, 0;\nand.pred %p2, %p2, %leader;\n"
+    "@%p2 cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster "
+    "[%s], [%in], 2048, [%s+8192], %h0; //b\n"
+)
+
+HANGS = [
+    Twin(
+        "empty-initial-parity",
+        init(FULL)
+        + init(OTHER, name="a")
+        + SYNC
+        + "setp.eq.u32 %p0, %w, 0;\n@!%p0 bra CONSUMER;\n"
+        + wait(OTHER, 0, "-", name="b")
+        + wait(OTHER, 1, "+")
+        + expect()
+        + load()
+        + "bra END;\nCONSUMER:\n"
+        + wait()
+        + "END:\n"
+        + SYNC
+        + wait(FULL, 0, "+"),
+        (("HS007", "a", "b"),),
+        threads=64,
+        verdict="deadlock",
+    ),
+    Twin(
+        "wait-wrong-parity that never passes",
+        init(name="a")
+        + SYNC
+        + f"@%leader {ARRIVE}\n"
+        + SYNC
+        + wait(FULL, 1, "-", name="b")
+        + wait(FULL, 0, "+"),
+        (("HS004", "a", "b"),),
+        verdict="deadlock",
+    ),
+    Twin(
+        "named-count-mismatch",
+        "-bar.sync 1, 160; //b\n+bar.sync 1, 128;\n",
+        (("HS503", "", "b"),),
+        verdict="deadlock",
+    ),
+    Twin(
+        "order-barrier-not-primed",
+        "setp.ge.u32 %p0, %w, 2;\n@%p0 bra SECOND;\n"
+        "bar.sync 1, 128; //b\nbar.arrive 2, 128;\nbra END;\n"
+        "SECOND:\n+bar.arrive 1, 128;\nbar.sync 2, 128; //c\n-bar.arrive 1, 128;\nEND:\n",
+        (("HS505", "", "b"), ("HS505", "", "c")),
+        verdict="deadlock",
+    ),
+    Twin(
+        "early-return-warp",
+        "setp.eq.u32 %p0, %w, 3;\n-@%p0 ret;\nbar.sync 1, 128; //b\n",
+        (("HS509", "", "b"),),
+        verdict="deadlock",
+    ),
+    Twin(
+        "barrier-under-elect",
+        "elect.sync _|%p0, -1;\n-@%p0 barrier.sync 1, 32; //b\n+barrier.sync 1, 32;\nbar.warp.sync -1;\n",
+        (("HS507", "", "b"),),
+        threads=32,
+        verdict="deadlock",
+    ),
+    Twin(
+        "cluster-barrier-divergent",
+        "setp.eq.u32 %p0, %w, 0;\n-@%p0 bra SKIP;\nbarrier.cluster.arrive;\nbarrier.cluster.wait; //b\nSKIP:\n"
+        + SYNC,
+        (("HS404", "", "b"),),
+        ctas=2,
+        cluster=2,
+        verdict="deadlock",
+    ),
+    Twin(
+        "setmaxnreg-oversubscribed",
+        "setp.ge.u32 %p0, %w, 4;\n@%p0 bra SECOND;\n"
+        "-setmaxnreg.inc.sync.aligned.u32 240; //b\n+setmaxnreg.inc.sync.aligned.u32 200;\nbra END;\n"
+        "SECOND:\nsetp.ge.u32 %p0, %w, 8;\n@%p0 bra THIRD;\nsetmaxnreg.inc.sync.aligned.u32 200;\nbra END;\n"
+        "THIRD:\nsetmaxnreg.dec.sync.aligned.u32 104;\nEND:\n",
+        (("HS601", "", "b"),),
+        threads=384,
+        verdict="deadlock",
+    ),
+]
+
+FAULTS = [
+    Twin(
+        "multicast-before-ready",
+        ".reg .b16 %h0;\n"
+        + init(name="a")
+        + "-"
+        + SYNC
+        + "+barrier.cluster.arrive;\n+barrier.cluster.wait;\n"
+        + expect()
+        + MULTICAST
+        + wait(mark="+")
+        + CLUSTER,
+        (("HS204", "", "b"),),
+        ctas=2,
+        cluster=2,
+    ),
+    Twin(
+        "duplicate-issue",
+        init()
+        + SYNC
+        + expect()
+        + "setp.eq.u32 %p0, %w, 0;\n"
+        + only("-", load(name="b", guard="@%p0 "))
+        + "+"
+        + load()
+        + wait(),
+        (("HS207", "b", "b"),),
+    ),
+    Twin(
+        "local-arrive-on-remote-address",
+        init()
+        + CLUSTER
+        + "xor.b32 %r1, %c, 1;\nmapa.shared::cluster.u32 %r2, %s, %r1;\n"
+        + "-@%leader mbarrier.arrive.shared::cta.b64 _, [%r2+8192]; //b\n"
+        + "+@%leader mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%r2+8192];\n"
+        + wait(scope=".acquire.cluster")
+        + CLUSTER,
+        (("HS218", "", "b"),),
+        ctas=2,
+        cluster=2,
+    ),
+    Twin(
+        "wait-on-remote-barrier",
+        init()
+        + CLUSTER
+        + "xor.b32 %r1, %c, 1;\nmapa.u64 %rd1, %base, %r1;\nmapa.shared::cluster.u32 %r2, %s, %r1;\n"
+        + f"@%leader {ARRIVE}\n"
+        + "W:\n-mbarrier.try_wait.parity.shared::cta.b64 %p1, [%r2+8192], 0; //b\n"
+        + "+mbarrier.try_wait.parity.shared::cta.b64 %p1, [%s+8192], 0;\n@!%p1 bra W;\n"
+        + CLUSTER,
+        (("HS219", "", "b"),),
+        ctas=2,
+        cluster=2,
+    ),
+    Twin(
+        "drop-or-nocomplete-misuse",
+        init()
+        + SYNC
+        + "-@%leader mbarrier.arrive.noComplete.release.cta.shared::cta.b64 %rd1, [%s+8192], 1; //b\n"
+        + f"+@%leader {ARRIVE}\n"
+        + wait(),
+        (("HS220", "", "b"),),
+    ),
+    Twin(
+        "drop to zero",
+        init()
+        + SYNC
+        + "-@%leader mbarrier.arrive_drop.shared::cta.b64 _, [%s+8192]; //a\n"
+        + f"+@%leader {ARRIVE}\n"
+        + wait()
+        + SYNC
+        + f"@%leader {ARRIVE} //b\n"
+        + wait(FULL, 1),
+        (("HS220", "", "b"),),
+    ),
+    Twin(
+        "tx-out-of-range",
+        init()
+        + SYNC
+        + "-@%leader mbarrier.expect_tx.relaxed.cta.shared::cta.b64 [%s+8192], 1048576; //b\n"
+        + expect()
+        + load()
+        + wait(),
+        (("HS221", "", "b"),),
+    ),
+    Twin(
+        "named-id-collision",
+        "setp.ge.u32 %p0, %w, 2;\n@%p0 bra SECOND;\nbar.sync 1, 64; //a\nbra END;\n"
+        "SECOND:\n-bar.sync 1, 64; //b\n+bar.sync 2, 64;\nEND:\n",
+        (("HS504", "a", "b"),),
+    ),
+    Twin(
+        "named-id-collision with other counts",
+        "setp.ge.u32 %p0, %w, 1;\n@%p0 bra SECOND;\nbarrier.sync 1, 128;\nbra END;\n"
+        "SECOND:\n-barrier.sync 1, 96; //b\n+barrier.sync 1, 128;\nEND:\n",
+        (("HS504", "", "b"),),
+    ),
+    Twin(
+        "named-barrier-run-ahead",
+        "setp.eq.u32 %p0, %w, 0;\n@!%p0 bra CONSUMER;\nbar.arrive 1, 64; //a\n+bar.sync 2, 64;\nbar.arrive 1, 64; //b\nbra END;\n"
+        "CONSUMER:\nbar.sync 1, 64;\n+bar.arrive 2, 64;\nbar.sync 1, 64;\nEND:\n",
+        (("HS513", "a", "b"),),
+        threads=64,
+        verdict="deadlock",
+    ),
+    Twin(
+        "elect-divergent",
+        "setp.eq.u32 %p0, %l, 0;\n-@%p0 elect.sync _|%p1, -1; //b\n+elect.sync _|%p1, -1;\nbar.warp.sync -1;\n",
+        (("HS508", "", "b"),),
+        threads=32,
+        verdict="deadlock",
+    ),
+    Twin(
+        "wgmma-nonuniform",
+        LOADED
+        + FENCE_REGS
+        + "setp.ne.u32 %p0, %w, 3;\n-@!%p0 bra SKIP;\n"
+        + mma("b")
+        + COMMIT_MMA
+        + wait_mma()
+        + "-SKIP:\n",
+        (("HS015", "", "b"),),
+        verdict="deadlock",
+    ),
+    Twin(
+        "descriptor-wrong",
+        LOADED
+        + FENCE_REGS
+        + "-or.b64 %da, %da, 0x8000000000000000;\n-or.b64 %da, %da, 0x4000000000000000;\n-add.s64 %da, %da, 16000;\n"
+        + mma("b")
+        + COMMIT_MMA
+        + wait_mma(),
+        (("HS604", "", "b"),),
+    ),
+    Twin(
+        "bulk-size-or-alignment",
+        init()
+        + SYNC
+        + expect()
+        + only("-", load(name="b", count_bytes=2040))
+        + only("+", load())
+        + wait(),
+        (("HS606", "", "b"),),
+    ),
+    Twin(
+        "smem-destination-outside-cta",
+        init()
+        + CLUSTER
+        + expect()
+        + "xor.b32 %r1, %c, 1;\nmapa.shared::cluster.u32 %r2, %s, %r1;\n"
+        + "-@%leader cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes [%r2], [%in], 2048, [%s+8192]; //b\n"
+        + "+@%leader cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes [%s], [%in], 2048, [%s+8192];\n"
+        + wait()
+        + CLUSTER,
+        (("HS607", "", "b"),),
+        ctas=2,
+        cluster=2,
+        version="8.7",
+    ),
+    Twin(
+        "red-as-acquire",
+        "mov.u32 %r1, %ctaid.x;\nsetp.ne.u32 %p0, %r1, 0;\n@%p0 bra READER;\n"
+        "@%leader st.global.b32 [%out+64], 7; //a\n@%leader st.release.gpu.global.b32 [%out], 1;\nbra END;\n"
+        "READER:\n-red.release.gpu.global.add.u32 [%out], 1;\n+atom.acq_rel.gpu.global.add.u32 %r2, [%out], 1;\n"
+        "ld.global.b32 %r3, [%out+64]; //b\nEND:\n",
+        (("HS511", "a", "b"),),
+        ctas=2,
+    ),
+]
