@@ -19,6 +19,8 @@ _UNIT_BYTES = 32
 """Bytes of a row that one `stmatrix.x4` (16 columns) or a pair of f32 stores (8 columns) writes."""
 
 _WARP_ROWS = 16
+_STORE = "cp.async.bulk.tensor.2d.global.shared::cta.bulk_group"
+_REDUCE = "cp.reduce.async.bulk.tensor.2d.global.shared::cta.add.tile.bulk_group"
 _PACKED = {"bf16": "cvt.rn.bf16x2.f32", "fp16": "cvt.rn.f16x2.f32"}
 
 
@@ -98,7 +100,8 @@ def emit_epilogue(
         b.emit("bar.sync", staging.barrier, WARPGROUP_THREADS)
     packed = b.regs(".b32", "packed", 4) if plan.out_dtype.size == 2 else []
     columns = plan.c_box[0]
-    along_n = plan.tile.n // columns
+    along_n = plan.c_columns // columns
+    store = _REDUCE if plan.adds_to_c else _STORE
     for box in range(plan.c_boxes):
         atom, across = divmod(box, along_n)
         fragment = accumulators[atom][across * columns // 2 : (across + 1) * columns // 2]
@@ -114,7 +117,7 @@ def emit_epilogue(
         at_col = b.let(".b32", "c_col", "add.s32", col, across * columns) if across else col
         at_row = b.let(".b32", "c_row", "add.s32", row, atom * ATOM_M) if atom else row
         b.emit(
-            "cp.async.bulk.tensor.2d.global.shared::cta.bulk_group",
+            store,
             f"[{frame.map_c}, {vector((at_col, at_row))}]",
             address(staging.base, offset),
             guard=staging.issuer,

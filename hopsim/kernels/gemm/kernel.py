@@ -110,6 +110,8 @@ def build(
     release_scope: str = "cta",
     swizzle: Swizzle | None = None,
     a_in_registers: bool = False,
+    splits: int = 1,
+    reduction: str = "tma",
     resident_ctas: int | None = None,
 ) -> GemmKernel:
     """Return the kernel of `schedule` for a problem.
@@ -128,6 +130,8 @@ def build(
         release_scope: "cta" or "cluster", see `GemmPlan`.
         swizzle: of A and B in shared memory; None takes the widest that fits each of them.
         a_in_registers: wgmma takes A from registers.
+        splits: CTAs that share the K of a tile in schedule split-k.
+        reduction: how they add up: "tma", "atomic" (both need f32 for C) or "dsmem".
         resident_ctas: CTAs of a persistent grid; by default what an H100 SXM runs at once.
 
     Raises: LaunchError: the schedule, or the hardware, cannot do it.
@@ -141,6 +145,7 @@ def build(
         "release_scope": (release_scope, "cta"), "swizzle_mode": (swizzle, None),
         "a_in_registers": (a_in_registers, False), "a_major": (problem.a_major, "K"),
         "b_major": (problem.b_major, "K"),
+        "splits": (splits, 1), "reduction": (reduction, "tma"),
     }  # fmt: skip
     given = {name: value for name, (value, default) in asked.items() if value != default}
     tile = tile if isinstance(tile, Tile) else Tile(*tile)
@@ -152,6 +157,12 @@ def build(
         has_producer=found.has_producer,
         **found.settle(tile, stages, given),
     )
+    if plan.splits > -(-problem.k // tile.k):
+        raise LaunchError(
+            f"{plan.splits} splits need as many k-blocks, got {-(-problem.k // tile.k)} "
+            f"(K = {problem.k}, {tile.k} each)",
+            where="gemm",
+        )
     resident = resident_ctas or _RESIDENT_CTAS[plan.cluster_size]
     entry = _entry_name(found, plan)
     return GemmKernel(
@@ -165,7 +176,8 @@ def build(
         cluster=plan.launch_cluster,
         shared_bytes=found.shared_bytes(plan),
         maps=_maps(problem, plan) if found.has_maps else (),
-        pointers=() if found.has_maps else ("A", "B", "C"),
+        pointers=_pointers(found, plan),
+        adds_to_c=plan.adds_to_c,
         scalars=(problem.m, problem.n, problem.k),
     )
 
@@ -183,7 +195,15 @@ def _entry_name(schedule: Schedule, plan: GemmPlan) -> str:
         parts.append(f"sw{plan.swizzle_mode.width_bytes}")
     if plan.a_in_registers:
         parts.append("rs")
+    if plan.splits > 1:
+        parts.append(f"k{plan.splits}_{plan.reduction}")
     return "gemm_" + "_".join(parts)
+
+
+def _pointers(schedule: Schedule, plan: GemmPlan) -> tuple[str, ...]:
+    if not schedule.has_maps:
+        return ("A", "B", "C")
+    return ("C",) if plan.adds_to_c and plan.reduction == "atomic" else ()
 
 
 def _maps(problem: GemmProblem, plan: GemmPlan) -> tuple[MapSpec, MapSpec, MapSpec]:

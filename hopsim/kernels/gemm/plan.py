@@ -187,9 +187,14 @@ class GemmPlan:
     @property
     def launch_cluster(self) -> int:
         """CTAs of a cluster at launch: those that share loads, or those that add up one tile."""
-        if self.splits > 1 and self.reduction == "dsmem":
+        if self.splits > 1 and not self.adds_to_c:
             return self.splits
         return self.cluster_size
+
+    @property
+    def adds_to_c(self) -> bool:
+        """Whether CTAs add to C in global memory."""
+        return self.splits > 1 and self.reduction != "dsmem"
 
     @property
     def slot_warps(self) -> int:

@@ -36,12 +36,14 @@ def emit_roles(
     frame: Frame,
     producer: Callable[[], None],
     consumer: Callable[[], None],
+    meetings: int = 0,
 ) -> None:
     """Write the parting of the roles, their bodies, and the end of the kernel.
 
     Args:
         producer: writes what warp 0 does.
         consumer: writes what the computing warpgroups do.
+        meetings: cluster barriers in the consumer's part, which the producer's warpgroup must join.
     """
     consumer_label, end = b.label("CONSUMER"), b.label("END")
     consumes = b.let(".pred", "consumes", "setp.ge.s32", frame.warp, 4)
@@ -50,9 +52,14 @@ def emit_roles(
     b.comment("producer warpgroup")
     b.emit("setmaxnreg.dec.sync.aligned.u32", plan.producer_registers)
     idle = b.let(".pred", "idle", "setp.ne.s32", frame.warp, 0)
-    b.emit("bra", end, guard=idle)
+    done = b.label("LOADS_DONE") if meetings else end
+    b.emit("bra", done, guard=idle)
     with b.block():
         producer()
+    if meetings:
+        b.place(done)
+    for _ in range(meetings):
+        emit_meeting(b, "joined by all threads of the cluster")
     b.emit("bra", end)
 
     b.comment("consumer warpgroups")
@@ -64,9 +71,14 @@ def emit_roles(
     b.comment("end")
     b.place(end)
     if plan.launch_cluster > 1:
-        b.emit("barrier.cluster.arrive")
-        b.emit("barrier.cluster.wait", note="peers still use this CTA's shared memory")
+        emit_meeting(b, "peers still use this CTA's shared memory")
     b.emit("ret")
+
+
+def emit_meeting(b: PtxEntry, note: str) -> None:
+    """Write a barrier of the cluster, for threads that need not have come together."""
+    b.emit("barrier.cluster.arrive")
+    b.emit("barrier.cluster.wait", note=note)
 
 
 def emit_consumer_place(b: PtxEntry, plan: GemmPlan, frame: Frame) -> tuple[Reg | None, Reg]:

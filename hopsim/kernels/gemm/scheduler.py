@@ -20,12 +20,15 @@ def units(problem: GemmProblem, plan: GemmPlan) -> tuple[int, int]:
 
 
 def grid_ctas(problem: GemmProblem, plan: GemmPlan, resident_ctas: int) -> int:
-    """Return the CTAs to launch: one a tile, or for a persistent plan at most `resident_ctas`."""
+    """Return the CTAs to launch: one a tile, or for a persistent plan at most `resident_ctas`.
+
+    Where K is split each part of a tile has its own.
+    """
     along_m, along_n = units(problem, plan)
     clusters = along_m * along_n
     if plan.persistent:
         clusters = min(clusters, max(1, resident_ctas // plan.cluster_size))
-    return clusters * plan.cluster_size
+    return clusters * plan.cluster_size * plan.splits
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ from hopsim.kernels.gemm.mma_simple import emit_mma_simple
 from hopsim.kernels.gemm.pingpong import emit_pingpong
 from hopsim.kernels.gemm.pipelined import emit_pipelined
 from hopsim.kernels.gemm.plan import GemmPlan, Tile
+from hopsim.kernels.gemm.split_k import emit_split_k
 from hopsim.kernels.gemm.warp_specialized import emit_warp_specialized
 from hopsim.kernels.gemm.wgmma_simple import emit_wgmma_simple
 from hopsim.kernels.ptx.text import PtxEntry
@@ -53,7 +54,7 @@ class Schedule:
     fixed: dict[str, Any] = field(default_factory=dict[str, Any])
     options: frozenset[str] = frozenset()
     has_maps: bool = True
-    tile_n: int = 16
+    tile_n: int = 1
     shared_bytes: Callable[[GemmPlan], int] = _plan_bytes
 
     def settle(self, tile: Tile, stages: int, given: dict[str, Any]) -> dict[str, Any]:
@@ -135,6 +136,10 @@ SCHEDULES: Final[dict[str, Schedule]] = {
             "pingpong", "persistent; two consumer warpgroups take turns, epilogue under products",
             emit_pingpong, has_producer=True, warpgroups=(2,),
             fixed={"persistent": True, "takes_turns": True}, options=_MAJORS | _CLUSTERS,
+        ),
+        Schedule(
+            "split-k", "several CTAs share the K of a tile and add up their sums", emit_split_k,
+            has_producer=True, options=_MAJORS | {"splits", "reduction"},
         ),
     )
 }  # fmt: skip
