@@ -11,7 +11,7 @@ from typing import Annotated
 
 import typer
 
-from hopsim.cli import check, config, gemm, isa, layout, lint, run, zoo
+from hopsim.cli import check, config, explain, gemm, isa, layout, lint, run, zoo
 from hopsim.cli.command import Command
 
 app = typer.Typer(
@@ -29,6 +29,7 @@ app = typer.Typer(
 app.command("gemm", cls=Command)(gemm.gemm)
 app.command("run", cls=Command)(run.run)
 app.command("check", cls=Command)(check.check)
+app.command("explain", cls=Command)(explain.explain)
 app.command("lint", cls=Command)(lint.lint)
 app.command("isa", cls=Command)(isa.isa)
 app.add_typer(layout.app, name="layout")
