@@ -7,6 +7,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,7 +16,7 @@ from hopsim.kernels.gemm.frame import SHARED_SYMBOL
 from hopsim.kernels.gemm.operand import OperandTile
 from hopsim.kernels.gemm.plan import GemmPlan, Tile
 from hopsim.kernels.gemm.problem import GemmProblem, element_type
-from hopsim.kernels.gemm.scheduler import grid_ctas
+from hopsim.kernels.gemm.scheduler import grid_ctas, units
 from hopsim.kernels.gemm.schedules import Schedule, schedule_named
 from hopsim.kernels.ptx.text import module_text
 from hopsim.layout.swizzle import Swizzle
@@ -164,6 +165,9 @@ def build(
             where="gemm",
         )
     resident = resident_ctas or _RESIDENT_CTAS[plan.cluster_size]
+    ctas = grid_ctas(problem, plan, resident)
+    if found.has_workspace:
+        ctas = min(resident, math.prod(units(problem, plan)) * -(-problem.k // tile.k))
     entry = _entry_name(found, plan)
     return GemmKernel(
         schedule=schedule,
@@ -171,12 +175,13 @@ def build(
         plan=plan,
         ptx=module_text(found.emit(entry, plan), SHARED_SYMBOL),
         entry=entry,
-        grid=(grid_ctas(problem, plan, resident), 1, 1),
+        grid=(ctas, 1, 1),
         block=plan.threads,
         cluster=plan.launch_cluster,
         shared_bytes=found.shared_bytes(plan),
         maps=_maps(problem, plan) if found.has_maps else (),
         pointers=_pointers(found, plan),
+        buffers=_buffers(plan, ctas) if found.has_workspace else (),
         adds_to_c=plan.adds_to_c,
         scalars=(problem.m, problem.n, problem.k),
     )
@@ -204,6 +209,10 @@ def _pointers(schedule: Schedule, plan: GemmPlan) -> tuple[str, ...]:
     if not schedule.has_maps:
         return ("A", "B", "C")
     return ("C",) if plan.adds_to_c and plan.reduction == "atomic" else ()
+
+
+def _buffers(plan: GemmPlan, ctas: int) -> tuple[Buffer, ...]:
+    return Buffer("workspace", ctas * plan.tile.m * plan.tile.n), Buffer("flags", ctas)
 
 
 def _maps(problem: GemmProblem, plan: GemmPlan) -> tuple[MapSpec, MapSpec, MapSpec]:

@@ -28,6 +28,9 @@ NUMPY_TYPES: dict[str, np.dtype[Any]] = {
     "bf16": np.dtype(ml_dtypes.bfloat16),
     "fp16": np.dtype(np.float16),
     "e4m3": np.dtype(ml_dtypes.float8_e4m3fn),
+    "tf32": np.dtype(np.float32),
+    "int8": np.dtype(np.int8),
+    "s32": np.dtype(np.int32),
     "f32": np.dtype(np.float32),
 }
 
@@ -98,8 +101,9 @@ def launch(
     problem = kernel.problem
     _check_operand("A", a, problem.a_shape, problem.dtype)
     _check_operand("B", b, problem.b_shape, problem.dtype)
-    unwritten = 0.0 if kernel.adds_to_c else np.nan
-    c = gpu.array(np.full((problem.m, problem.n), unwritten).astype(NUMPY_TYPES[problem.out_dtype]))
+    kind = NUMPY_TYPES[problem.out_dtype]
+    unwritten = 0 if kernel.adds_to_c else np.iinfo(np.int32).min if kind.kind == "i" else np.nan
+    c = gpu.array(np.full((problem.m, problem.n), unwritten).astype(kind))
     result = gpu.launch(
         loads(kernel.ptx)[kernel.entry],
         grid=kernel.grid,

@@ -23,7 +23,7 @@ class Products:
     Args:
         a_base: descriptor of its rows of A in slot 0, or how it reads them into registers.
         b_base: descriptor of B in slot 0.
-        accumulators: for each wgmma along M, the n/2 f32 registers of its fragment.
+        accumulators: for each wgmma along M, the n/2 registers of its fragment.
         overwrite, accumulate: predicates for scale-d.
     """
 
@@ -52,7 +52,7 @@ def emit_products(b: PtxEntry, plan: GemmPlan, frame: Frame, warpgroup: Reg | No
         a_base = _emit_descriptor(b, plan.a, "a_base", a_addr)
     b_base = _emit_descriptor(b, plan.b, "b_base", b_addr)
     per_atom = plan.tile.n // 2
-    flat = b.regs(".f32", "acc", plan.accumulators)
+    flat = b.regs(".f32" if plan.dtype.sum_ptx == "f32" else ".b32", "acc", plan.accumulators)
     accumulators = [flat[i * per_atom : (i + 1) * per_atom] for i in range(plan.m_atoms)]
     overwrite = b.let(".pred", "overwrite", "mov.pred", 0)
     accumulate = b.let(".pred", "accumulate", "mov.pred", -1)
@@ -123,11 +123,11 @@ def _emit_wgmma(
 ) -> None:
     kind = plan.dtype.ptx
     k = ATOM_K_BYTES // plan.dtype.size
-    immediates = [1, 1]
+    immediates = [1, 1] if plan.dtype.sum_ptx == "f32" else []
     if plan.dtype.size == 2:
         majors = (plan.b.major,) if plan.a_in_registers else (plan.a.major, plan.b.major)
         immediates += [int(major == "MN") for major in majors]
     b.emit(
-        f"wgmma.mma_async.sync.aligned.m64n{plan.tile.n}k{k}.f32.{kind}.{kind}",
+        f"wgmma.mma_async.sync.aligned.m64n{plan.tile.n}k{k}.{plan.dtype.sum_ptx}.{kind}.{kind}",
         vector(fragment), a_operand, b_desc, scale_d, *immediates,
     )  # fmt: skip

@@ -89,9 +89,10 @@ def emit_row_address(
 def emit_accumulators(b: PtxEntry, plan: GemmPlan) -> list[list[list[Reg]]]:
     """Write zeroed accumulators: for each atom along M and each along N of a warp, four registers."""
     along_m, along_n = plan.tile.m // ROWS, plan.tile.n // COLUMNS
-    flat = b.regs(".f32", "acc", along_m * along_n * 4)
+    kind, zero = (".f32", "0f00000000") if plan.dtype.sum_ptx == "f32" else (".b32", "0")
+    flat = b.regs(kind, "acc", along_m * along_n * 4)
     for register in flat:
-        b.emit("mov.f32", register, "0f00000000")
+        b.emit(f"mov{kind}", register, zero)
     quads = [flat[i : i + 4] for i in range(0, len(flat), 4)]
     return [quads[i * along_n : (i + 1) * along_n] for i in range(along_m)]
 
@@ -109,7 +110,8 @@ def emit_products(
         a: for each atom along M its four registers.  b_fragments: for each along N its two.
     """
     kind, k = plan.dtype.ptx, ATOM_K_BYTES // plan.dtype.size
-    form = f"mma.sync.aligned.m16n8k{k}.row.col.f32.{kind}.{kind}.f32"
+    sums = plan.dtype.sum_ptx
+    form = f"mma.sync.aligned.m16n8k{k}.row.col.{sums}.{kind}.{kind}.{sums}"
     for a_registers, row in zip(a, accumulators, strict=True):
         for b_registers, fragment in zip(b_fragments, row, strict=True):
             b.emit(

@@ -28,16 +28,25 @@ class ElementType:
     ptx: str
     size: int
 
+    @property
+    def sum_ptx(self) -> str:
+        """PTX type of the sums of its products: s32 for integers, f32 otherwise."""
+        return "s32" if self.ptx in ("s8", "s32") else "f32"
+
 
 _TYPES = {
     "bf16": ElementType("bf16", "bf16", 2),
     "fp16": ElementType("fp16", "f16", 2),
     "e4m3": ElementType("e4m3", "e4m3", 1),
+    "tf32": ElementType("tf32", "tf32", 4),
+    "int8": ElementType("int8", "s8", 1),
     "f32": ElementType("f32", "f32", 4),
+    "s32": ElementType("s32", "s32", 4),
 }
 _ALIASES = {"f16": "fp16", "fp32": "f32"}
-INPUT_TYPES = ("bf16", "fp16", "e4m3")
-OUTPUT_TYPES = ("bf16", "fp16", "f32")
+INPUT_TYPES = ("bf16", "fp16", "e4m3", "tf32", "int8")
+OUTPUT_TYPES = ("bf16", "fp16", "f32", "s32")
+_DEFAULT_OUTPUT = {"bf16": "bf16", "fp16": "fp16", "e4m3": "bf16", "tf32": "f32", "int8": "s32"}
 
 
 def element_type(name: str) -> ElementType:
@@ -60,8 +69,10 @@ class GemmProblem:
 
     Args:
         m, n, k: sizes in elements.
-        dtype: element type of A and B: bf16, fp16 or e4m3; sums are f32.
-        out_dtype: element type of C; by default that of A, or bf16 for e4m3.
+        dtype: element type of A and B: bf16, fp16, e4m3 or tf32 with sums in f32; int8 with s32.
+            tf32 is f32 in memory, of which the tensor core drops the low 13 bits.
+        out_dtype: element type of C; by default that of A, bf16 for e4m3, f32 for tf32.  The sums
+            of int8 are stored as they are.
         a_major, b_major: "K" for (m, k) and (n, k) in memory, "MN" for (k, m) and (k, n).
 
     Raises: LaunchError: a size is not positive, a type is not offered, TMA cannot address a row, or
@@ -78,8 +89,7 @@ class GemmProblem:
 
     def __post_init__(self) -> None:
         dtype = element_type(self.dtype)
-        default_out = "bf16" if dtype.size == 1 else dtype.name
-        out = element_type(self.out_dtype or default_out)
+        out = element_type(self.out_dtype or _DEFAULT_OUTPUT.get(dtype.name, dtype.name))
         object.__setattr__(self, "dtype", dtype.name)
         object.__setattr__(self, "out_dtype", out.name)
         for role, got, allowed in (
@@ -90,6 +100,12 @@ class GemmProblem:
                 raise LaunchError(
                     f"{role} must be one of {', '.join(allowed)}, got {got}", where="GemmProblem"
                 )
+        if dtype.sum_ptx != out.sum_ptx:
+            raise LaunchError(
+                f"sums of {dtype.name} are {dtype.sum_ptx} and cannot be stored as {out.name}",
+                where="GemmProblem",
+                hint="int8 goes with s32 and with nothing else",
+            )
         for name, size in (("m", self.m), ("n", self.n), ("k", self.k)):
             if not 1 <= size < 1 << 31:
                 raise LaunchError(

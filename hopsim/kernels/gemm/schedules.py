@@ -14,6 +14,7 @@ from hopsim.kernels.gemm.pingpong import emit_pingpong
 from hopsim.kernels.gemm.pipelined import emit_pipelined
 from hopsim.kernels.gemm.plan import GemmPlan, Tile
 from hopsim.kernels.gemm.split_k import emit_split_k
+from hopsim.kernels.gemm.stream_k import emit_stream_k
 from hopsim.kernels.gemm.warp_specialized import emit_warp_specialized
 from hopsim.kernels.gemm.wgmma_simple import emit_wgmma_simple
 from hopsim.kernels.ptx.text import PtxEntry
@@ -41,6 +42,7 @@ class Schedule:
         fixed: options of the plan that the schedule sets itself.
         options: further options of `build` that it takes.
         has_maps: its operands come as tensor maps, not as pointers.
+        has_workspace: CTAs exchange sums through global memory.
         tile_n: what the columns of a tile must be a multiple of.
         shared_bytes: dynamic shared memory of a plan.
     """
@@ -54,6 +56,7 @@ class Schedule:
     fixed: dict[str, Any] = field(default_factory=dict[str, Any])
     options: frozenset[str] = frozenset()
     has_maps: bool = True
+    has_workspace: bool = False
     tile_n: int = 1
     shared_bytes: Callable[[GemmPlan], int] = _plan_bytes
 
@@ -140,6 +143,11 @@ SCHEDULES: Final[dict[str, Schedule]] = {
         Schedule(
             "split-k", "several CTAs share the K of a tile and add up their sums", emit_split_k,
             has_producer=True, options=_MAJORS | {"splits", "reduction"},
+        ),
+        Schedule(
+            "stream-k", "persistent; CTAs share all k-blocks evenly, and fix tiles up",
+            emit_stream_k, has_producer=True, fixed={"persistent": True}, options=_MAJORS,
+            has_workspace=True,
         ),
     )
 }  # fmt: skip
