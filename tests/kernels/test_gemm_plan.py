@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hopsim.errors import LaunchError
 from hopsim.kernels.gemm.kernel import build
 from hopsim.kernels.gemm.plan import REGISTER_FILE, SHARED_LIMIT_BYTES, GemmPlan, Tile
-from hopsim.kernels.gemm.problem import GemmProblem, element_type
+from hopsim.kernels.gemm.problem import INPUT_TYPES, GemmProblem, element_type
 from hopsim.layout.swizzle import Swizzle
 
 WS = "warp-specialized"
@@ -23,8 +23,8 @@ def plan(
 
 
 def test_output_type_follows_the_input_type() -> None:
-    outs = {t: GemmProblem(16, 16, 16, t).out_dtype for t in ("bf16", "fp16", "e4m3")}
-    assert outs == {"bf16": "bf16", "fp16": "fp16", "e4m3": "bf16"}
+    outs = {t: GemmProblem(16, 16, 16, t).out_dtype for t in INPUT_TYPES}
+    assert outs == {"bf16": "bf16", "fp16": "fp16", "e4m3": "bf16", "tf32": "f32", "int8": "s32"}
     assert GemmProblem(16, 16, 16, "f16", "fp32").out_dtype == "f32"
     assert GemmProblem(2, 3 * 8, 4 * 8).flops == 2 * 2 * 24 * 32
 
@@ -37,9 +37,11 @@ def test_output_type_follows_the_input_type() -> None:
         ((8, 8, 12), "row pitch of A and B must be a multiple of 16 bytes for TMA, got 24"),
         ((8, 8, 24, "e4m3"), "pad k to 32"),
         ((8, 12, 16), "row pitch of C must be a multiple of 16 bytes for TMA, got 24"),
-        ((8, 8, 16, "tf32"), "element type must be one of bf16, fp16, e4m3, f32, got 'tf32'"),
-        ((8, 8, 16, "f32"), "dtype must be one of bf16, fp16, e4m3, got f32"),
-        ((8, 16, 16, "e4m3", "e4m3"), "out_dtype must be one of bf16, fp16, f32, got e4m3"),
+        ((8, 8, 16, "fp4"), "element type must be one of bf16, fp16, e4m3, tf32, int8, f32, s32"),
+        ((8, 8, 16, "f32"), "dtype must be one of bf16, fp16, e4m3, tf32, int8, got f32"),
+        ((8, 16, 16, "e4m3", "e4m3"), "out_dtype must be one of bf16, fp16, f32, s32, got e4m3"),
+        ((8, 16, 16, "int8", "f32"), "sums of int8 are s32 and cannot be stored as f32"),
+        ((8, 16, 16, "bf16", "s32"), "sums of bf16 are f32 and cannot be stored as s32"),
     ],
 )
 def test_problems_that_tma_cannot_address(arguments: tuple[Any, ...], message: str) -> None:
