@@ -41,6 +41,8 @@ class Dtype(StrEnum):
     BF16 = "bf16"
     FP16 = "fp16"
     E4M3 = "e4m3"
+    TF32 = "tf32"
+    INT8 = "int8"
 
 
 class OutDtype(StrEnum):
@@ -49,6 +51,7 @@ class OutDtype(StrEnum):
     BF16 = "bf16"
     FP16 = "fp16"
     F32 = "f32"
+    S32 = "s32"
 
 
 class KernelSchedule(StrEnum):
@@ -63,11 +66,14 @@ def gemm(
     n: Annotated[int, typer.Option("--n", help="Rows of B, columns of C.")],
     k: Annotated[int, typer.Option("--k", help="Columns of A and B.")],
     dtype: Annotated[
-        Dtype, typer.Option("--dtype", help="Type of A and B; sums are f32.")
+        Dtype, typer.Option("--dtype", help="Type of A and B; sums are f32, of int8 s32.")
     ] = Dtype.BF16,
     out_dtype: Annotated[
         OutDtype | None,
-        typer.Option("--out-dtype", help="Type of C; by default that of A, bf16 for e4m3."),
+        typer.Option(
+            "--out-dtype",
+            help="Type of C; by default that of A, bf16 for e4m3, f32 for tf32, s32 for int8.",
+        ),
     ] = None,
     schedule: Annotated[
         KernelSchedule,
@@ -148,7 +154,7 @@ def gemm(
     )  # fmt: skip
     kernel = build(
         schedule.value, problem, choice.tile, choice.stages,
-        warpgroups=choice.warpgroups, cluster=(along_m, along_n), persistent=persistent, group_m=group_m,
+        warpgroups=choice.warpgroups, cluster=(along_m, along_n), persistent=persistent or None, group_m=group_m,
     )  # fmt: skip
     saved = _save_ptx(kernel.ptx, ptx)
     a, b = operands(problem, seed if values else None)
@@ -182,7 +188,7 @@ def gemm(
 
 
 def operands(problem: GemmProblem, seed: int | None) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Return A (m, k) and B (n, k) in the problem's type: normal numbers, or zeros where nobody looks (None)."""
+    """Return A (m, k) and B (n, k) in the problem's type: random numbers, or zeros where nobody looks (None)."""
     import numpy as np
 
     from hopsim.kernels.gemm.launch import NUMPY_TYPES
@@ -191,6 +197,10 @@ def operands(problem: GemmProblem, seed: int | None) -> tuple[NDArray[Any], NDAr
     if seed is None:
         return np.zeros((problem.m, problem.k), kind), np.zeros((problem.n, problem.k), kind)
     rng = np.random.default_rng(seed)
+    if kind.kind == "i":
+        shapes = (problem.m, problem.k), (problem.n, problem.k)
+        a, b = (rng.integers(-128, 128, shape).astype(kind) for shape in shapes)
+        return a, b
     a = rng.standard_normal((problem.m, problem.k), np.float32).astype(kind)
     b = rng.standard_normal((problem.n, problem.k), np.float32).astype(kind)
     return a, b
@@ -278,9 +288,8 @@ def _save_ptx(text: str, path: str | None) -> list[Row]:
 
 def _words(problem: GemmProblem) -> str:
     p = problem
-    return (
-        f"C[{p.m},{p.n}] = A[{p.m},{p.k}] B[{p.n},{p.k}]^T   {p.dtype} -> {p.out_dtype}, f32 sums"
-    )
+    sums = "s32" if p.out_dtype == "s32" else "f32"
+    return f"C[{p.m},{p.n}] = A[{p.m},{p.k}] B[{p.n},{p.k}]^T   {p.dtype} -> {p.out_dtype}, {sums} sums"
 
 
 def _choice_words(choice: Choice) -> str:

@@ -179,7 +179,7 @@ def test_a_deadline_is_not_modelled(tmp_path: Path) -> None:
     ("more", "code", "message"),
     [
         (("--k", "12"), 2, "row pitch of A and B must be a multiple of 16 bytes for TMA, got 24"),
-        (("--tile", "100x64x64"), 2, "gemm: tile m must be a multiple of 64"),
+        (("--tile", "100x64x64"), 2, "gemm: tile m = 100 cannot be split"),
         (
             ("--tile", "64x64"),
             2,
@@ -204,7 +204,7 @@ def test_a_deadline_is_not_modelled(tmp_path: Path) -> None:
             "--json: there is no folder /no/such/folder",
         ),
         (("--json", ".", *UNTIMED), 2, "--json: "),
-        (("--persistent", "--schedule", "pipelined"), 2, "computes one tile a CTA"),
+        (("--persistent", "--schedule", "pipelined"), 2, "schedule pipelined does not take persistent"),
         (
             ("--backend", "cuda", "--set", "l2.line=1B"),
             2,
