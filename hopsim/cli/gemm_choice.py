@@ -30,7 +30,7 @@ MOST_STAGES: Final = 4
 TILE_K_BYTES: Final = 128
 """One full swizzle row."""
 # Names of wgmma's multiplicand types in the configuration.
-_RATES: Final = {"bf16": "bf16", "fp16": "f16", "e4m3": "e4m3"}
+_RATES: Final = {"bf16": "bf16", "fp16": "f16", "e4m3": "e4m3", "tf32": "tf32", "int8": "s8"}
 
 
 @dataclass(frozen=True, slots=True)
