@@ -140,6 +140,15 @@ ADVICE: Final[dict[str, tuple[str, str]]] = {
         "an edge from the thread that waited to :{b}",
         "after the wait of the issuing thread, before :{b}:  bar.sync 0;",
     ),
+    "HS307": (
+        "a wait for the copy of :{a}, which still reads the map",
+        "wait for all copies that use the map (their mbarriers, or cp.async.bulk.wait_group.read 0) before :{b}",
+    ),
+    "HS308": (
+        "release and acquire of the map in the tensormap proxy, between :{a} and :{b}",
+        "after :{a}:  fence.proxy.tensormap::generic.release.gpu;  before :{b}:  "
+        "fence.proxy.tensormap::generic.acquire.gpu [map], 128;",
+    ),
     "HS403": (
         "a releasing arrive: .relaxed publishes nothing",
         "barrier.cluster.arrive.release (the default) instead of .relaxed, or a fence.acq_rel.cluster before it",

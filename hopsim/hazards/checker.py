@@ -10,6 +10,8 @@ this run is judged for those values.
 
 from __future__ import annotations
 
+from typing import Any
+
 from hopsim.errors import MachineFault
 from hopsim.events import (
     Access,
@@ -66,6 +68,8 @@ class Checker(Observer):
         self.registers = Registers(world, findings)
         self.groups = Groups(world, self.registers)
         self.meetings = Meetings(world, findings)
+        # Proxy fences by PTX line: whether some was of use, and who executed it first.
+        self._fences: dict[int, list[Any]] = {}
         self.not_modelled: list[NotModelledNote] = [
             NotModelledNote(why, line, text) for line, text, why in facts.unchecked
         ]
@@ -74,6 +78,8 @@ class Checker(Observer):
             "fence.proxy": self._fence_proxy,
             "fence.proxy.one_way": self._fence_one_way,
             "fence.mbarrier_init": self.meetings.init_fence,
+            "fence.proxy.tensormap": self.memory.maps.fence,
+            "griddepcontrol.wait": self.memory.grids.wait,
             "bar.warp.sync": self.meetings.warp,
             "wgmma.fence": self.registers.fence,
             "wgmma.commit_group": self.groups.commit_products,
@@ -160,6 +166,10 @@ class Checker(Observer):
 
     def _bridge(self, event: SyncEvent, spaces: tuple[int, ...]) -> None:
         for agent, mask in self.world.parties(event.agent):
+            use = self._fences.setdefault(event.line, [False, agent, mask])
+            use[0] = use[0] or agent.dirty
+            agent.dirty = False
+            self.world.fenced.add((agent.number, event.line))
             agent.fence_proxy(mask, spaces)
             agent.cta.fences.append((self.world.seq, agent, mask, event.line, spaces))
             agent.end_epoch("fence.proxy.async", event.line)
@@ -188,6 +198,42 @@ class Checker(Observer):
         """The machine stopped at a fault: it is the last finding."""
         faults.enter(self.findings, fault)
 
+    def _notes(self) -> None:
+        """What costs time, or is ignored by the compiler."""
+        facts, findings = self.world.facts, self.findings
+        for line, (useful, agent, mask) in self._fences.items():
+            if not useful:
+                findings.add(
+                    Finding(
+                        "HS113", "note", RULES["HS113"].sentence, None,
+                        findings.thread_side(agent, mask, line, "fence"), "",
+                        "leave it out: since its last proxy fence no thread here accessed memory or learned of accesses",
+                    )
+                )  # fmt: skip
+        first = self.world.cta(0).agents[0]
+        if not facts.has_register_bound:
+            for line in sorted(facts.kernel_lines):
+                if facts.mnemonic(line).startswith("setmaxnreg"):
+                    findings.add(
+                        Finding(
+                            "HS602", "note", RULES["HS602"].sentence, None,
+                            findings.thread_side(first, first.live | first.exited, line, "setmaxnreg", space="register"),
+                            "a register bound: ptxas ignores setmaxnreg without one (C7508)",
+                            "at the entry:  .maxntid or .reqntid", cause=(),
+                        )
+                    )  # fmt: skip
+        if facts.serialised_lines:
+            line = facts.serialised_lines[0]
+            findings.add(
+                Finding(
+                    "HS014", "note", RULES["HS014"].sentence, None,
+                    findings.thread_side(first, first.live | first.exited, line, "definition", space="register"),
+                    f"a pipeline stage that no path joins with accumulators that :{line} defines (C7515 of ptxas)",
+                    f"define the accumulators of :{line} before the branch, or let the loop end with wgmma.wait_group 0",
+                    count=len(facts.serialised_lines),
+                )
+            )  # fmt: skip
+
     def finish(self, deadlock: Deadlock | None = None) -> list[Hazard]:
         """Return the findings, hazards before notes.
 
@@ -196,4 +242,5 @@ class Checker(Observer):
         """
         explain_stuck(self.world, self.findings, deadlock)
         self.memory.finish()
+        self._notes()
         return self.findings.told()

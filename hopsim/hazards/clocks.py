@@ -5,7 +5,7 @@ this epoch came before".  Keys of a warp: the warp itself (all its lanes), each 
 lane, a quick bound).  Negative keys say that a CTA has started.
 
 A `View` is what an agent may rely on: `hb` (happens-before), the same with edges whose scope is too narrow (`loose`),
-and per state space the generic history that the async proxy may rely on (`bridges`).
+and per state space the generic history that the async proxy may rely on (`bridges`; the last one is for tensor maps).
 """
 
 from __future__ import annotations
@@ -24,8 +24,10 @@ NEVER: Final = 1 << 60
 LOG_LENGTH: Final = 256
 MET_KEPT: Final = 32
 
-# State spaces that a proxy fence can name.
-CTA_SHARED, CLUSTER_SHARED, GLOBAL = 0, 1, 2
+# State spaces that a proxy fence can name, and the proxy of tensor maps.
+CTA_SHARED, CLUSTER_SHARED, GLOBAL, MAPS = 0, 1, 2, 3
+# Key of a clock that says that the grids before this one are complete.
+GRIDS: Final = -(1 << 40)
 
 
 def raise_to(into: Clock, other: Clock) -> None:
@@ -52,7 +54,9 @@ class View:
 
     __slots__ = ("bridges", "hb", "loose")
 
-    def __init__(self, hb: Clock, loose: Clock | None, bridges: tuple[Clock, Clock, Clock]) -> None:
+    def __init__(
+        self, hb: Clock, loose: Clock | None, bridges: tuple[Clock, Clock, Clock, Clock]
+    ) -> None:
         self.hb = hb
         self.loose = loose
         self.bridges = bridges
@@ -60,13 +64,13 @@ class View:
     @classmethod
     def empty(cls) -> View:
         """Return a view of nothing."""
-        return cls({}, None, ({}, {}, {}))
+        return cls({}, None, ({}, {}, {}, {}))
 
     def copy(self) -> View:
         """Return an independent copy."""
-        a, b, c = self.bridges
+        a, b, c, d = self.bridges
         loose = None if self.loose is None else dict(self.loose)
-        return View(dict(self.hb), loose, (dict(a), dict(b), dict(c)))
+        return View(dict(self.hb), loose, (dict(a), dict(b), dict(c), dict(d)))
 
     def join(self, other: View, bridges: bool = True) -> None:
         """Learn all that `other` knows; `bridges=False` leaves out what was fenced elsewhere."""
@@ -103,6 +107,7 @@ class Agent:
         "copies",
         "copy_groups",
         "cta",
+        "dirty",
         "epochs",
         "exited",
         "fresh",
@@ -132,6 +137,8 @@ class Agent:
         self.warp = warp
         self.live = live
         self.exited = 0
+        # Whether it accessed memory, or learned something, since its last proxy fence.
+        self.dirty = False
         self.now = 1
         self.view = View.empty()
         self.parts: list[tuple[int, View]] = []
@@ -225,6 +232,7 @@ class Agent:
 
     def acquire(self, mask: int, view: View, bridges: bool = True) -> None:
         """Let these lanes learn."""
+        self.dirty = True
         if not self.parts and self.is_whole(mask):
             self.view.join(view, bridges)
             return

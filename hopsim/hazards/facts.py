@@ -30,6 +30,8 @@ class CheckOptions:
         cross_cta_async: asynchronous accesses of two CTAs to the same bytes, ordered by completion (every multicast
             ring makes them): `off`, `note` or `hazard`.
         exit_drain: whether every tracked operation must be observed before exit.
+        st_async_proxy: whether what stands before st.async and red.async must be bridged as for the async proxy.
+        grid_dependency: access to global memory before `griddepcontrol.wait`: `note` or `hazard`.
         aligned_barrier: `bar.sync` of one instance at several instructions: `note` or `hazard`.
     """
 
@@ -41,12 +43,16 @@ class CheckOptions:
     cross_cta_async: Literal["off", "note", "hazard"] = "off"
     exit_drain: bool = False
     aligned_barrier: Literal["note", "hazard"] = "note"
+    st_async_proxy: bool = False
+    grid_dependency: Literal["note", "hazard"] = "note"
 
     def resolved(self) -> CheckOptions:
         """Return the options with `strict` spelled out."""
         if not self.strict:
             return self
-        return CheckOptions(True, "cta", True, "always", True, "hazard", True, "hazard")
+        return CheckOptions(
+            True, "cta", True, "always", True, "hazard", True, "hazard", True, "hazard"
+        )
 
 
 @dataclass(frozen=True)

@@ -64,4 +64,14 @@ def enter(findings: Findings, fault: MachineFault) -> None:
             what="fault", cta=(x, y, z), warp=warp, lanes=0, line=line, text=findings.facts.text(line), proxy="generic",
             space="shared::cta" if "shared" in fault.what else "global", source=findings.facts.sources.get(line),
         )  # fmt: skip
-    findings.add(Finding(rule, "hazard", fault.what, None, side, RULES[rule].sentence, fault.hint))
+    findings.add(
+        Finding(
+            rule,
+            "hazard",
+            fault.what,
+            None,
+            side,
+            RULES[rule].sentence,
+            fault.hint or f"read PTX ISA, {RULES[rule].ptx}",
+        )
+    )

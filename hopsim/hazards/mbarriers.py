@@ -88,6 +88,7 @@ class Mbarriers:
                 "HS212", level, (old.born[0], old.born[2], old.born[3], "init"), (agent, mask, event.line, "init"),
                 address, "mbarrier.inval between the two", f"before :{event.line}:  mbarrier.inval on this object",
             )  # fmt: skip
+        agent.dirty = True
         barrier = Barrier(
             cta, address, event.count, (agent, agent.now, mask, event.line), pending=event.count
         )

@@ -13,8 +13,10 @@ import numpy as np
 from hopsim.events import Access as AccessEvent
 from hopsim.events import FlightEvent, Touch
 from hopsim.hazards.clocks import NEVER, Done, sees
-from hopsim.hazards.findings import Finding, Findings, Level
+from hopsim.hazards.findings import WHAT, Finding, Findings, Level
+from hopsim.hazards.grids import Grids
 from hopsim.hazards.lifetime import Lifetime
+from hopsim.hazards.maps import Maps
 from hopsim.hazards.mbarriers import Mbarriers
 from hopsim.hazards.ordering import Gap, find_gap
 from hopsim.hazards.races import Races
@@ -25,6 +27,7 @@ from hopsim.hazards.world import CtaState, World
 
 DEFERRED_MOST = 4096
 OVER_KEPT = 16
+REMOTE_STORES = frozenset({"st.async", "red.async"})
 
 
 class Memory:
@@ -43,6 +46,8 @@ class Memory:
         self.races = races
         self.mbarriers = mbarriers
         self.lifetime = lifetime
+        self.maps = Maps(world)
+        self.grids = Grids(world, findings)
         self.unwritten: list[tuple[Record, tuple[int, int]]] = []
 
     # -- threads -----------------------------------------------------------------------------------
@@ -105,6 +110,10 @@ class Memory:
         )  # fmt: skip
         record.fresh = parties[0][0].fresh
         eyes = world.eyes(parties)
+        for agent, _ in parties:
+            agent.dirty = True
+        if event.space == "global" and self.grids.is_used:
+            self.grids.check(eyes, event.line, WHAT[event.kind])
         if event.space == "shared":
             owner = cta if region is cta.shared else world.cta(event.owner)
             if owner is not cta:
@@ -121,6 +130,8 @@ class Memory:
         parties = world.parties(event.agent)
         cta = world.cta(event.agent[0])
         eyes = world.eyes(parties)
+        for agent, _ in parties:
+            agent.dirty = True
         for touch in event.touches:
             if touch.space == "global":
                 region = world.global_region(touch.start)
@@ -148,6 +159,12 @@ class Memory:
                 ):
                     self.mbarriers.data_over(owner, record, parties[0])
             self.apply(region, record, eyes, touch.key)
+        if event.detail is not None and flight.tracked in ("mbarrier", "bulk"):
+            of_map = self.maps.read(event, flight)
+            if of_map is not None:
+                self.apply(*of_map, None)
+        if self.grids.is_used and any(touch.space == "global" for touch in event.touches):
+            self.grids.check(eyes, event.line, event.kind)
 
     def _burst(self, flight: Flight, touch: Touch) -> None:
         """Note which operation began the stretch of like operations that this one belongs to."""
@@ -180,6 +197,7 @@ class Memory:
             flight, done, world.seq,
         )  # fmt: skip
         record.fresh = flight.parts[0][0].fresh
+        record.wants_bridge = world.options.st_async_proxy and flight.kind in REMOTE_STORES
         return record
 
     # -- bytes -------------------------------------------------------------------------------------
@@ -226,7 +244,9 @@ class Memory:
                         ordered.add(writer.number)
                         self._made_use(writer, eyes)
             if not state.writers and region.deferred is None and record.space == "shared":
-                if record.is_thread and not record.unwritten:
+                if not record.unwritten and (
+                    record.is_thread or record.flight is None or record.flight.kind == "wgmma"
+                ):
                     self.unwritten.append((record, self._span(region, where())))
                 record.unwritten = True
             readers = state.readers
@@ -400,13 +420,15 @@ class Memory:
             if access is not None
         }
         for record, span in self.unwritten:
-            if (record.line, "read") in explained or record.flight is not None:
+            if (record.line, "read") in explained:
                 continue
             agent, _, mask = record.parts[0]
+            # A wgmma may compute rows that nobody stores.
+            level: Level = "hazard" if record.flight is None else "note"
             side = self.findings.side(record, (agent, mask), span, "")
             self.findings.add(
                 Finding(
-                    "HS701", "hazard", RULES["HS701"].sentence, None, side,
+                    "HS701", level, RULES["HS701"].sentence, None, side,
                     "a write before the read", f"write the bytes before :{record.line}, or wait for the copy that does",
                 )
             )  # fmt: skip

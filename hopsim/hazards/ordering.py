@@ -60,7 +60,8 @@ def find_gap(first: Record, second: Record, eyes: list[Eye], where: Where | None
         and _after_operation(first, second, eyes) is None
     ):
         return None
-    bridge = bridge_of(first, second) if second.is_async and not first.is_async else None
+    demands = (second.is_async or second.wants_bridge) and not first.is_async
+    bridge = bridge_of(first, second) if demands else None
     own = second.tids is None
     if all(
         _sees_all(view.hb, view, first.parts, agent, lanes, own, bridge)

@@ -214,6 +214,10 @@ class Races:
             return "HS217", ()
         if gap.missing == BRIDGE:
             return self._bridge(first, second, gap)
+        if first.is_map:
+            return "HS307", ()
+        if second.is_map:
+            return "HS308", ()
         flight = first.flight
         if flight is not None and not first.is_thread:
             return self._after_operation(flight, first, second, gap, eyes), ()
@@ -296,6 +300,8 @@ class Races:
         other = second.flight
         assert other is not None
         rule = "HS100"
+        if second.is_map:
+            return "HS308", ()
         if first.space == "global":
             if second.kind == "a" and first.kind == "a":
                 rule = "HS111"
@@ -334,6 +340,11 @@ class Races:
             for seq, by, _, at, spaces in fenced
         ):
             return ("HS105",)
+        facts = self.world.facts
+        for line in range(first.line + 1, second.line):
+            fence = line in facts.kernel_lines and facts.mnemonic(line).startswith(FENCE)
+            if fence and (agent.number, line) not in self.world.fenced:
+                return ("HS107",)
         return ("HS112",) if gap.second[0] is not agent or mask & ~gap.second[1] else ()
 
     # the earlier one is an access of threads

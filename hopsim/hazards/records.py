@@ -85,9 +85,9 @@ class Record:
     """
 
     __slots__ = (
-        "addresses", "before", "count_bytes", "cta", "done", "flight", "fresh", "is_async", "kind",
+        "addresses", "before", "count_bytes", "cta", "done", "flight", "fresh", "is_async", "is_map", "kind",
         "line", "number", "over", "owner", "parts", "scope", "seq", "space", "start", "stop", "tids",
-        "unwritten",
+        "unwritten", "wants_bridge",
     )  # fmt: skip
 
     def __init__(
@@ -131,6 +131,10 @@ class Record:
         self.unwritten = False
         # Writes that it went over with nothing between them: who waited for those reads too late.
         self.over: tuple[Record, ...] = ()
+        # It reads a tensor map.
+        self.is_map = False
+        # It is generic, but what stands before it must be bridged as if it were not (contested: st.async).
+        self.wants_bridge = False
         # An earlier read of the same data by the same instruction and warps.
         self.before: Record | None = None
         # The phase (barrier, index) that its agent had waited for just before, and not yet made use of.

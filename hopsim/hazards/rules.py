@@ -58,7 +58,7 @@ HS010|wgmma-commit-missing|nothing was committed, so the wait waits for nothing|
 HS011|accumulator-read-early|accumulator registers used before a wait that covers them|wgmma.wait_group|S,U|checked
 HS012|wgmma-fence-missing|no wgmma.fence before the first mma, or after a register access|wgmma.fence|U|checked
 HS013|wgmma-a-register-overwrite|registers of A rewritten while the mma is in flight|wgmma.mma_async|S|checked
-HS014|wgmma-serialised|the compiler serialises the pipeline|wgmma.mma_async|P,C|pending
+HS014|wgmma-serialised|the compiler serialises the pipeline|wgmma.mma_async|P,C|checked
 HS015|wgmma-nonuniform|not all four warps execute the wgmma together|wgmma, ".sync.aligned"|U,E|checked
 HS016|tma-overlap-unordered|two loads into the same bytes, unordered|cp.async.bulk|S|checked
 HS017|cp-async-unwaited|read before the group wait, or after one with the wrong N|cp.async.wait_group|S|checked
@@ -71,13 +71,13 @@ HS103|cp-async-to-wgmma|cp.async data read by the async proxy with no bridge|cp.
 HS104|gen-read-to-tma-load|slot read by threads, then refilled by TMA with no bridge|fence.proxy.async|S|checked
 HS105|proxy-fence-wrong-thread|the fence stands before the write, or in a thread that learned nothing of it|fence.proxy.async|S|checked
 HS106|proxy-fence-wrong-space|the fence covers another state space|fence.proxy.async|S|checked
-HS107|proxy-fence-skipped-path|the fence sits on a path that was not taken|fence.proxy.async|S|pending
+HS107|proxy-fence-skipped-path|the fence sits on a path that was not taken|fence.proxy.async|S|checked
 HS108|gen-global-write-to-tma-load|global data written by threads, then read by TMA in the same grid with no bridge|fence.proxy.async.global|S|checked
 HS109|st-async-to-async-read|st.async data read by TMA or wgmma with no bridge|st.async|S|checked
 HS110|cta-fence-for-cluster|a .shared::cta fence for another CTA's memory|fence.proxy.async.shared::cluster|S|checked
 HS111|mixed-proxy-atomics|atom or red against cp.reduce.async.bulk|atom, red|S|checked
 HS112|barrier-as-proxy-fence|a barrier is taken for a proxy bridge|bar.sync, mbarrier|S|checked
-HS113|redundant-proxy-fence|a fence that orders nothing new|fence.proxy.async|P|pending
+HS113|redundant-proxy-fence|a fence that orders nothing new|fence.proxy.async|P|checked
 HS200|mbarrier-race|misuse of an mbarrier that matches no other class|mbarrier|S|checked
 HS201|tx-underexpected|fewer bytes expected than delivered|mbarrier.expect_tx|H,S|checked
 HS202|tx-overexpected|more bytes expected than delivered|mbarrier.expect_tx|H|checked
@@ -110,8 +110,8 @@ HS303|read-wait-for-global|a .read wait, and then the global data is taken for w
 HS304|bulk-wait-by-other-thread|another thread's group is waited for|cp.async.bulk.wait_group|S|checked
 HS305|bulk-commit-missing|nothing was committed, so the wait returns at once|cp.async.bulk.commit_group|S|checked
 HS306|wait-without-rejoin|the issuer waits, others overwrite with no edge from it|cp.async.bulk.wait_group, bar.sync|S|checked
-HS307|tensormap-update-in-flight|tensor map edited while a copy reads it|tensormap.replace|S,E|pending
-HS308|tensormap-fence-missing|no release and acquire in the tensormap proxy|fence.proxy.tensormap|U|pending
+HS307|tensormap-update-in-flight|tensor map edited while a copy reads it|tensormap.replace|S,E|checked
+HS308|tensormap-fence-missing|no release and acquire in the tensormap proxy|fence.proxy.tensormap|U|checked
 HS400|cluster-async-pair|asynchronous accesses of two CTAs to the same bytes, ordered by completion only|Memory Consistency Model, "Proxies"|U|checked
 HS401|dsmem-late-entry|a peer's memory touched before the peer has started|barrier.cluster|S,E|checked
 HS402|dsmem-early-exit|a CTA may exit before a peer's access to it has happened|barrier.cluster|E|checked
@@ -134,10 +134,10 @@ HS511|red-as-acquire|red expected to acquire|red|S|checked
 HS512|mixed-size-strong|strong accesses of different size overlap|atom, ld, st|U|checked
 HS513|named-barrier-run-ahead|second bar.arrive before the barrier was reset|bar.arrive|H|checked
 HS601|setmaxnreg-oversubscribed|the sum of registers exceeds the register file|setmaxnreg|H|checked
-HS602|setmaxnreg-ignored|no register bound at entry|setmaxnreg|P,C,U|pending
+HS602|setmaxnreg-ignored|no register bound at entry|setmaxnreg|P,C,U|checked
 HS603|swizzle-base-misaligned|base off the period of the swizzle|tensor map, "Swizzling Modes"|S|checked
 HS604|descriptor-wrong|offsets or swizzle of a matrix descriptor are wrong|wgmma, "Matrix Descriptor Format"|S|by-fault
-HS605|pdl-read-before-wait|global access before griddepcontrol.wait|griddepcontrol|S,E|pending
+HS605|pdl-read-before-wait|global access before griddepcontrol.wait|griddepcontrol|S,E|checked
 HS606|bulk-size-or-alignment|size not a multiple of 16, or address not aligned|cp.async.bulk|U,E|by-fault
 HS607|smem-destination-outside-cta|.shared::cta destination in a peer|cp.async.bulk|U|by-fault
 HS608|tensormap-wrong-space|map not in param, const or global memory|cp.async.bulk.tensor|U|by-fault

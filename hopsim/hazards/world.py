@@ -61,6 +61,8 @@ class World:
         self.agents = 0
         self.seq = 0
         self.records = 0
+        # Proxy fences that a warp executed: (warp, PTX line).
+        self.fenced: set[tuple[int, int]] = set()
         self.states = States()
         self.regions: list[Region] = []
         self.ctas: dict[int, CtaState] = {}

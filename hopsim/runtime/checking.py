@@ -24,10 +24,7 @@ from hopsim.results import SourceLocation
 
 FILE = re.compile(r'\s*(\d+)\s+"([^"]*)"')
 # Instructions whose effects on order no rule follows yet.
-UNCHECKED = (
-    ("tensormap.", "changes of tensor maps on the device are not checked (HS307, HS308)"),
-    ("fence.proxy.alias", "fence.proxy.alias is not checked"),
-)
+UNCHECKED = (("fence.proxy.alias", "fence.proxy.alias is not checked"),)
 
 # One instruction's use of watched registers: line, read, written, guard register and whether it is negated.
 Use = tuple[int, int, int, int, bool]
@@ -67,6 +64,8 @@ def launch_facts(kernel: Kernel, shapes: Geometry, memory: GlobalMemory) -> Laun
         shared_bytes=SHARED_RESERVED_BYTES + shapes.shared_bytes,
         register_names=[register.name for register in kernel.body.registers],
         unchecked=unchecked,
+        has_register_bound=kernel.has_register_bound,
+        serialised_lines=tuple(kernel.serialised_wgmma),
     )
 
 

@@ -17,8 +17,9 @@ import numpy as np
 
 from hopsim.hazards.facts import CheckOptions
 from hopsim.isa.program.kernel import loads
+from hopsim.launch.arrays import TensorMap
 from hopsim.results import LaunchResult
-from hopsim.runtime.gpu import Gpu
+from hopsim.runtime.gpu import Gpu, encode_map
 
 ARRAY_WORDS = 16384
 SHARED_BYTES = 16384
@@ -26,14 +27,14 @@ HEAD = """.version {version}
 .target sm_90a
 .address_size 64
 .extern .shared .align 1024 .b8 smem[];
-.visible .entry k(.param .u64 in, .param .u64 out, .param .u64 unwritten)
-.reqntid {threads}
+.visible .entry k(.param .u64 in, .param .u64 out, .param .u64 unwritten, .param .u64 maps)
+{bound}
 {{
 .reg .pred %p<20>, %leader;
 .reg .b32 %r<40>;
 .reg .b32 %t, %w, %l, %c, %s, %z;
 .reg .b64 %rd<20>;
-.reg .b64 %in, %out, %base, %da, %db;
+.reg .b64 %in, %out, %map, %base, %da, %db;
 .reg .f32 %f<20>;
 mov.u32 %t, %tid.x;
 shr.u32 %w, %t, 5;
@@ -43,6 +44,7 @@ mov.u32 %s, smem;
 mov.b32 %z, 0;
 ld.param.u64 %in, [in];
 ld.param.u64 %out, [out];
+ld.param.u64 %map, [maps];
 setp.eq.u32 %leader, %t, 0;
 and.b32 %r39, %s, 262143;
 shr.u32 %r39, %r39, 4;
@@ -68,17 +70,24 @@ class Twin:
     cluster: int = 1
     verdict: str = "hazard"
     version: str = "8.7"
+    level: str = "hazard"
+    bound: bool = True
+    options: CheckOptions | bool = True
 
 
 @lru_cache(512)
-def text_of(body: str, good: bool, threads: int, version: str) -> str:
+def text_of(body: str, good: bool, threads: int, version: str, bound: bool = True) -> str:
     lines: list[str] = []
     for line in body.strip("\n").splitlines():
         mark, rest = line[:1], line[1:]
         if mark == ("-" if good else "+"):
             continue
         lines.append(rest.strip() if mark in "+-" else line.strip())
-    return HEAD.format(threads=threads, version=version) + "\n".join(lines) + "\nret;\n}\n"
+    return (
+        HEAD.format(bound=f".reqntid {threads}" if bound else "", version=version)
+        + "\n".join(lines)
+        + "\nret;\n}\n"
+    )
 
 
 def line_of(text: str, name: str) -> int:
@@ -98,22 +107,23 @@ def launch(
     schedule: str = "in-order",
     seed: int = 0,
 ) -> LaunchResult:
-    text = text_of(twin.body, good, twin.threads, twin.version)
+    text = text_of(twin.body, good, twin.threads, twin.version, twin.bound)
     gpu = Gpu()
-    source = gpu.array(np.arange(ARRAY_WORDS, dtype=np.uint32))
+    source = gpu.array(np.arange(ARRAY_WORDS, dtype=np.uint32).reshape(-1, 32))
     target = gpu.array(np.zeros(ARRAY_WORDS, np.uint32))
     unwritten = gpu.empty(1024, np.uint32)
+    encoded = np.frombuffer(encode_map(TensorMap(source, box=(32, 16))), np.uint8)
     return gpu.launch(
-        loads(text)["k"], twin.ctas, twin.threads, twin.cluster, [source, target, unwritten], SHARED_BYTES,
+        loads(text)["k"], twin.ctas, twin.threads, twin.cluster, [source, target, unwritten, gpu.array(encoded)], SHARED_BYTES,
         check=options, schedule=schedule, seed=seed, max_cycles=200_000,
     )  # fmt: skip
 
 
-def findings(result: LaunchResult) -> list[tuple[str, int, int]]:
+def findings(result: LaunchResult, level: str = "hazard") -> list[tuple[str, int, int]]:
     return [
         (h.rule, h.first.line if h.first else 0, h.second.line if h.second else 0)
         for h in result.hazards
-        if h.level == "hazard"
+        if h.level == level
     ]
 
 

@@ -10,13 +10,13 @@ from tests.hazards.twins import TWINS
 
 @pytest.mark.parametrize("twin", TWINS, ids=lambda twin: twin.name)
 def test_bad_twin(twin: Twin) -> None:
-    result = launch(twin, good=False)
-    text = text_of(twin.body, False, twin.threads, twin.version)
+    result = launch(twin, good=False, options=twin.options)
+    text = text_of(twin.body, False, twin.threads, twin.version, twin.bound)
     expected = [
         (rule.split()[0], line_of(text, first), line_of(text, second))
         for rule, first, second in twin.expected
     ]
-    assert findings(result) == expected
+    assert findings(result, twin.level) == expected
     assert result.verdict == twin.verdict
     for hazard, (rule, _, _) in zip(result.hazards, twin.expected, strict=False):
         assert list(hazard.causes) == rule.split()[1:]
@@ -27,6 +27,6 @@ def test_bad_twin(twin: Twin) -> None:
 @pytest.mark.parametrize("order", [("in-order", 0), ("seeded", 5), ("adversarial", 0)], ids=str)
 @pytest.mark.parametrize("twin", TWINS, ids=lambda twin: twin.name)
 def test_good_twin(twin: Twin, order: tuple[str, int]) -> None:
-    result = launch(twin, good=True, schedule=order[0], seed=order[1])
+    result = launch(twin, good=True, options=twin.options, schedule=order[0], seed=order[1])
     assert list(result.hazards) == []
     assert result.verdict == "clean"

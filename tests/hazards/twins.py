@@ -24,7 +24,7 @@ from tests.hazards.programs import (
     wait,
     wait_mma,
 )
-from tests.hazards.twins_ends import FAULTS, HANGS
+from tests.hazards.twins_ends import FAULTS, HANGS, MAPS, NOTES
 
 SYNC = "bar.sync 0;\n"
 CLUSTER = "barrier.cluster.arrive;\nbarrier.cluster.wait;\n"
@@ -893,4 +893,16 @@ MEMORY = [
     ),
 ]
 
-TWINS = [*WAITING, *PROXIES, *MBARRIERS, *BULK, *CLUSTERS, *THREADS, *MEMORY, *HANGS, *FAULTS]
+TWINS = [
+    *WAITING,
+    *PROXIES,
+    *MBARRIERS,
+    *BULK,
+    *CLUSTERS,
+    *THREADS,
+    *MEMORY,
+    *HANGS,
+    *FAULTS,
+    *MAPS,
+    *NOTES,
+]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from hopsim.hazards.facts import CheckOptions
 from tests.hazards.programs import (
     COMMIT_MMA,
     FENCE_REGS,
@@ -13,6 +14,7 @@ from tests.hazards.programs import (
     load,
     mma,
     only,
+    put,
     wait,
     wait_mma,
 )
@@ -273,5 +275,106 @@ FAULTS = [
         "ld.global.b32 %r3, [%out+64]; //b\nEND:\n",
         (("HS511", "a", "b"),),
         ctas=2,
+    ),
+]
+
+
+MAP_LOAD = (
+    "@%leader cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes "
+    "[%s], [%map, {%z, %z}], [%s+8192]; //NAME\n"
+)
+REPLACE = "@%leader tensormap.replace.tile.global_dim.global.b1024.b32 [%map], 1, 512; //NAME\n"
+PUBLISH = "@%leader fence.proxy.tensormap::generic.release.gpu;\n"
+TAKE = "@%leader fence.proxy.tensormap::generic.acquire.gpu [%map], 128;\n"
+MAPS = [
+    Twin(
+        "tensormap-fence-missing: no acquire",
+        init()
+        + REPLACE.replace("NAME", "a")
+        + PUBLISH
+        + SYNC
+        + "+"
+        + TAKE
+        + expect()
+        + MAP_LOAD.replace("NAME", "b")
+        + wait(),
+        (("HS308", "a", "b"),),
+    ),
+    Twin(
+        "tensormap-fence-missing: no release",
+        init()
+        + REPLACE.replace("NAME", "a")
+        + "+"
+        + PUBLISH
+        + SYNC
+        + TAKE
+        + expect()
+        + MAP_LOAD.replace("NAME", "b")
+        + wait(),
+        (("HS308", "a", "b"),),
+    ),
+    Twin(
+        "tensormap-update-in-flight",
+        init()
+        + SYNC
+        + expect()
+        + MAP_LOAD.replace("NAME", "a")
+        + wait(mark="+")
+        + REPLACE.replace("NAME", "b")
+        + wait(mark="-"),
+        (("HS307", "a", "b"),),
+    ),
+]
+
+NOTES = [
+    Twin(
+        "pdl-read-before-wait",
+        "-ld.global.b32 %r1, [%in]; //b\ngriddepcontrol.wait;\n+ld.global.b32 %r1, [%in];\n",
+        (("HS605", "", "b"),),
+        level="note",
+        verdict="clean",
+    ),
+    Twin(
+        "pdl-read-before-wait, strictly",
+        "-ld.global.b32 %r1, [%in]; //b\n@%leader griddepcontrol.wait;\n+bar.sync 0;\n+ld.global.b32 %r1, [%in];\n",
+        (("HS605", "", "b"),),
+        options=CheckOptions(grid_dependency="hazard"),
+    ),
+    Twin(
+        "setmaxnreg-ignored",
+        "-setmaxnreg.dec.sync.aligned.u32 40; //b\n",
+        (("HS602", "", "b"),),
+        level="note",
+        verdict="clean",
+        bound=False,
+    ),
+    Twin(
+        "redundant-proxy-fence",
+        put() + "fence.proxy.async;\n-fence.proxy.async; //b\n" + SYNC,
+        (("HS113", "", "b"),),
+        level="note",
+        verdict="clean",
+    ),
+    Twin(
+        "wgmma-serialised",
+        LOADED
+        + "setp.eq.u32 %p0, %t, 999;\n@%p0 bra ZERO;\n"
+        + FENCE_REGS
+        + mma()
+        + COMMIT_MMA
+        + "bra JOIN;\nZERO:\n-mov.f32 %f0, 0f00000000; //b\nJOIN:\n"
+        + wait_mma(),
+        (("HS014", "", "b"),),
+        level="note",
+        verdict="clean",
+    ),
+    Twin(
+        "proxy-fence-skipped-path",
+        put("a")
+        + "-setp.lt.u32 %p0, %t, 0;\n-@!%p0 bra DONE;\nfence.proxy.async;\nDONE:\n"
+        + SYNC
+        + "@%leader cp.async.bulk.global.shared::cta.bulk_group [%out], [%s], 2048; //b\n"
+        + "@%leader cp.async.bulk.commit_group;\n@%leader cp.async.bulk.wait_group 0;\n",
+        (("HS101 HS107", "a", "b"),),
     ),
 ]
