@@ -52,14 +52,14 @@ CLOCK_PTX: Final = """
 .visible .entry read_clocks(.param .u64 out)
 {
     .reg .b32 %sm;
-    .reg .b64 %place, %clock, %nanoseconds;
+    .reg .b64 %place, %ticks, %nanoseconds;
 
     ld.param.u64            %place, [out];
     mov.u32                 %sm, %smid;
     mad.wide.u32            %place, %sm, 16, %place;
-    mov.u64                 %clock, %clock64;
+    mov.u64                 %ticks, %clock64;
     mov.u64                 %nanoseconds, %globaltimer;
-    st.global.v2.u64        [%place], {%clock, %nanoseconds};
+    st.global.v2.u64        [%place], {%ticks, %nanoseconds};
     ret;
 }
 """
@@ -88,7 +88,7 @@ def _driver_version(driver: Any) -> str:
         text = Path("/proc/driver/nvidia/version").read_text()
     except OSError:
         text = ""
-    found = re.search(r"Kernel Module\D*([\d.]+)", text)
+    found = re.search(r"Kernel Module.*?\s(\d+(?:\.\d+)+)\s", text)
     if found:
         return found[1]
     number = int(driver.cuDriverGetVersion()[1])
@@ -159,7 +159,7 @@ class Device:
         name = self._call("cuDeviceGetName", 256, self._handle)
         text = name.decode() if isinstance(name, bytes) else str(name)
         return DeviceFacts(
-            name=text.rstrip("\0").strip(),
+            name=text.partition("\0")[0].strip(),
             driver=_driver_version(self._driver),
             capability=capability,
             sm_count=self._attribute("MULTIPROCESSOR_COUNT"),
@@ -350,9 +350,15 @@ class Device:
             self._flush()
             cold.append(self._timed(go))
         go()
-        before = self._read_clocks() if request.measure_clock else None
-        warm = self._timed(many) / request.repeats
-        clock = None if before is None else _clock_hz(before, self._read_clocks())
+        read = self._clock_readers() if request.measure_clock else None
+        if read is None:
+            warm = self._timed(many) / request.repeats
+        else:
+            # Nothing waits between the readings: the counters start anew when the device falls idle.
+            read[0]()
+            warm = self._timed(many) / request.repeats
+            read[1]()
+        clock = None if read is None else self._clock_hz()
         self._put_back(kept)
         return median(cold), warm, clock
 
@@ -370,27 +376,42 @@ class Device:
             self._call("cuMemcpyDtoD", address, copy, size)
             self._call("cuMemFree", copy)
 
-    def _read_clocks(self) -> NDArray[np.uint64]:
-        """Return clock and nanoseconds of each SM, zero where no CTA ran; shape (SMs, 2)."""
+    def _clock_readers(self) -> tuple[Callable[[], None], Callable[[], None]]:
+        """Return two launches that read clock and nanoseconds of each SM, into two tables of zeros."""
         count = self._facts.sm_count
         self.load("clocks", CLOCK_PTX.encode())
         if self._clocks is None:
-            self._clocks = int(self._call("cuMemAlloc", 16 * count))
-        self._call("cuMemsetD32", self._clocks, 0, 4 * count)
-        parameters = self._clocks.to_bytes(8, "little")
-        one = (1, 1, 1)
-        request = LaunchRequest(
-            "clocks", "read_clocks", (count, 1, 1), one, None, 0, parameters, (0,)
-        )
-        self._launcher(self._function("clocks", "read_clocks"), request)()
+            self._clocks = int(self._call("cuMemAlloc", 2 * 16 * count))
+        self._call("cuMemsetD32", self._clocks, 0, 2 * 4 * count)
+        function = self._function("clocks", "read_clocks")
+
+        def launcher(table: int) -> Callable[[], None]:
+            assert self._clocks is not None
+            place = (self._clocks + table * 16 * count).to_bytes(8, "little")
+            one = (1, 1, 1)
+            return self._launcher(
+                function,
+                LaunchRequest("clocks", "read_clocks", (count, 1, 1), one, None, 0, place, (0,)),
+            )
+
+        return launcher(0), launcher(1)
+
+    def _clock_hz(self) -> float | None:
         self._call("cuCtxSynchronize")
-        return np.frombuffer(self.read(self._clocks, 16 * count), np.uint64).reshape(count, 2)
+        count = self._facts.sm_count
+        assert self._clocks is not None
+        data = np.frombuffer(self.read(self._clocks, 2 * 16 * count), np.int64)
+        return clock_hz(*data.reshape(2, count, 2))
 
 
-def _clock_hz(before: NDArray[np.uint64], after: NDArray[np.uint64]) -> float | None:
-    """Return the SM clock between two readings, over the SMs that took part in both."""
-    seen = (before[:, 0] != 0) & (after[:, 0] != 0)
+def clock_hz(before: NDArray[np.int64], after: NDArray[np.int64]) -> float | None:
+    """Return the SM clock between two readings: the median over the SMs that took part in both.
+
+    Args:
+        before, after: clock and nanoseconds of each SM, zero where no CTA ran; shape (SMs, 2).
+    """
+    cycles, nanoseconds = (after - before).T
+    seen = (before[:, 1] != 0) & (after[:, 1] != 0) & (cycles > 0) & (nanoseconds > 0)
     if not seen.any():
         return None
-    cycles, nanoseconds = (after[seen] - before[seen]).T.astype(np.float64)
-    return float(np.median(cycles) / np.median(nanoseconds) * 1e9)
+    return float(np.median(cycles[seen] / nanoseconds[seen]) * 1e9)

@@ -6,10 +6,11 @@ rows = measure(gpu, benchmark)     # label -> cycles; gpu: hopsim.Gpu or hopsim.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hopsim.kernels.probes.probe import Device, load_module
 from hopsim.kernels.ptx.text import Operand, Param, PtxEntry, Reg, address, module_text
@@ -19,9 +20,28 @@ NEVER = 0x7FFFFFED
 """A value that no measured register has: the store that it guards keeps a result alive and never happens."""
 
 
+Table = NDArray[np.uint64]
+Summary = Callable[[Table, Sequence[str]], dict[str, float]]
+
+
 def _no_arguments(gpu: Any) -> list[Any]:
     del gpu
     return []
+
+
+def zeros(size: int) -> Callable[[Any], list[Any]]:
+    """Return what makes one array of so many bytes."""
+    return lambda gpu: [gpu.array(np.zeros(size, np.uint8))]
+
+
+def _largest(table: Table, labels: Sequence[str]) -> dict[str, float]:
+    return dict(zip(labels, (int(value) for value in table.max(axis=0)), strict=True))
+
+
+def mean_of_rows(table: Table, labels: Sequence[str]) -> dict[str, float]:
+    """Return the mean over all CTAs: what rates of many that run at once are made of."""
+    means = table.astype(np.float64).mean(axis=0)
+    return dict(zip(labels, (round(float(value), 2) for value in means), strict=True))
 
 
 @dataclass(frozen=True)
@@ -34,6 +54,10 @@ class Benchmark:
         labels: what each difference is.
         block, grid, cluster, shared_bytes: how to launch it.
         arguments: makes the leading arguments on a device.
+        rows: how many CTAs store a row of differences each; None: one CTA does.
+        summary: makes named figures of the table (rows, labels); by default each label's largest value.
+        amounts: bytes that a label stands for, over all CTAs: its rate is told too.
+        is_map: whether the whole table is worth keeping.
     """
 
     name: str
@@ -46,6 +70,10 @@ class Benchmark:
     cluster: int = 1
     shared_bytes: int = 0
     arguments: Callable[[Any], list[Any]] = _no_arguments
+    rows: int | None = None
+    summary: Summary = _largest
+    amounts: Mapping[str, float] = field(default_factory=dict[str, float])
+    is_map: bool = False
 
 
 class Clocked:
@@ -65,27 +93,77 @@ class Clocked:
         self.thread = self.k.let(".b32", "thread", "mov.u32", "%tid.x")
         self.shared = self.k.let(".b32", "shared", "mov.u32", SYMBOL)
         self.first = self.k.let(".pred", "first", "setp.eq.u32", self.thread, 0)
-        self._results = self.k.let(".b64", "results", "ld.param.u64", "[results]")
+        self.results = self.k.let(".b64", "results", "ld.param.u64", "[results]")
+
+    def own_row(self, columns: int) -> None:
+        """Let each CTA store its own row of so many differences."""
+        cta = self.k.let(".b32", "cta", "mov.u32", "%ctaid.x")
+        self.k.emit("mad.wide.u32", self.results, cta, 8 * columns, self.results)
 
     def keep(self, value: Reg) -> None:
         """Make what follows wait for a 32-bit register, and keep what computes it."""
         never = self.k.let(".pred", "never", "setp.eq.u32", value, NEVER)
-        self.k.emit("st.volatile.global.b32", address(self._results), value, guard=never)
+        self.k.emit("st.volatile.global.b32", address(self.results), value, guard=never)
 
-    def measure(self, label: str, body: Callable[[], Reg | None]) -> None:
-        """Write `body` between two readings of the clock; a register that it returns is waited for."""
+    def clock(self) -> Reg:
+        """Return a register with the SM clock of now.
+
+        (A register called `%clock` would hide the special register from some compilers, and not from others.)
+        """
+        return self.k.let(".b64", "ticks", "mov.u64", "%clock64")
+
+    def store(self, label: str, value: Reg) -> None:
+        """Let thread 0 store a 64-bit value as the result of that name."""
+        place = address(self.results, 8 * len(self.labels))
+        self.k.emit("st.global.u64", place, value, guard=self.first)
+        self.labels.append(label)
+
+    def measure(self, label: str, body: Callable[[], Reg | None], whole_cta: bool = False) -> None:
+        """Write `body` between two readings of the clock; a register that it returns is waited for.
+
+        Args:
+            whole_cta: whether all threads of the CTA begin and end together.
+        """
         self.k.comment(label)
-        self.k.emit("bar.warp.sync", -1)
-        before = self.k.let(".b64", "before", "mov.u64", "%clock64")
+        self._meet(whole_cta)
+        before = self.clock()
         result = body()
         if result is not None:
             self.keep(result)
-        after = self.k.let(".b64", "after", "mov.u64", "%clock64")
+        if whole_cta:
+            self._meet(whole_cta)
+        after = self.clock()
         self.k.emit("sub.u64", after, after, before)
-        self.k.emit(
-            "st.global.u64", address(self._results, 8 * len(self.labels)), after, guard=self.first
-        )
-        self.labels.append(label)
+        self.store(label, after)
+
+    def measure_one(self, label: str, body: Callable[[], Any]) -> None:
+        """Write `body`, which a single thread executes, between two readings of the clock."""
+        self.k.comment(label)
+        before = self.clock()
+        body()
+        after = self.clock()
+        self.k.emit("sub.u64", after, after, before)
+        self.store(label, after)
+
+    def label_and_leave_but_first(self) -> str:
+        """Let all threads but the first jump to a label that is placed later; return it."""
+        done = self.k.label("$done")
+        self.k.emit("bra", done, unless=self.first)
+        return done
+
+    def wait_parity(self, barrier: str, parity: Reg) -> None:
+        """Wait for a phase of an mbarrier."""
+        done = self.k.reg(".pred", "done")
+        again = self.k.label("$again")
+        self.k.place(again)
+        self.k.emit("mbarrier.try_wait.parity.shared::cta.b64", done, barrier, parity)
+        self.k.emit("bra", again, unless=done)
+
+    def _meet(self, whole_cta: bool) -> None:
+        if whole_cta:
+            self.k.emit("bar.sync", 0)
+        else:
+            self.k.emit("bar.warp.sync", -1)
 
     def chain(
         self, label: str, lengths: Sequence[int], start: Reg, step: Callable[[Reg], Reg]
@@ -113,6 +191,20 @@ class Clocked:
 
             self.measure(f"{label} x{length}", run)
 
+    def repeat_kept(
+        self, label: str, lengths: Sequence[int], body: Callable[[], Any], kept: Sequence[Reg]
+    ) -> None:
+        """Measure `body`, written several times, for the whole CTA, and wait for what it leaves in registers."""
+        for length in lengths:
+
+            def run(length: int = length) -> None:
+                for _ in range(length):
+                    body()
+                for one in kept:
+                    self.keep(one)
+
+            self.measure(f"{label} x{length}", run, whole_cta=True)
+
     def benchmark(self, what: str, **launch: Any) -> Benchmark:
         """Return the finished benchmark."""
         self.k.emit("ret")
@@ -137,30 +229,51 @@ class Clocked:
         self.k.emit("bar.sync", 0)
 
 
-def measure(gpu: Device, one: Benchmark, launches: int = 1, **options: Any) -> list[dict[str, int]]:
-    """Launch a benchmark some times on the same arguments and return the cycles of each launch by label.
+def measure(
+    gpu: Device,
+    one: Benchmark,
+    launches: int = 1,
+    tables: list[list[list[int]]] | None = None,
+    **options: Any,
+) -> list[dict[str, float]]:
+    """Launch a benchmark some times on the same arguments and return the figures of each launch by name.
 
     Args:
+        tables: gets what the CTAs stored in each launch.
         options: of `gpu.launch`.
     """
-    results = gpu.array(np.zeros(len(one.labels), np.uint64))
+    shape = (1 if one.rows is None else one.rows, len(one.labels))
+    results = gpu.array(np.zeros(shape, np.uint64))
     arguments = [*one.arguments(gpu), results]
     kernel = load_module(one.ptx)[one.entry]
-    found: list[dict[str, int]] = []
+    found: list[dict[str, float]] = []
     for _ in range(launches):
         gpu.launch(kernel, one.grid, one.block, one.cluster, arguments, one.shared_bytes, **options)
-        values: list[int] = results.numpy().tolist()
-        found.append(dict(zip(one.labels, values, strict=True)))
+        stored = results.numpy()
+        found.append(one.summary(stored, one.labels))
+        if tables is not None:
+            tables.append(stored.tolist())
     return found
 
 
-def slopes(rows: Mapping[str, int]) -> dict[str, float]:
+def rates(rows: Mapping[str, float], amounts: Mapping[str, float]) -> dict[str, float]:
+    """Return bytes a clock of the labels that stand for bytes.
+
+    >>> rates({"read": 200}, {"read": 12800})
+    {'read': 64.0}
+    """
+    return {
+        label: round(amount / rows[label], 3) for label, amount in amounts.items() if rows[label]
+    }
+
+
+def slopes(rows: Mapping[str, float]) -> dict[str, float]:
     """Return cycles of one step from chains of two lengths: (t(b) - t(a)) / (b - a), by the label without its length.
 
     >>> slopes({"add x64": 280, "add x192": 792})
     {'add': 4.0}
     """
-    found: dict[str, list[tuple[int, int]]] = {}
+    found: dict[str, list[tuple[int, float]]] = {}
     for label, value in rows.items():
         name, _, length = label.rpartition(" x")
         if name and length.isdigit():

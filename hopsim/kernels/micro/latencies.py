@@ -7,34 +7,44 @@ from typing import Any
 
 import numpy as np
 
-from hopsim.kernels.micro.clocked import Benchmark, Clocked
+from hopsim.kernels.micro.clocked import Benchmark, Clocked, zeros
 from hopsim.kernels.ptx.text import Param, Reg, address, vector
 
 SHORT, LONG = 64, 192
 LENGTHS = (SHORT, LONG)
 
-# Dependent chains: label -> PTX with {d} (the result), {s} (the chain), {y} and {z} (operands from memory).
+# Dependent chains: label -> PTX with {d} (the result), {s} (the chain), {y} and {z} (operands from memory); a second
+# instruction, after a bar, keeps ptxas from folding two steps into one: its latency is in the figure.
 CHAINS = {
-    "add.s32": "add.s32 {d}, {s}, {y};",
-    "sub.s32": "sub.s32 {d}, {y}, {s};",
+    "add.s32, xor.b32": "add.s32 {d}, {s}, {y};|xor.b32 {d}, {d}, {z};",
+    "sub.s32, xor.b32": "sub.s32 {d}, {y}, {s};|xor.b32 {d}, {d}, {z};",
     "mad.lo.s32": "mad.lo.s32 {d}, {s}, {y}, {z};",
+    "mul.lo.s32, xor.b32": "mul.lo.s32 {d}, {s}, {y};|xor.b32 {d}, {d}, {z};",
     "mul.hi.u32": "mul.hi.u32 {d}, {s}, {y};",
+    "mad.wide.u32 as 64 bits": "mad.wide.u32 {w}, {s}, {y}, {w};|cvt.u32.u64 {d}, {w};",
     "shl.b32": "shl.b32 {d}, {y}, {s};",
     "bfe.u32": "bfe.u32 {d}, {y}, {s}, 9;",
     "prmt.b32": "prmt.b32 {d}, {s}, {y}, {z};",
-    "min.s32": "min.s32 {d}, {s}, {y};",
+    "min.s32, xor.b32": "min.s32 {d}, {s}, {y};|xor.b32 {d}, {d}, {z};",
     "popc.b32": "popc.b32 {d}, {s};",
+    "setp and selp": "setp.lt.u32 {p}, {s}, {y};|selp.b32 {d}, {y}, {s}, {p};",
     "add.f32": "add.rn.f32 {d}, {s}, {y};",
+    "mul.f32": "mul.rn.f32 {d}, {s}, {y};",
     "fma.rn.f32": "fma.rn.f32 {d}, {s}, {y}, {z};",
+    "max.f32, add.f32": "max.f32 {d}, {s}, {y};|add.rn.f32 {d}, {d}, {z};",
     "fma.rn.f16x2": "fma.rn.f16x2 {d}, {s}, {y}, {z};",
     "fma.rn.bf16x2": "fma.rn.bf16x2 {d}, {s}, {y}, {z};",
     "ex2.approx.ftz.f32": "ex2.approx.ftz.f32 {d}, {s};",
-    "rcp.approx.ftz.f32": "rcp.approx.ftz.f32 {d}, {s};",
+    "rcp.approx.ftz.f32, add.f32": "rcp.approx.ftz.f32 {d}, {s};|add.rn.f32 {d}, {d}, {z};",
+    "lg2.approx.ftz.f32, add.f32": "lg2.approx.ftz.f32 {d}, {s};|add.rn.f32 {d}, {d}, {z};",
     "cvt.rn.bf16x2.f32": "cvt.rn.bf16x2.f32 {d}, {s}, {y};",
+    "cvt.rn.f16x2.f32": "cvt.rn.f16x2.f32 {d}, {s}, {y};",
     "cvt.rni.s32.f32": "cvt.rni.s32.f32 {d}, {s};",
-    "shfl.sync.bfly": "shfl.sync.bfly.b32 {d}, {s}, 1, 31, -1;",
+    "shfl.sync.bfly, add.s32": "shfl.sync.bfly.b32 {d}, {s}, 1, 31, -1;|add.s32 {d}, {d}, {y};",
+    "shfl.sync.idx": "shfl.sync.idx.b32 {d}, {s}, {s}, 31, -1;",
     "redux.sync.add": "redux.sync.add.s32 {d}, {s}, -1;",
     "match.any.sync": "match.any.sync.b32 {d}, {s}, -1;",
+    "vote.sync.ballot": "setp.lt.u32 {p}, {s}, {y};|vote.sync.ballot.b32 {d}, {p}, -1;",
     "movmatrix": "movmatrix.sync.aligned.m8n8.trans.b16 {d}, {s};",
 }
 
@@ -43,14 +53,16 @@ def arithmetic() -> Benchmark:
     """Dependent chains of common instructions; a slope is a latency."""
     c = Clocked("arithmetic", [Param(name, ".u32") for name in ("x", "y", "z")])
     x, y, z = (c.load(name) for name in ("x", "y", "z"))
+    wide = c.k.let(".b64", "w", "cvt.u64.u32", x)
+    predicate = c.k.reg(".pred", "p")
     for label, text in CHAINS.items():
 
         def step(value: Reg, text: str = text) -> Reg:
             result = c.k.reg(".b32", "d")
-            opcode, _, rest = (
-                text.format(d=result, s=value, y=y, z=z).removesuffix(";").partition(" ")
-            )
-            c.k.emit(opcode, rest)
+            for part in text.split("|"):
+                line = part.format(d=result, s=value, y=y, z=z, w=wide, p=predicate)
+                opcode, _, rest = line.removesuffix(";").partition(" ")
+                c.k.emit(opcode, rest)
             return result
 
         c.chain(label, LENGTHS, x, step)
@@ -176,6 +188,13 @@ def mbarriers() -> Benchmark:
     other = c.k.let(".b32", "other", "xor.b32", parity, 1)
     c.chain("test_wait that succeeds", (8, 40), other, test)
     c.chain("test_wait that fails", (8, 40), parity, test)
+
+    def suspended() -> Reg:
+        done = c.k.reg(".pred", "done")
+        c.k.emit("mbarrier.try_wait.parity.shared::cta.b64", done, bar, parity)
+        return c.k.let(".b32", "d", "selp.b32", 1, 0, done)
+
+    c.measure("try_wait that fails", suspended)
     for opcode in (
         "fence.proxy.async.shared::cta", "fence.proxy.async", "fence.acq_rel.cta", "fence.acq_rel.cluster",
         "fence.acq_rel.gpu", "fence.sc.cta", "fence.sc.gpu", "fence.mbarrier_init.release.cluster",
@@ -221,9 +240,51 @@ def cluster(ctas: int) -> Benchmark:
     return c.benchmark(f"cluster of {ctas}", grid=ctas, cluster=ctas, shared_bytes=1024)
 
 
+def register_counts() -> Benchmark:
+    """setmaxnreg, there and back again."""
+    c = Clocked("setmaxnreg", directives=[".reqntid 128", ".maxnreg 128"])
+
+    def both() -> None:
+        c.k.emit("setmaxnreg.dec.sync.aligned.u32", 64)
+        c.k.emit("setmaxnreg.inc.sync.aligned.u32", 128)
+
+    c.measure("first dec and inc", both)
+    c.repeat("setmaxnreg.dec and .inc", (4, 12), both)
+    return c.benchmark("registers given back and taken again by one warpgroup", block=128)
+
+
+def atomics() -> Benchmark:
+    """Dependent atomic additions in shared and global memory, and stores that are waited for."""
+    c = Clocked("atomics", [Param("data", ".u64")])
+    data = c.load("data", ".b64", "ld.param.u64")
+    c.fill_shared(64, 0)
+    zero = c.k.let(".b32", "zero", "shr.u32", c.thread, 5)
+
+    def add(space: str, place: Reg) -> Callable[[Reg], Reg]:
+        return lambda value: c.k.let(".b32", "d", f"atom.{space}.add.u32", address(place), value)
+
+    word = c.k.let(".b32", "word", "mad.lo.u32", c.thread, 4, c.shared)
+    c.chain("atom.shared.add, one lane a word", (8, 40), zero, add("shared", word))
+    c.chain("atom.shared.add, all lanes one word", (8, 40), zero, add("shared", c.shared))
+    own = c.k.let(".b64", "own", "mad.wide.u32", c.thread, 4, data)
+    c.chain("atom.global.add, one lane a word", (8, 40), zero, add("global", own))
+    c.chain("atom.global.add, all lanes one word", (8, 40), zero, add("global", data))
+
+    def stored() -> None:
+        c.k.emit("st.global.b32", address(own), zero)
+        c.k.emit("fence.acq_rel.gpu")
+
+    c.repeat("st.global and fence.acq_rel.gpu", (4, 12), stored)
+    return c.benchmark(
+        "atomics and stores of one warp", shared_bytes=1024,
+        arguments=zeros(256),
+    )  # fmt: skip
+
+
 def benchmarks() -> list[Benchmark]:
     """Return all latency benchmarks."""
     return [
-        arithmetic(), shared_memory(), *(global_memory(kind) for kind in ("l1", "l2", "dram")), mbarriers(),
+        arithmetic(), shared_memory(), atomics(), register_counts(),
+        *(global_memory(kind) for kind in ("l1", "l2", "dram")), mbarriers(),
         *(cta_barrier(threads) for threads in (32, 64, 128, 256, 512, 1024)), *(cluster(ctas) for ctas in (2, 4, 8)),
     ]  # fmt: skip

@@ -1,22 +1,68 @@
-"""Run all microbenchmarks on a device and describe what they gave, as plain data for a JSON file."""
+"""Run microbenchmarks on a device and describe what they gave, as plain data for a JSON file."""
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Sequence
-from typing import Any
+from importlib import import_module
+from typing import Any, Final
 
-from hopsim.errors import DeviceError
-from hopsim.kernels.micro import copies, latencies, tensor
-from hopsim.kernels.micro.clocked import Benchmark, measure, slopes
+from hopsim.errors import HopsimError
+from hopsim.kernels.micro.clocked import Benchmark, measure, rates, slopes
 from hopsim.kernels.probes.probe import Device
 
-REPEATS = 5
+REPEATS: Final = 5
+GROUPS: Final = {
+    "latencies": "latency of instructions, memory, barriers and fences, one warp",
+    "issue": "rates of one SM: arithmetic, shared memory, mma.sync, cp.async",
+    "tensor": "latency and rate of wgmma",
+    "copies": "latency of TMA loads and stores",
+    "remote": "mbarriers and shared memory between CTAs of a cluster",
+    "chases": "latency of L2 by line, SM and working set",
+    "placement": "where and when CTAs start",
+    "streams": "rates of L2 and device memory, many SMs at once",
+}
+"""Name of the group, which is the module that has its `benchmarks()`, and what it holds."""
 
 
-def benchmarks() -> list[Benchmark]:
-    """Return all microbenchmarks."""
-    return [*latencies.benchmarks(), *tensor.benchmarks(), *copies.benchmarks()]
+def benchmarks(group: str | None = None) -> list[Benchmark]:
+    """Return the microbenchmarks of a group, or all.
+
+    Raises: HopsimError: there is no such group.
+    """
+    if group is not None and group not in GROUPS:
+        known = ", ".join(GROUPS)
+        raise HopsimError(f"there is no group {group!r} of microbenchmarks", hint=f"one of {known}")
+    found: list[Benchmark] = []
+    for name in GROUPS if group is None else (group,):
+        found += import_module(f"hopsim.kernels.micro.{name}").benchmarks()
+    return found
+
+
+def run(gpu: Device, one: Benchmark, repeats: int = REPEATS, **options: Any) -> dict[str, Any]:
+    """Run one microbenchmark.
+
+    It is launched `repeats` times after a first launch that is not counted; of each figure the least is kept, which is
+    what undisturbed hardware takes.
+
+    Args:
+        options: of `gpu.launch`.
+    Returns: its name, what it is, the hash of its PTX, `cycles` by label, `slopes` by name, bytes a clock by label.
+    """
+    tables: list[list[list[int]]] = []
+    runs = measure(gpu, one, repeats + 1, tables=tables, **options)[min(repeats, 1) :]
+    cycles = {label: min(found[label] for found in runs) for label in runs[0]}
+    row: dict[str, Any] = {
+        "name": one.name, "what": one.what, "ptx_sha256": hashlib.sha256(one.ptx.encode()).hexdigest(),
+        "cycles": cycles,
+    }  # fmt: skip
+    if slopes(cycles):
+        row["slopes"] = slopes(cycles)
+    if one.amounts:
+        row["bytes_per_clk"] = rates(cycles, one.amounts)
+    if one.is_map:
+        row["table"] = tables[-1]
+    return row
 
 
 def record(
@@ -26,25 +72,21 @@ def record(
     progress: Callable[[str], None] = lambda text: None,
     **options: Any,
 ) -> list[dict[str, Any]]:
-    """Run microbenchmarks.
-
-    Each is launched `repeats` times after a first launch that is not counted; of each difference the least is kept,
-    which is what undisturbed hardware takes.
-
-    Returns: for each its name, what it is, the hash of its PTX, `cycles` by label and `slopes` by name.
-    """
+    """Run microbenchmarks one after the other; see `run`.  One that fails is told with its `error`."""
     found: list[dict[str, Any]] = []
     for one in benchmarks() if chosen is None else chosen:
-        row: dict[str, Any] = {
-            "name": one.name, "what": one.what, "ptx_sha256": hashlib.sha256(one.ptx.encode()).hexdigest(),
-        }  # fmt: skip
         try:
-            runs = measure(gpu, one, repeats + 1, **options)[min(repeats, 1) :]
-        except DeviceError as error:
-            progress(f"{one.name}: {error}")
-            found.append(row | {"error": error.what})
-            continue
-        cycles = {label: min(run[label] for run in runs) for label in one.labels}
-        found.append(row | {"cycles": cycles, "slopes": slopes(cycles)})
-        progress(f"{one.name}: {found[-1]['slopes'] or cycles}")
+            row = run(gpu, one, repeats, **options)
+        except HopsimError as error:
+            row = {"name": one.name, "what": one.what, "error": error.what}
+        found.append(row)
+        progress(f"{one.name}: {figures(row)}")
     return found
+
+
+def figures(row: dict[str, Any]) -> dict[str, float] | str:
+    """Return the figures of a row that say most: bytes a clock, else slopes, else cycles."""
+    for name in ("bytes_per_clk", "slopes", "cycles"):
+        if row.get(name):
+            return row[name]
+    return str(row["error"])

@@ -1,0 +1,144 @@
+"""`hopsim record`: make the recordings of `tests/silicon` again, on a real device."""
+
+from __future__ import annotations
+
+import datetime
+import json
+import time
+from collections.abc import Callable
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import typer
+
+from hopsim.errors import ConfigError
+
+if TYPE_CHECKING:
+    from hopsim.cuda.requests import DeviceFacts
+    from hopsim.kernels.probes.recording import Row
+
+COMMAND: Final = "hopsim record"
+MICRO_LIMIT_S: Final = 10.0
+"""A microbenchmark that takes longer hangs."""
+
+
+class Part(StrEnum):
+    """What can be recorded on its own."""
+
+    PROBES = "probes"
+    MICRO = "micro"
+    GEMM = "gemm"
+
+
+def record(
+    out: Annotated[
+        Path, typer.Argument(metavar="FOLDER", help="tests/silicon of a checkout, or a copy of it.")
+    ],
+    parts: Annotated[
+        list[Part] | None, typer.Option("--part", help="Only this part. Repeatable.")
+    ] = None,
+    groups: Annotated[
+        list[str] | None,
+        typer.Option("--group", help="Only this group of probes or microbenchmarks. Repeatable."),
+    ] = None,
+    index: Annotated[int, typer.Option("--device", min=0, help="Number of the device.")] = 0,
+) -> None:
+    """Record on an H100 what the suite replays: bits of probes, microbenchmarks, times and counters of GEMMs."""
+    from hopsim.cuda.gpu import CudaGpu
+
+    if not out.is_dir():
+        raise ConfigError(f"there is no folder {out}", hint=f"mkdir -p {out}")
+    began = time.monotonic()
+
+    def say(text: str) -> None:
+        typer.echo(f"{time.monotonic() - began:6.1f} s  {text}"[:600])
+
+    with CudaGpu(index) as gpu:
+        facts = gpu.facts
+    makers: dict[Part, Callable[[], list[Row]]] = {
+        Part.PROBES: lambda: _probes(out, index, groups, say),
+        Part.MICRO: lambda: _micro(out, facts, index, groups, say),
+        Part.GEMM: lambda: _gemm(out, facts, say),
+    }
+    for part in parts or list(Part):
+        rows = makers[part]()
+        say(f"{part}: {len(rows)} files")
+
+
+def _today() -> str:
+    return datetime.date.today().isoformat()
+
+
+def _probes(
+    out: Path, index: int, groups: list[str] | None, say: Callable[[str], None]
+) -> list[Row]:
+    from hopsim.kernels.probes import recording
+
+    chosen = tuple(groups or recording.GROUPS)
+    return recording.record_device(
+        out, index, date=_today(), command=COMMAND, groups=chosen, progress=say
+    )
+
+
+def _micro(
+    out: Path,
+    facts: DeviceFacts,
+    index: int,
+    groups: list[str] | None,
+    say: Callable[[str], None],
+) -> list[Row]:
+    from hopsim.cuda.gpu import CudaGpu
+    from hopsim.kernels.micro import recording
+
+    file = out / "micro.json"
+    known = {row["name"]: row for row in _read(file)}
+    for group in groups or list(recording.GROUPS):
+        with CudaGpu(index, time_limit_s=MICRO_LIMIT_S) as gpu:
+            device: Any = gpu
+            for row in recording.record(device, recording.benchmarks(group), progress=say):
+                known[row["name"]] = row
+    current = {one.name for one in recording.benchmarks()}
+    rows = [row for name, row in known.items() if name in current]
+    _write(file, rows)
+    what = "microbenchmarks: latencies and rates in SM cycles"
+    return _indexed(out, {"micro.json": (what, len(rows))}, facts)
+
+
+def _gemm(out: Path, facts: DeviceFacts, say: Callable[[str], None]) -> list[Row]:
+    from hopsim.kernels.measured import record as measured
+
+    folder = out / "judging"
+    found = measured.record(folder, folder / "ncu.csv", say)
+    (folder / "ncu.csv").unlink()
+    described: dict[str, tuple[str, int]] = {}
+    for name, what in (
+        ("gemm_own.json", "own GEMMs: times and Nsight Compute counters"),
+        ("gemm_triton.json", "Triton GEMMs: times and Nsight Compute counters"),
+        ("empty_kernel.json", "an empty kernel under Nsight Compute"),
+    ):
+        _write(folder / name, found[name])
+        described[f"judging/{name}"] = (what, len(found[name]))
+    return _indexed(out, described, facts)
+
+
+def _indexed(out: Path, described: dict[str, tuple[str, int]], facts: DeviceFacts) -> list[Row]:
+    from hopsim.kernels.probes.recording import Row, write_index
+
+    rows = [
+        Row(file, what, count, facts.name, facts.driver, _today(), COMMAND)
+        for file, (what, count) in described.items()
+    ]
+    write_index(out / "index.toml", rows)
+    return rows
+
+
+def _read(file: Path) -> list[dict[str, Any]]:
+    return json.loads(file.read_text(encoding="utf-8")) if file.exists() else []
+
+
+def _write(file: Path, content: Any) -> None:
+    """Write JSON with one line for each list of numbers."""
+    from hopsim.cli.compact_json import dumps
+
+    file.write_text(dumps(content) + "\n", encoding="utf-8")

@@ -1,0 +1,95 @@
+"""Where and when CTAs start: which SMs share a cluster, how soon one CTA follows another."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+import numpy as np
+
+from hopsim.kernels.micro.clocked import Benchmark, Clocked, Table
+from hopsim.kernels.ptx.text import Reg
+
+FACTS = ("smid", "start clock", "end clock", "start ns", "end ns")
+SHARED_MAX = 227 * 1024
+
+
+def _unspread(table: Table) -> list[list[Table]]:
+    """Return the rows of each SM, in order of their start."""
+    order = table[np.argsort(table[:, 1], kind="stable")]
+    return [[row for row in order if row[0] == sm] for sm in np.unique(table[:, 0])]
+
+
+def times(table: Table, labels: Sequence[str]) -> dict[str, float]:
+    """Return how CTAs followed each other: cycles on one SM, nanoseconds over all SMs."""
+    del labels
+    gaps = [
+        int(later[1]) - int(sooner[2])
+        for rows in _unspread(table)
+        for sooner, later in pairwise(rows)
+    ]
+    starts = np.sort(table[:, 3].astype(np.int64))
+    figures: dict[str, float] = {
+        "SMs": float(len(np.unique(table[:, 0]))),
+        "ns from first start to last": float(starts[-1] - starts[0]),
+        "ns from first start to last end": float(int(table[:, 4].max()) - int(starts[0])),
+    }
+    if gaps:
+        for name, part in (("least", 0), ("median", 50), ("p90", 90)):
+            figures[f"cycles from end to next start, {name}"] = float(np.percentile(gaps, part))
+    return figures
+
+
+def stamps(
+    name: str, ctas: int, block: int, shared_bytes: int, cluster: int = 1, spin: int = 0
+) -> Benchmark:
+    """Every CTA says where it ran, when it started and when it ended.
+
+    Args:
+        spin: cycles that each CTA lasts at least.
+    """
+    c = Clocked(f"cta_{name}", directives=[f".reqntid {block}"])
+    c.own_row(len(FACTS))
+    start, start_ns = c.clock(), _nanoseconds(c)
+    if spin:
+        until = c.k.let(".b64", "until", "add.u64", start, spin)
+        loop, more = c.k.label("$spin"), c.k.reg(".pred", "more")
+        now = c.k.reg(".b64", "now")
+        c.k.place(loop)
+        c.k.emit("mov.u64", now, "%clock64")
+        c.k.emit("setp.lt.u64", more, now, until)
+        c.k.emit("bra", loop, guard=more)
+    sm = c.k.let(".b32", "sm", "mov.u32", "%smid")
+    c.store("smid", c.k.let(".b64", "wide", "cvt.u64.u32", sm))
+    c.store("start clock", start)
+    end, end_ns = c.clock(), _nanoseconds(c)
+    c.store("end clock", end)
+    c.store("start ns", start_ns)
+    c.store("end ns", end_ns)
+    return c.benchmark(
+        f"{ctas} CTAs of {block} threads, {shared_bytes} bytes of shared memory, clusters of {cluster}, "
+        f"each at least {spin} cycles",
+        grid=ctas, block=block, cluster=cluster, shared_bytes=shared_bytes, rows=ctas, summary=times,
+        is_map=cluster > 1 or ctas <= 132,
+    )  # fmt: skip
+
+
+def _nanoseconds(c: Clocked) -> Reg:
+    return c.k.let(".b64", "ns", "mov.u64", "%globaltimer")
+
+
+def benchmarks() -> list[Benchmark]:
+    """Return all placement benchmarks."""
+    found = [
+        stamps("one_wave", 132, 128, SHARED_MAX, spin=20000),
+        stamps("small", 1056, 128, 1024, spin=2000),
+        stamps("eight_waves", 1056, 128, SHARED_MAX, spin=2000),
+        stamps("eight_waves_384", 1056, 384, SHARED_MAX, spin=2000),
+        stamps("two_an_sm", 1056, 128, 100 * 1024, spin=2000),
+    ]
+    for size in (2, 4, 8):
+        ctas = {2: 132, 4: 128, 8: 128}[size]
+        found.append(stamps(f"cluster_{size}", ctas, 128, SHARED_MAX, size, spin=20000))
+    found.append(stamps("cluster_2_waves", 1056, 384, SHARED_MAX, 2, spin=2000))
+    found.append(stamps("cluster_16", 64, 128, SHARED_MAX, 16, spin=20000))
+    return found
