@@ -83,7 +83,7 @@ def test_problems_that_tma_cannot_address(arguments: tuple[Any, ...], message: s
             {"warpgroups": 3},
             "warpgroups must be 1 or 2 in schedule warp-specialized, got 3",
         ),
-        (WS, (64, 72, 64), 3, {}, "tile n must be a multiple of 16 from 16 to 256, got 72"),
+        (WS, (64, 68, 64), 3, {}, "tile n must be a multiple of 8 from 8 to 256, got 68"),
         (WS, (64, 272, 64), 3, {}, "got 272"),
         (
             WS,
@@ -146,6 +146,8 @@ def test_wide_k_takes_several_slabs_and_narrow_k_a_narrow_swizzle() -> None:
     fp8 = plan((64, 64, 128), "e4m3")
     assert (fp8.swizzle, fp8.a.boxes, fp8.k_steps) == (Swizzle.B128, 1, 4)
     assert plan((64, 48, 64)).c_box == (16, 64)
+    assert plan((64, 72, 64)).c_box == (72, 64)
+    assert plan((64, 64, 128), "e4m3", promotes=True).sums == 64
     assert plan((64, 64, 64), out="f32").c_box == (32, 64)
 
 

@@ -22,6 +22,7 @@ CASES: list[tuple[str, str, str, tuple[int, int, int], int, dict[str, Any]]] = [
     ("pipelined", "bf16", "", (64, 48, 32), 3, {}),
     ("pipelined", "bf16", "", (64, 128, 128), 2, {}),
     (WS, "bf16", "", (64, 64, 64), 4, {}),
+    (WS, "bf16", "", (64, 152, 64), 4, {}),
     (WS, "bf16", "", (64, 256, 64), 4, {"persistent": True}),
     (WS, "bf16", "", (128, 192, 64), 4, {"persistent": True}),
     (WS, "bf16", "", (128, 256, 64), 4, {"persistent": True, **TWO}),

@@ -53,6 +53,9 @@ def check(problem: GemmProblem, launch_options: dict[str, Any], **options: Any) 
         ("bf16", "f32", {"tile": (128, 96, 128), "stages": 2}),
         ("e4m3", "fp16", {"tile": (256, 64, 128), "stages": 2, "warpgroups": 2}),
         ("bf16", "", {"tile": (64, 256, 64), "stages": 3, "store_buffers": 2}),
+        ("bf16", "", {"tile": (64, 8, 64), "stages": 3}),
+        ("fp16", "", {"tile": (128, 40, 64), "stages": 2, "warpgroups": 2}),
+        ("bf16", "f32", {"tile": (128, 24, 64), "stages": 2}),
     ],
 )
 def test_ragged_sizes_are_exact(dtype: str, out: str, options: dict[str, Any]) -> None:

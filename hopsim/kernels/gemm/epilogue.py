@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from hopsim.kernels.gemm.frame import Frame
 from hopsim.kernels.gemm.plan import ATOM_M, WARPGROUP_THREADS, GemmPlan
 from hopsim.kernels.ptx.text import PtxEntry, Reg, address, vector
+from hopsim.layout.swizzle import Swizzle
 
 _UNIT_BYTES = 32
 """Bytes of a row that one `stmatrix.x4` (16 columns) or a pair of f32 stores (8 columns) writes."""
@@ -30,7 +31,8 @@ class Staging:
 
     Args:
         base: shared address of its staging buffers.
-        writes: for each 32-byte unit of a staged row, where this thread writes in buffer 0.
+        writes: for each 32-byte unit of a staged row, where this thread writes in buffer 0; without
+            a swizzle for the first one only.
         barrier: id of the warpgroup's named barrier.
         issuer: predicate, true in the thread that issues its stores.
         row_offset: first row of the warpgroup in the tile; None for the first of one.
@@ -72,8 +74,11 @@ def emit_staging(
         quarter = b.let(".b32", "quarter", "and.b32", frame.lane, 3)
         lane_byte = b.let(".b32", "lane_byte", "shl.b32", quarter, 3)
     row = b.let(".b32", "staged_row", "mad.lo.s32", own_warp, _WARP_ROWS, lane_row)
-    at_row = b.let(".b32", "row_addr", "mad.lo.s32", row, plan.c_swizzle.width_bytes, base)
+    pitch = plan.c_box[0] * plan.out_dtype.size
+    at_row = b.let(".b32", "row_addr", "mad.lo.s32", row, pitch, base)
     linear = b.let(".b32", "linear", "add.s32", at_row, lane_byte)
+    if plan.c_swizzle is Swizzle.NONE:
+        return Staging(base, [linear], barrier, issuer, row_offset)
     moved = b.let(".b32", "row_bits", "shr.u32", linear, 3)
     chunk = b.let(".b32", "chunk_bits", "and.b32", moved, plan.c_swizzle.chunk_mask)
     writes = [b.let(".b32", "write", "xor.b32", linear, chunk, note=plan.c_swizzle.name)]
@@ -142,13 +147,15 @@ def _emit_stage_box(
     if plan.out_dtype.size == 2:
         convert = _PACKED[plan.out_dtype.name]
         for unit, start in enumerate(range(0, len(fragment), 8)):
-            for i, target in enumerate(packed):
+            pairs = packed[: len(fragment[start : start + 8]) // 2]
+            for i, target in enumerate(pairs):
                 low, high = fragment[start + 2 * i], fragment[start + 2 * i + 1]
                 b.emit(convert, target, high, low)
-            b.emit(
-                "stmatrix.sync.aligned.m8n8.x4.shared.b16",
-                address(staging.writes[unit], offset), vector(packed),
-            )  # fmt: skip
+            if plan.c_swizzle is Swizzle.NONE:
+                to = address(staging.writes[0], offset + unit * _UNIT_BYTES)
+            else:
+                to = address(staging.writes[unit], offset)
+            b.emit(f"stmatrix.sync.aligned.m8n8.x{len(pairs)}.shared.b16", to, vector(pairs))
         return
     rows_below = 8 * plan.c_swizzle.width_bytes
     for unit, start in enumerate(range(0, len(fragment), 4)):

@@ -84,6 +84,7 @@ class GemmPlan:
         takes_turns: each computing warpgroup has a tile of its own, and they take turns.
         splits: CTAs that share a tile's K.
         reduction: how they add up, one of `REDUCTIONS`.
+        promotes: the sums of a stage are added to others in registers, which doubles them.
 
     Raises: LaunchError: the hardware cannot run it.
     """
@@ -107,6 +108,7 @@ class GemmPlan:
     takes_turns: bool = False
     splits: int = 1
     reduction: str = "tma"
+    promotes: bool = False
 
     def __post_init__(self) -> None:
         self._check_cluster()
@@ -176,8 +178,13 @@ class GemmPlan:
 
     @property
     def accumulators(self) -> int:
-        """f32 accumulator registers of one thread."""
+        """Accumulator registers of one thread."""
         return self.m_atoms * self.tile.n // 2
+
+    @property
+    def sums(self) -> int:
+        """Registers of one thread that hold sums: the accumulators, and what they are added to."""
+        return self.accumulators * (1 + self.promotes)
 
     @property
     def cluster_size(self) -> int:
@@ -211,7 +218,7 @@ class GemmPlan:
     @property
     def consumer_registers(self) -> int:
         """Registers a consumer thread asks for with setmaxnreg."""
-        wanted = self.accumulators + _CONSUMER_WORKING_REGISTERS
+        wanted = self.sums + _CONSUMER_WORKING_REGISTERS
         return min(_round_up(wanted, 8), _MAX_CONSUMER_REGISTERS)
 
     @property
@@ -238,12 +245,18 @@ class GemmPlan:
 
     @property
     def c_swizzle(self) -> Swizzle:
-        """Swizzle of the C staging: the widest whose row divides the tile's."""
+        """Swizzle of the C staging: the widest whose row divides the tile's.
+
+        None is left for an odd number of 16-byte chunks, which needs none: eight rows of such a
+        pitch lie in different banks.
+        """
         return widest_swizzle(self.c_columns * self.out_dtype.size)
 
     @property
     def c_box(self) -> tuple[int, int]:
         """TMA box of C, innermost first: the rows of one wgmma fragment."""
+        if self.c_swizzle is Swizzle.NONE:
+            return (self.c_columns, ATOM_M)
         return (self.c_swizzle.width_bytes // self.out_dtype.size, ATOM_M)
 
     @property
@@ -305,11 +318,11 @@ class GemmPlan:
                 f"tile m must be a multiple of {rows} (64 rows a wgmma, {self.warpgroups} "
                 f"warpgroup(s)) up to 256, got {tile.m}",
             )
-        if not 16 <= tile.n <= 256 or tile.n % 16:
+        columns = 16 if self.dtype.sum_ptx == "s32" else 8
+        if not columns <= tile.n <= 256 or tile.n % columns:
             raise _refuse(
-                f"tile n must be a multiple of 16 from 16 to 256, got {tile.n}",
-                hint="wgmma takes multiples of 8; the epilogue stores 16 columns at a time",
-                source='PTX ISA 8.7, "wgmma.mma_async", "stmatrix"',
+                f"tile n must be a multiple of {columns} from {columns} to 256, got {tile.n}",
+                source='PTX ISA 8.7, "wgmma.mma_async"',
             )
         row_bytes = tile.k * self.dtype.size
         if row_bytes not in (32, 64) and (row_bytes < 1 or row_bytes % 128):
@@ -370,9 +383,9 @@ class GemmPlan:
             )
 
     def _check_registers(self) -> None:
-        if self.accumulators > _MAX_ACCUMULATORS:
+        if self.sums > _MAX_ACCUMULATORS:
             raise _refuse(
-                f"tile {self.tile} on {self.warpgroups} warpgroup(s) needs {self.accumulators} "
+                f"tile {self.tile} on {self.warpgroups} warpgroup(s) needs {self.sums} "
                 f"accumulators a thread, expected at most {_MAX_ACCUMULATORS} of 255 registers",
                 hint="two warpgroups, or a smaller tile",
             )
