@@ -34,11 +34,9 @@ BARRIER_LIFE: Final = (
  $result %r1
  $cluster
 """,
-        found=("HS211",),
         ctas=2,
         cluster=2,
         strict=("HS217",),
-        missed="told as what it is for the peer: a barrier used before its initialisation",
     ),
     Twin(
         "init-not-visible",
@@ -148,9 +146,6 @@ BARRIER_LIFE: Final = (
  $result %t
  $cluster
 """,
-        found=(),
-        verdict="clean",
-        missed="the machine takes the address of a peer in the .shared::cta form, and arrives there",
         ctas=2,
         cluster=2,
     ),

@@ -185,7 +185,6 @@ PROXIES: Final = (
  $drain
 """,
         found=("HS101",),
-        missed="the race itself is told, as HS101; that a fence exists on another path is not",
     ),
     Twin(
         "gen-global-write-to-tma-load",

@@ -152,8 +152,6 @@ WGMMA: Final = (
  $result %f0
  END:
 """,
-        found=(),
         verdict="deadlock",
-        missed="told as a deadlock: three warps wait for the fourth",
     ),
 )
