@@ -166,9 +166,9 @@ def _argument(one: Parameter, size: Size, arrays: Mapping[str, DeviceArray]) -> 
         return arrays[one["pointer"]]
     if "null" in one:
         return None
-    ((kind, value),) = one.items()
-    named: dict[Any, int] = dict(zip("MNK", size, strict=True))
-    return SCALARS[kind](int(named.get(value, value)))
+    kind, value = next(iter(one.items()))
+    named: dict[str, int] = dict(zip("MNK", size, strict=True))
+    return SCALARS[kind](named[value] if isinstance(value, str) else value)
 
 
 def launch(

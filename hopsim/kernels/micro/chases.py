@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from hopsim.kernels.micro.clocked import Benchmark, Clocked, Table
-from hopsim.kernels.ptx.text import Param, address, vector
+from hopsim.kernels.ptx.text import Param, Reg, address, vector
 
 MIB = 1 << 20
 LINE = 128
@@ -16,25 +16,29 @@ SMS = 132
 MAP_LINES = 1024
 """Lines that are timed one by one."""
 MAP_SPAN = 32 * MIB
+TURNS = 8
+"""Sets of lines for launches that must not touch the same ones."""
 STEPS = 1024
 """Dependent loads of a chase."""
 
 
-def line_map(sm: int, spread: bool) -> Benchmark:
+def line_map(sm: int, spread: bool, helper: int | None = None) -> Benchmark:
     """One SM times one line after the other, each in L2: a table, not a mean.
 
     Args:
         sm: which SM; all others leave.
         spread: lines at random in 32 MiB, or else one after the other.
+        helper: an SM that reads all lines first, so that `sm` touches each for the first time.  Each launch then takes
+            its own lines.
     """
-    name = f"l2_map_sm{sm}_{'spread' if spread else 'dense'}"
-    c = Clocked(name, [Param("data", ".u64"), Param("offsets", ".u64")], [".reqntid 32"])
-    data, offsets = (c.load(name, ".b64", "ld.param.u64") for name in ("data", "offsets"))
+    how = "spread" if spread else "dense"
+    name = f"l2_map_sm{sm}_{how}" + ("" if helper is None else f"_after{helper}")
+    names = ["data", "offsets", *([] if helper is None else ["state"])]
+    c = Clocked(name, [Param(one, ".u64") for one in names], [".reqntid 32"])
+    data, offsets, *rest = (c.load(one, ".b64", "ld.param.u64") for one in names)
     here = c.k.let(".b32", "here", "mov.u32", "%smid")
-    other = c.k.let(".pred", "other", "setp.ne.u32", here, sm)
-    done = c.k.label("$done")
-    c.k.emit("bra", done, guard=other)
-    c.k.emit("bra", done, unless=c.first)
+    is_here = c.k.let(".pred", "is_here", "setp.eq.u32", here, sm)
+    done = c.label_and_leave_but_first()
     left, more = c.k.reg(".b32", "left"), c.k.reg(".pred", "more")
     at, out = c.k.reg(".b64", "at"), c.k.reg(".b64", "out")
 
@@ -60,8 +64,14 @@ def line_map(sm: int, spread: bool) -> Benchmark:
         c.k.emit("setp.ne.u32", more, left, 0)
         c.k.emit("bra", loop, guard=more)
 
-    walk(timed=False)
+    if helper is None:
+        c.k.emit("bra", done, unless=is_here)
+        walk(timed=False)
+    else:
+        _take_turns(c, rest[0], data, here, is_here, helper, done, walk)
     walk(timed=True)
+    if helper is not None:
+        c.k.emit("st.global.b32", address(rest[0]), 0)
     c.k.place(done)
     c.labels += [f"line {index}" for index in range(MAP_LINES)]
 
@@ -71,12 +81,49 @@ def line_map(sm: int, spread: bool) -> Benchmark:
             order = np.asarray(np.random.PCG64(7).random_raw(MAP_SPAN // LINE), np.uint64)
             lines = np.sort(np.argsort(order)[:MAP_LINES])
         table = (lines * LINE).astype(np.uint32)
-        return [gpu.array(np.zeros(MAP_SPAN // 4, np.uint32)), gpu.array(table)]
+        size = MAP_SPAN if helper is None else MAP_SPAN * TURNS
+        more = [] if helper is None else [gpu.array(np.zeros(2, np.uint32))]
+        return [gpu.array(np.zeros(size // 4, np.uint32)), gpu.array(table), *more]
 
+    order = "" if helper is None else f", which SM {helper} has read"
     return c.benchmark(
-        f"L2 latency of {MAP_LINES} lines from SM {sm}", grid=SMS, block=32, arguments=arguments,
+        f"L2 latency of {MAP_LINES} lines from SM {sm}{order}", grid=SMS, block=32, arguments=arguments,
         summary=distribution, is_map=True,
     )  # fmt: skip
+
+
+def _take_turns(
+    c: Clocked,
+    state: Reg,
+    data: Reg,
+    here: Reg,
+    is_here: Reg,
+    helper: int,
+    done: str,
+    walk: Callable[[bool], None],
+) -> None:
+    """Let the helper walk first, on the lines of this launch, and the timed SM wait for it.
+
+    Args:
+        state: address of (whether the helper is done, how many launches there were).
+    """
+    turn = c.k.let(".b32", "turn", "ld.volatile.global.b32", address(state, 4))
+    c.k.emit("mad.wide.u32", data, turn, MAP_SPAN, data)
+    second = c.k.label("$second")
+    c.k.emit("bra", second, guard=is_here)
+    is_helper = c.k.let(".pred", "is_helper", "setp.eq.u32", here, helper)
+    c.k.emit("bra", done, unless=is_helper)
+    walk(False)
+    c.k.emit("st.release.gpu.global.b32", address(state), 1)
+    c.k.emit("bra", done)
+    c.k.place(second)
+    again = c.k.label("$again")
+    c.k.place(again)
+    flag = c.k.let(".b32", "flag", "ld.acquire.gpu.global.b32", address(state))
+    ready = c.k.let(".pred", "ready", "setp.ne.u32", flag, 0)
+    c.k.emit("bra", again, unless=ready)
+    c.k.emit("add.u32", turn, turn, 1)
+    c.k.emit("st.volatile.global.b32", address(state, 4), turn)
 
 
 def distribution(table: Table, labels: Sequence[str]) -> dict[str, float]:
@@ -148,5 +195,9 @@ def benchmarks() -> list[Benchmark]:
     """Return all L2 latency benchmarks."""
     found = [line_map(sm, spread=True) for sm in (0, 1, 2, 16, 33, 50, 66, 83, 100, 116, 130, 131)]
     found += [line_map(sm, spread=False) for sm in (0, 131)]
+    found += [
+        line_map(sm, True, helper)
+        for sm, helper in ((0, 1), (0, 16), (0, 131), (131, 0), (66, 131))
+    ]
     make: Callable[[int], Benchmark] = working_set
     return found + [make(size) for size in (2, 8, 16, 20, 24, 28, 32, 40, 48, 56, 64, 96)]

@@ -12,6 +12,7 @@ from hopsim.kernels.ptx.text import Param, Reg, address, vector
 
 WARPS = (1, 4, 8, 16)
 LENGTHS = (16, 48)
+SHARED_LENGTHS = (8, 24)
 CHAINS = 4
 ARITHMETIC = {
     "fma.rn.f32": "fma.rn.f32 {s}, {s}, {y}, {z}",
@@ -21,7 +22,7 @@ ARITHMETIC = {
     "ex2.approx.ftz.f32": "ex2.approx.ftz.f32 {s}, {s}",
     "cvt.rn.bf16x2.f32": "cvt.rn.bf16x2.f32 {s}, {s}, {y}",
     "popc.b32": "popc.b32 {s}, {s}",
-    "shfl.sync.idx": "shfl.sync.idx.b32 {s}, {s}, {y}, 31, -1",
+    "shfl.sync.idx": "shfl.sync.idx.b32 {s}, {s}, {s}, 31, -1",
 }
 
 
@@ -52,39 +53,52 @@ def arithmetic(warps: int) -> Benchmark:
 def shared_memory(warps: int) -> Benchmark:
     """Independent accesses of all warps to shared memory; a slope is cycles for one access of each warp."""
     c = Clocked(f"shared_rate_w{warps}")
+    step = 32 * warps * 16
     at = c.k.let(".b32", "at", "mad.lo.u32", c.thread, 16, c.shared)
     word = c.k.let(".b32", "word", "mad.lo.u32", c.thread, 4, c.shared)
-    column = c.k.let(".b32", "column", "mad.lo.u32", c.thread, 128, c.shared)
-    four = c.k.regs(".b32", "v", 4)
-    for one in four:
-        c.k.emit("mov.u32", one, c.thread)
-    cases: dict[str, Callable[[], None]] = {
-        "ld.shared.b32": lambda: c.k.emit("ld.volatile.shared.b32", four[0], address(word)),
-        "ld.shared.v4.b32": lambda: c.k.emit(
-            "ld.volatile.shared.v4.b32", vector(four), address(at)
-        ),
-        "st.shared.b32": lambda: c.k.emit("st.volatile.shared.b32", address(word), four[0]),
-        "st.shared.v4.b32": lambda: c.k.emit(
-            "st.volatile.shared.v4.b32", address(at), vector(four)
-        ),
-        "ldmatrix.x4": lambda: c.k.emit(
-            "ldmatrix.sync.aligned.m8n8.x4.shared.b16", vector(four), address(at)
-        ),
-        "ldmatrix.x4, all rows in one bank group": lambda: c.k.emit(
-            "ldmatrix.sync.aligned.m8n8.x4.shared.b16", vector(four), address(column)
-        ),
-        "stmatrix.x4": lambda: c.k.emit(
-            "stmatrix.sync.aligned.m8n8.x4.shared.b16", address(at), vector(four)
-        ),
-        "stmatrix.x4, all rows in one bank group": lambda: c.k.emit(
-            "stmatrix.sync.aligned.m8n8.x4.shared.b16", address(column), vector(four)
-        ),
+    row = c.k.let(".b32", "row", "and.b32", c.thread, 31)
+    column = c.k.let(".b32", "column", "mad.lo.u32", row, 128, c.shared)
+    total = c.k.let(".b32", "total", "mov.u32", c.thread)
+    loaded: list[Reg] = []
+
+    def load(opcode: str, base: Reg, count: int, stride: int) -> Callable[[int], None]:
+        def body(index: int) -> None:
+            held = c.k.regs(".b32", "v", count)
+            c.k.emit(opcode, vector(held) if count > 1 else held[0], address(base, index * stride))
+            loaded.extend(held)
+
+        return body
+
+    def store(opcode: str, base: Reg, count: int, stride: int) -> Callable[[int], None]:
+        given = vector([total] * count) if count > 1 else total
+        return lambda index: c.k.emit(opcode, address(base, index * stride), given)
+
+    ldmatrix = "ldmatrix.sync.aligned.m8n8.x4.shared.b16"
+    stmatrix = "stmatrix.sync.aligned.m8n8.x4.shared.b16"
+    cases: dict[str, Callable[[int], None]] = {
+        "ld.shared.b32": load("ld.volatile.shared.b32", word, 1, step // 4),
+        "ld.shared.v4.b32": load("ld.volatile.shared.v4.b32", at, 4, step),
+        "ldmatrix.x4": load(ldmatrix, at, 4, step),
+        "ldmatrix.x4, all rows in one bank group": load(ldmatrix, column, 4, 4096),
+        "st.shared.b32": store("st.volatile.shared.b32", word, 1, step // 4),
+        "st.shared.v4.b32": store("st.volatile.shared.v4.b32", at, 4, step),
+        "stmatrix.x4": store(stmatrix, at, 4, step),
+        "stmatrix.x4, all rows in one bank group": store(stmatrix, column, 4, 4096),
     }
     for label, body in cases.items():
-        c.repeat_kept(label, LENGTHS, body, four)
-    return c.benchmark(
-        f"rate of shared memory, {warps} warps", block=32 * warps, shared_bytes=512 * 128
-    )
+        for length in SHARED_LENGTHS:
+
+            def run(length: int = length, body: Callable[[int], None] = body) -> Reg:
+                loaded.clear()
+                for index in range(length):
+                    body(index)
+                for one in loaded:
+                    c.k.emit("xor.b32", total, total, one)
+                return total
+
+            c.measure(f"{label} x{length}", run, whole_cta=True)
+    last = SHARED_LENGTHS[-1] * max(step, 4096)
+    return c.benchmark(f"rate of shared memory, {warps} warps", block=32 * warps, shared_bytes=last)
 
 
 MMA = {

@@ -10,7 +10,7 @@ import numpy as np
 from hopsim.kernels.micro.clocked import Benchmark, Clocked, zeros
 from hopsim.kernels.ptx.text import Param, Reg, address, vector
 
-SHORT, LONG = 64, 192
+SHORT, LONG = 32, 96
 LENGTHS = (SHORT, LONG)
 
 # Dependent chains: label -> PTX with {d} (the result), {s} (the chain), {y} and {z} (operands from memory); a second
@@ -49,13 +49,18 @@ CHAINS = {
 }
 
 
-def arithmetic() -> Benchmark:
-    """Dependent chains of common instructions; a slope is a latency."""
-    c = Clocked("arithmetic", [Param(name, ".u32") for name in ("x", "y", "z")])
+CHAINS_A_KERNEL = 6
+"""A kernel that runs once from top to bottom must stay inside the instruction cache."""
+
+
+def arithmetic(number: int) -> Benchmark:
+    """Dependent chains of some of the common instructions; a slope is a latency."""
+    c = Clocked(f"arithmetic_{number}", [Param(name, ".u32") for name in ("x", "y", "z")])
     x, y, z = (c.load(name) for name in ("x", "y", "z"))
     wide = c.k.let(".b64", "w", "cvt.u64.u32", x)
     predicate = c.k.reg(".pred", "p")
-    for label, text in CHAINS.items():
+    chosen = list(CHAINS.items())[number * CHAINS_A_KERNEL :][:CHAINS_A_KERNEL]
+    for label, text in chosen:
 
         def step(value: Reg, text: str = text) -> Reg:
             result = c.k.reg(".b32", "d")
@@ -284,7 +289,8 @@ def atomics() -> Benchmark:
 def benchmarks() -> list[Benchmark]:
     """Return all latency benchmarks."""
     return [
-        arithmetic(), shared_memory(), atomics(), register_counts(),
+        *(arithmetic(number) for number in range(len(CHAINS) // CHAINS_A_KERNEL)),
+        shared_memory(), atomics(), register_counts(),
         *(global_memory(kind) for kind in ("l1", "l2", "dram")), mbarriers(),
         *(cta_barrier(threads) for threads in (32, 64, 128, 256, 512, 1024)), *(cluster(ctas) for ctas in (2, 4, 8)),
     ]  # fmt: skip
