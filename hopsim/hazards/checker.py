@@ -206,7 +206,7 @@ class Checker(Observer):
                 findings.add(
                     Finding(
                         "HS113", "note", RULES["HS113"].sentence, None,
-                        findings.thread_side(agent, mask, line, "fence"), "",
+                        findings.thread_side(agent, mask, line, "fence"), "nothing: all is bridged already",
                         "leave it out: since its last proxy fence no thread here accessed memory or learned of accesses",
                     )
                 )  # fmt: skip

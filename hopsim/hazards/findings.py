@@ -101,7 +101,9 @@ class Findings:
         kept = [finding for finding in self.found.values() if finding.rule]
         merged: dict[Any, Finding] = {}
         for finding in kept:
-            key = (finding.level, *_key(finding))
+            key = (finding.level, finding.rule, _site(finding.first), _site(finding.second))
+            if finding.first is None or finding.second is None:
+                key = (finding.level, *_key(finding))
             if key in merged:
                 merged[key].count += finding.count - 1
                 merged[key].also(finding.lines)

@@ -368,7 +368,12 @@ class Memory:
                 and np.array_equal(later.addresses, earlier.addresses)
             ):
                 return True
-            if isinstance(later.addresses, int) and later.addresses == earlier.addresses:
+            if (
+                isinstance(later.addresses, int)
+                and isinstance(earlier.addresses, int)
+                and later.addresses == earlier.addresses
+                and later.count_bytes >= earlier.count_bytes
+            ):
                 return True
         return all(
             sees(view.hb, agent, epoch, mask)
@@ -430,5 +435,6 @@ class Memory:
                 Finding(
                     "HS701", level, RULES["HS701"].sentence, None, side,
                     "a write before the read", f"write the bytes before :{record.line}, or wait for the copy that does",
+                    cause=None if record.flight is None else ("wgmma",),
                 )
             )  # fmt: skip

@@ -83,14 +83,14 @@ class Phase:
                 yield Source(agent, epoch, mask, flight.line, "complete_tx")
 
     def covers(self, agent: Agent, epoch: int) -> bool:
-        """Whether some arrival knows what any lane of a warp did in an epoch."""
+        """Whether some arrival knows what any lane of a warp did in an epoch, be it through edges of too narrow a scope."""
         for view in (self.local, self.far, self.narrow):
-            if (
-                view is not None
-                and max(view.hb.get(agent.key, 0), view.hb.get(agent.key + ANY, 0)) >= epoch
-            ):
+            if view is None:
+                continue
+            known = view.hb if view.loose is None else view.loose
+            if max(known.get(agent.key, 0), known.get(agent.key + ANY, 0)) >= epoch:
                 return True
-        return False
+        return any(source.weak == "relaxed" for source in self.members)
 
 
 @dataclass(slots=True)
