@@ -11,7 +11,7 @@ from typing import Annotated
 
 import typer
 
-from hopsim.cli import check, config, explain, gemm, isa, layout, lint, run, zoo
+from hopsim.cli import attention, check, config, explain, fp8, gemm, isa, layout, lint, run, zoo
 from hopsim.cli.command import Command
 
 app = typer.Typer(
@@ -27,6 +27,8 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 app.command("gemm", cls=Command)(gemm.gemm)
+app.command("fp8", cls=Command)(fp8.fp8)
+app.command("attention", cls=Command)(attention.attention)
 app.command("run", cls=Command)(run.run)
 app.command("check", cls=Command)(check.check)
 app.command("explain", cls=Command)(explain.explain)

@@ -1,0 +1,173 @@
+"""`hopsim attention`: a forward attention kernel, its bits against the reference, its cycles."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any, cast
+
+import typer
+
+from hopsim.cli.options import (
+    Backend,
+    BackendOption,
+    CheckOption,
+    GpuOption,
+    JsonOption,
+    MaxCyclesOption,
+    Numerics,
+    RunSchedule,
+    RunScheduleOption,
+    SeedOption,
+    SetOption,
+    TraceOption,
+    ValuesOption,
+)
+from hopsim.errors import ConfigError
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from hopsim.kernels.attention.launch import AttentionRun
+    from hopsim.report.facts import Row
+
+    Operands = tuple[NDArray[Any], NDArray[Any], NDArray[Any]]
+
+
+def attention(
+    heads: Annotated[int, typer.Option("--heads", help="Batch times heads.")] = 1,
+    seq_q: Annotated[int, typer.Option("--seq-q", help="Rows of Q.")] = 256,
+    seq_kv: Annotated[
+        int | None, typer.Option("--seq-kv", help="Rows of K and V; by default those of Q.")
+    ] = None,
+    head_dim: Annotated[int, typer.Option("--head-dim", help="64 or 128.")] = 128,
+    causal: Annotated[
+        bool, typer.Option("--causal/--no-causal", help="A row sees no later column.")
+    ] = False,
+    dtype: Annotated[str, typer.Option("--dtype", help="bf16 or fp16.")] = "bf16",
+    block_kv: Annotated[int, typer.Option("--block-kv", help="Rows of K and V a stage.")] = 128,
+    stages: Annotated[int, typer.Option("--stages", help="Slots of each ring.")] = 2,
+    values: ValuesOption = True,
+    check: CheckOption = True,
+    seed: SeedOption = 0,
+    run_schedule: RunScheduleOption = RunSchedule.TIMED,
+    gpu: GpuOption = "h100-sxm",
+    settings: SetOption = None,
+    max_cycles: MaxCyclesOption = None,
+    trace: TraceOption = None,
+    ptx: Annotated[
+        str | None, typer.Option("--ptx", metavar="FILE", help="Save the kernel's PTX.")
+    ] = None,
+    json_file: JsonOption = None,
+    backend: BackendOption = Backend.SIM,
+) -> None:
+    """Run O = softmax(Q K^T / sqrt(d)) V in FlashAttention-3's manner and compare its bits."""
+    from hopsim.cli.launching import launch_json, launch_options, make_gpu, progress_bar, save_trace
+    from hopsim.cli.output import Output
+    from hopsim.kernels.attention.launch import build, launch
+    from hopsim.kernels.attention.plan import AttentionProblem
+    from hopsim.kernels.gemm.launch import Device
+    from hopsim.report.launch import exit_code, launch_report, tflops
+
+    output = Output(json_file)
+    device = cast("Device", make_gpu(backend, gpu, settings))
+    options = launch_options(
+        run_schedule,
+        values=values,
+        check=check,
+        numerics=Numerics.HOPPER,
+        seed=seed,
+        max_cycles=max_cycles,
+        trace=trace,
+    )
+    problem = AttentionProblem(heads, seq_q, seq_kv or seq_q, head_dim, causal, dtype)
+    kernel = build(problem, block_kv=block_kv, stages=stages)
+    saved = _save_ptx(kernel.ptx, ptx)
+    q, k, v = operands(heads, seq_q, seq_kv or seq_q, head_dim, dtype, seed if values else None)
+    with progress_bar(f"attention {heads} x {seq_q} x {seq_kv or seq_q}") as tell:
+        done = launch(device, kernel, q, k, v, progress=tell, **options)
+    result = done.result
+    rows, content, is_right = _outcome(done, (q, k, v))
+    code = exit_code(result) or int(not is_right)
+    seen = "causal" if causal else "all to all"
+    words = f"{heads} heads, {seq_q} x {problem.seq_kv}, head {head_dim}, {seen}, {dtype}"
+    output.show(
+        launch_report(
+            result,
+            first=[
+                ("problem", words),
+                ("tile", f"128 rows, {block_kv} columns a block, {stages} stages"),
+            ],
+            outcome=rows,
+            last=[*saved, *save_trace(result, trace)],
+            flops=problem.flops,
+            path=ptx or f"<{kernel.entry}>",
+        )
+    )
+    parameters = {
+        "heads": heads, "seq_q": seq_q, "seq_kv": problem.seq_kv, "head_dim": head_dim,
+        "causal": causal, "dtype": dtype, "block_kv": block_kv, "stages": stages,
+        "flops": problem.flops,
+    }  # fmt: skip
+    rate = tflops(problem.flops, result.time_us) if result.time_us else None
+    output.finish(
+        launch_json("attention", result, {"attention": parameters, "tflops": rate, **content}), code
+    )
+
+
+def operands(
+    heads: int, seq_q: int, seq_kv: int, head_dim: int, dtype: str, seed: int | None
+) -> Operands:
+    """Return Q, K and V: normal numbers, or zeros where nobody looks (None)."""
+    import numpy as np
+
+    from hopsim.kernels.attention.launch import NUMPY_TYPES
+
+    kind = NUMPY_TYPES[dtype]
+    q_shape, kv_shape = (heads, seq_q, head_dim), (heads, seq_kv, head_dim)
+    if seed is None:
+        return np.zeros(q_shape, kind), np.zeros(kv_shape, kind), np.zeros(kv_shape, kind)
+    rng = np.random.default_rng(seed)
+    q = rng.standard_normal(q_shape, np.float32).astype(kind)
+    k = rng.standard_normal(kv_shape, np.float32).astype(kind)
+    v = rng.standard_normal(kv_shape, np.float32).astype(kind)
+    return q, k, v
+
+
+def _outcome(done: AttentionRun, inputs: Operands) -> tuple[list[Any], dict[str, Any], bool]:
+    """Return rows of the report, JSON, and whether O has the bits of the reference."""
+    from dataclasses import asdict
+
+    import numpy as np
+
+    from hopsim.reference.attention import attention as reference
+    from hopsim.reference.attention import attention_f64
+    from hopsim.report.comparison import compare_bits
+
+    if not done.result.values or done.result.verdict == "deadlock":
+        return [], {"comparison": None}, True
+    problem = done.kernel.problem
+    q, k, v = inputs
+    expected = reference(q, k, v, causal=problem.causal, block_kv=done.kernel.plan.block_kv)
+    comparison = compare_bits("O", done.o, expected, "the reference")
+    away = np.abs(done.o.astype(np.float64) - attention_f64(q, k, v, causal=problem.causal))
+    worst = float(np.nanmax(away))
+    rows = [
+        ("bits", comparison.__rich__()),
+        ("error", f"{worst:.3g} at most from attention in float64"),
+    ]
+    content = {
+        "comparison": {**asdict(comparison), "equal": comparison.is_equal},
+        "largest_error": worst,
+    }
+    return rows, content, comparison.is_equal
+
+
+def _save_ptx(text: str, path: str | None) -> list[Row]:
+    from pathlib import Path
+
+    if path is None:
+        return []
+    try:
+        Path(path).write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise ConfigError(f"cannot write {path}: {error.strerror}", where="--ptx") from None
+    return [("PTX", f"saved to {path}")]

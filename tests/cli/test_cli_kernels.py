@@ -1,0 +1,67 @@
+"""`hopsim attention` and `hopsim fp8`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from hopsim.cli.app import app
+
+
+def hopsim(*arguments: str) -> Result:
+    return CliRunner().invoke(app, list(arguments))
+
+
+@pytest.mark.parametrize("causal", ["--causal", "--no-causal"])
+def test_attention_has_the_reference_s_bits(causal: str, tmp_path: Path) -> None:
+    ptx, data = tmp_path / "a.ptx", tmp_path / "a.json"
+    done = hopsim(
+        "attention", "--seq-q", "96", "--seq-kv", "80", "--head-dim", "64", "--block-kv", "32",
+        causal, "--ptx", str(ptx), "--json", str(data),
+    )  # fmt: skip
+    assert done.exit_code == 0, done.output
+    assert "O has the bits of the reference" in done.stdout
+    content = json.loads(data.read_text())
+    assert (content["verdict"], content["comparison"]["equal"]) == ("clean", True)
+    assert content["attention"]["causal"] is (causal == "--causal")
+    assert 0 < content["largest_error"] < 0.02
+    assert ".visible .entry attention_bf16_d64_kv32" in ptx.read_text()
+
+
+def test_attention_without_values_is_only_timed() -> None:
+    done = hopsim("attention", "--seq-q", "256", "--no-values")
+    assert done.exit_code == 0, done.output
+    assert "TFLOP/s" in done.stdout
+    assert "bits" not in done.stdout.split("not checked")[0]
+
+
+def test_fp8_tells_both_errors(tmp_path: Path) -> None:
+    data = tmp_path / "a.json"
+    done = hopsim(
+        "fp8", "--m", "64", "--n", "72", "--k", "512", "--tile-m", "64", "--tile-n", "24",
+        "--json", str(data),
+    )  # fmt: skip
+    assert done.exit_code == 0, done.output
+    fine, coarse = json.loads(data.read_text())["kernels"]
+    assert (fine["schedule_of_kernel"], coarse["schedule_of_kernel"]) == ("fp8-scaled", "fp8")
+    for one in (fine, coarse):
+        assert (one["equal"], one["verdict"]) == (True, "clean")
+    assert fine["error_of_sums"]["relative"] < coarse["error_of_sums"]["relative"]
+    assert f"{fine['error_of_sums']['relative']:.2e}" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("attention", "--head-dim", "96"), "head_dim must be 64 or 128"),
+        (("attention", "--stages", "9"), "bytes of shared memory"),
+        (("fp8", "--tile-n", "20"), "tile n"),
+    ],
+)
+def test_mistakes_are_told(arguments: tuple[str, ...], said: str) -> None:
+    done = hopsim(*arguments)
+    assert done.exit_code == 2
+    assert said in done.stderr
