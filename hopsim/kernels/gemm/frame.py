@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from hopsim.kernels.gemm.plan import GemmPlan
@@ -66,8 +66,19 @@ def new_entry(name: str, plan: GemmPlan, params: Sequence[Param] = MAPS + SIZES)
     return PtxEntry(name, params, directives)
 
 
-def emit_frame(b: PtxEntry, plan: GemmPlan) -> Frame:
-    """Write the start of the kernel."""
+def emit_frame(
+    b: PtxEntry,
+    plan: GemmPlan,
+    map_of: Callable[[PtxEntry, str], Reg] | None = None,
+    *,
+    prefetches: bool = True,
+) -> Frame:
+    """Write the start of the kernel.
+
+    Args:
+        map_of: writes the generic address of a tensor map; by default that of a by-value parameter.
+        prefetches: whether the maps are fetched ahead of their first use.
+    """
     b.comment("who am I")
     smem = b.let(".b32", "smem", "mov.b32", SHARED_SYMBOL)
     thread = b.let(".b32", "thread", "mov.u32", "%tid.x")
@@ -81,8 +92,8 @@ def emit_frame(b: PtxEntry, plan: GemmPlan) -> Frame:
 
     b.comment("parameters")
     m, n, k = (b.let(".b32", name, "ld.param.u32", address(name)) for name in ("m", "n", "k"))
-    map_a, map_b, map_c = (_emit_map(b, name) for name in ("map_a", "map_b", "map_c"))
-    for tensor_map in (map_a, map_b, map_c):
+    map_a, map_b, map_c = ((map_of or emit_map)(b, name) for name in ("map_a", "map_b", "map_c"))
+    for tensor_map in (map_a, map_b, map_c) if prefetches else ():
         b.emit("prefetch.tensormap", address(tensor_map), guard=leader)
     k_blocks = emit_ceil_div(b, "k_blocks", k, plan.tile.k)
 
@@ -112,7 +123,7 @@ def emit_ceil_div(b: PtxEntry, name: str, value: Reg, divisor: int) -> Reg:
     return b.let(".b32", name, "div.s32", padded, divisor)
 
 
-def _emit_map(b: PtxEntry, name: str) -> Reg:
+def emit_map(b: PtxEntry, name: str) -> Reg:
     """Write the generic address of a by-value tensor map."""
     param = b.let(".b64", f"{name}_param", "mov.b64", name)
     return b.let(".b64", name, "cvta.param.u64", param)
