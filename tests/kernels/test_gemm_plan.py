@@ -93,7 +93,7 @@ def test_problems_that_tma_cannot_address(arguments: tuple[Any, ...], message: s
             "tile k of 48 bf16 is 96 bytes, expected 32, 64 or a multiple of",
         ),
         (WS, (64, 64, 8), 3, {}, "tile k of 8 bf16 is 16 bytes"),
-        (WS, (64, 64, 64), 1, {}, "stages must be 2 to 16 to overlap copy and product"),
+        (WS, (64, 64, 64), 1, {}, "stages must be 2 to 64 to overlap copy and product"),
         (WS, (64, 64, 64), 3, {"group_m": 0}, "group_m must be at least 1, got 0"),
         (WS, (64, 64, 64), 3, {"cluster": (4, 1)}, "cluster must be (1,1), (2,1), (1,2) or (2,2)"),
         (WS, (64, 48, 64), 3, {"cluster": (2, 1)}, None),

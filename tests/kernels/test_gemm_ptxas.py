@@ -10,6 +10,7 @@ import pytest
 
 from hopsim.kernels.gemm.kernel import build
 from hopsim.kernels.gemm.problem import GemmProblem
+from hopsim.layout.swizzle import Swizzle
 
 PTXAS = shutil.which("ptxas")
 WS = "warp-specialized"
@@ -30,6 +31,22 @@ CASES: list[tuple[str, str, str, tuple[int, int, int], int, dict[str, Any]]] = [
     (WS, "fp16", "", (256, 128, 64), 4, {"cluster": (1, 2), "persistent": True, **TWO}),
     (WS, "e4m3", "fp16", (128, 256, 128), 4, {"cluster": (2, 2), "persistent": True, **TWO}),
     (WS, "bf16", "", (256, 192, 64), 3, {"cluster": (2, 1), "persistent": True, **TWO}),
+    ("mma-simple", "bf16", "", (128, 128, 16), 1, {}),
+    ("mma-simple", "e4m3", "fp16", (64, 64, 64), 1, {}),
+    ("mma-multistage", "bf16", "", (128, 128, 32), 4, {}),
+    ("mma-multistage", "fp16", "f32", (64, 128, 64), 3, {}),
+    ("wgmma-simple", "bf16", "", (128, 128, 64), 1, {}),
+    ("wgmma-simple", "bf16", "", (128, 128, 64), 1, {"a_in_registers": True, **TWO}),
+    ("wgmma-simple", "e4m3", "", (64, 256, 128), 1, {"swizzle": Swizzle.NONE}),
+    ("cooperative", "bf16", "", (128, 256, 64), 4, {"cluster": (2, 1), "order": "blocks-m"}),
+    ("cooperative", "fp16", "f32", (256, 128, 64), 3, {"cluster": (1, 2), "order": "blocks-n"}),
+    ("pingpong", "bf16", "", (64, 256, 64), 4, {"cluster": (2, 1)}),
+    ("pingpong", "e4m3", "", (128, 128, 128), 4, {"cluster": (2, 2), "order": "column"}),
+    ("split-k", "bf16", "f32", (128, 128, 64), 4, {"splits": 4, **TWO}),
+    ("split-k", "bf16", "f32", (64, 256, 64), 3, {"splits": 3, "reduction": "atomic"}),
+    ("split-k", "bf16", "", (128, 256, 64), 4, {"splits": 2, "reduction": "dsmem", **TWO}),
+    ("stream-k", "bf16", "", (128, 256, 64), 4, TWO),
+    ("stream-k", "e4m3", "f32", (64, 128, 128), 4, {}),
     (WS, "e4m3", "", (128, 64, 64), 3, {"release_scope": "cluster", "cluster": (2, 1)}),
 ]
 

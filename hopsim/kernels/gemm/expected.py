@@ -36,7 +36,8 @@ def expected(kernel: GemmKernel, a: NDArray[Any], b: NDArray[Any]) -> list[NDArr
     k_blocks = -(-problem.k // plan.tile.k)
     terms = parts(a, b, (_elements(kernel, run) for run in split_blocks(k_blocks, plan.splits)))
     if plan.adds_to_c:
-        return list(add_to_zero(terms, flushes=plan.reduction == "atomic"))
+        floats = [term.astype(np.float32) for term in terms]
+        return list(add_to_zero(floats, flushes=plan.reduction == "atomic"))
     return [add(terms).astype(out)]
 
 
@@ -53,12 +54,13 @@ def _elements(kernel: GemmKernel, blocks: range) -> range:
     return range(blocks.start * step, min(blocks.stop * step, kernel.problem.k))
 
 
-def _stream_k(kernel: GemmKernel, a: NDArray[Any], b: NDArray[Any]) -> NDArray[np.float32]:
+def _stream_k(kernel: GemmKernel, a: NDArray[Any], b: NDArray[Any]) -> NDArray[Any]:
     problem, plan = kernel.problem, kernel.plan
     along_m, along_n = units(problem, plan)
     k_blocks = -(-problem.k // plan.tile.k)
-    along, group = walk_order(plan.order, plan.group_m)
-    c = np.zeros((problem.m, problem.n), np.float32)
+    along, group = walk_order(plan.order, plan.group_m, plan.cluster)
+    sums = np.int32 if problem.dtype == "int8" else np.float32
+    c = np.zeros((problem.m, problem.n), sums)
     for tile, runs in enumerate(
         tile_parts(math.prod((along_m, along_n)), k_blocks, kernel.grid[0])
     ):

@@ -140,30 +140,14 @@ def build(
     found = schedule_named(schedule)
     if resident_ctas is not None and resident_ctas < 1:
         raise LaunchError(f"resident_ctas must be at least 1, got {resident_ctas}", where="gemm")
-    asked: dict[str, tuple[Any, Any]] = {
-        "warpgroups": (warpgroups, None), "cluster": (cluster, (1, 1)), "persistent": (persistent, None),
-        "order": (order, "grouped"), "group_m": (group_m, 8), "store_buffers": (store_buffers, 0),
-        "release_scope": (release_scope, "cta"), "swizzle_mode": (swizzle, None),
-        "a_in_registers": (a_in_registers, False), "a_major": (problem.a_major, "K"),
-        "b_major": (problem.b_major, "K"),
-        "splits": (splits, 1), "reduction": (reduction, "tma"),
-    }  # fmt: skip
-    given = {name: value for name, (value, default) in asked.items() if value != default}
+    given = plan_options({
+        "warpgroups": warpgroups, "cluster": cluster, "persistent": persistent, "order": order,
+        "group_m": group_m, "store_buffers": store_buffers, "release_scope": release_scope,
+        "swizzle": swizzle, "a_in_registers": a_in_registers, "splits": splits,
+        "reduction": reduction,
+    })  # fmt: skip
     tile = tile if isinstance(tile, Tile) else Tile(*tile)
-    plan = GemmPlan(
-        dtype=element_type(problem.dtype),
-        out_dtype=element_type(problem.out_dtype),
-        tile=tile,
-        stages=stages,
-        has_producer=found.has_producer,
-        **found.settle(tile, stages, given),
-    )
-    if plan.splits > -(-problem.k // tile.k):
-        raise LaunchError(
-            f"{plan.splits} splits need as many k-blocks, got {-(-problem.k // tile.k)} "
-            f"(K = {problem.k}, {tile.k} each)",
-            where="gemm",
-        )
+    plan = make_plan(found, problem, tile, stages, given)
     resident = resident_ctas or _RESIDENT_CTAS[plan.cluster_size]
     ctas = grid_ctas(problem, plan, resident)
     if found.has_workspace:
@@ -185,6 +169,52 @@ def build(
         adds_to_c=plan.adds_to_c,
         scalars=(problem.m, problem.n, problem.k),
     )
+
+
+_DEFAULTS: dict[str, Any] = {
+    "warpgroups": None, "cluster": (1, 1), "persistent": None, "order": "grouped", "group_m": 8,
+    "store_buffers": 0, "release_scope": "cta", "swizzle": None, "a_in_registers": False, "splits": 1,
+    "reduction": "tma",
+}  # fmt: skip
+
+
+def plan_options(options: dict[str, Any]) -> dict[str, Any]:
+    """Return the options of `build` that are not left at their defaults, as a plan calls them."""
+    given = {name: value for name, value in options.items() if value != _DEFAULTS[name]}
+    if "swizzle" in given:
+        given["swizzle_mode"] = given.pop("swizzle")
+    return given
+
+
+def make_plan(
+    schedule: Schedule, problem: GemmProblem, tile: Tile, stages: int, given: dict[str, Any]
+) -> GemmPlan:
+    """Return the plan of a schedule for a problem.
+
+    Args:
+        given: options of the plan that are not left at their defaults.
+
+    Raises: LaunchError: the schedule, or the hardware, cannot do it.
+    """
+    for name, major in (("a_major", problem.a_major), ("b_major", problem.b_major)):
+        if major != "K":
+            given = {**given, name: major}
+    plan = GemmPlan(
+        dtype=element_type(problem.dtype),
+        out_dtype=element_type(problem.out_dtype),
+        tile=tile,
+        stages=stages,
+        has_producer=schedule.has_producer,
+        **schedule.settle(tile, stages, given),
+    )
+    k_blocks = -(-problem.k // tile.k)
+    if plan.splits > k_blocks:
+        raise LaunchError(
+            f"{plan.splits} splits need as many k-blocks, got {k_blocks} "
+            f"(K = {problem.k}, {tile.k} each)",
+            where="gemm",
+        )
+    return plan
 
 
 def _entry_name(schedule: Schedule, plan: GemmPlan) -> str:

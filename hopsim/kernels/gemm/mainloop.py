@@ -52,7 +52,7 @@ def emit_products(b: PtxEntry, plan: GemmPlan, frame: Frame, warpgroup: Reg | No
         a_base = _emit_descriptor(b, plan.a, "a_base", a_addr)
     b_base = _emit_descriptor(b, plan.b, "b_base", b_addr)
     per_atom = plan.tile.n // 2
-    flat = b.regs(".f32" if plan.dtype.sum_ptx == "f32" else ".b32", "acc", plan.accumulators)
+    flat = b.regs(plan.sum_register, "acc", plan.accumulators)
     accumulators = [flat[i * per_atom : (i + 1) * per_atom] for i in range(plan.m_atoms)]
     overwrite = b.let(".pred", "overwrite", "mov.pred", 0)
     accumulate = b.let(".pred", "accumulate", "mov.pred", -1)

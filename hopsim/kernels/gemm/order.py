@@ -4,12 +4,12 @@ Work is counted in cluster tiles ("units"): `cluster` CTAs compute `cluster` nei
 Units are walked in groups: `group` neighbours along one mode of C, and inside a group one after the
 other along the other mode, so that CTAs running at the same time share rows of A and columns of B in L2.
 
-| order | groups along | units in a group |
+| order | groups along | in a group |
 |---|---|---|
-| row | M | 1 |
-| column | N | 1 |
-| grouped | M | `group_m` (Triton's order) |
-| blocks-m, blocks-n | M, N | 16 (DeepGEMM's order: along the mode whose operand is not multicast) |
+| row | M | 1 tile |
+| column | N | 1 tile |
+| grouped | M | `group_m` units (Triton's order) |
+| blocks-m, blocks-n | M, N | 16 tiles (DeepGEMM's order: along the mode whose operand is not multicast) |
 
 >>> [unit_of(i, 3, 2, 2) for i in range(6)]
 [(0, 0), (1, 0), (0, 1), (1, 1), (2, 0), (2, 1)]
@@ -33,7 +33,7 @@ ORDERS: Final[dict[str, tuple[Mode, int]]] = {
     "blocks-m": ("m", _BLOCKS),
     "blocks-n": ("n", _BLOCKS),
 }
-"""Groups' mode and size; 0 stands for `group_m`."""
+"""Groups' mode and tiles; 0 stands for `group_m` units."""
 
 
 def unit_of(
@@ -50,7 +50,13 @@ def unit_of(
     return first + along_m, along_n
 
 
-def walk_order(order: str, group_m: int) -> tuple[Mode, int]:
-    """Return along which mode the groups of an order lie, and how many units each has."""
-    along, group = ORDERS[order]
-    return along, group or group_m
+def walk_order(order: str, group_m: int, cluster: tuple[int, int]) -> tuple[Mode, int]:
+    """Return along which mode the groups of an order lie, and how many units each has.
+
+    Args:
+        cluster: tiles of a unit along M and along N.
+    """
+    along, tiles = ORDERS[order]
+    if not tiles:
+        return along, group_m
+    return along, max(1, tiles // cluster[along == "n"])

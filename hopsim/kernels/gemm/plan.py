@@ -199,6 +199,11 @@ class GemmPlan:
         return self.cluster_size
 
     @property
+    def sum_register(self) -> str:
+        """Type of the registers that hold sums."""
+        return ".f32" if self.dtype.sum_ptx == "f32" else ".b32"
+
+    @property
     def adds_to_c(self) -> bool:
         """Whether CTAs add to C in global memory."""
         return self.splits > 1 and self.reduction != "dsmem"

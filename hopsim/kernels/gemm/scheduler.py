@@ -58,7 +58,7 @@ def emit_origin(
     b: PtxEntry, plan: GemmPlan, frame: Place, walk: TileWalk, index: Reg
 ) -> tuple[Reg, Reg]:
     """Write `unit_of(index)` and return the first row and the first column of this CTA's tile."""
-    along, size = walk_order(plan.order, plan.group_m)
+    along, size = walk_order(plan.order, plan.group_m, plan.cluster)
     grouped, other = walk.units_m, walk.units_n
     if along == "n":
         grouped, other = other, grouped

@@ -43,6 +43,7 @@ class Schedule:
         options: further options of `build` that it takes.
         has_maps: its operands come as tensor maps, not as pointers.
         has_workspace: CTAs exchange sums through global memory.
+        most_k_bytes: bytes along K of a stage that suit it.
         tile_n: what the columns of a tile must be a multiple of.
         shared_bytes: dynamic shared memory of a plan.
     """
@@ -52,11 +53,12 @@ class Schedule:
     emit: Callable[[str, GemmPlan], PtxEntry]
     has_producer: bool = False
     warpgroups: tuple[int, ...] = (1, 2)
-    stages: tuple[int, int] = (2, 16)
+    stages: tuple[int, int] = (2, 64)
     fixed: dict[str, Any] = field(default_factory=dict[str, Any])
     options: frozenset[str] = frozenset()
     has_maps: bool = True
     has_workspace: bool = False
+    most_k_bytes: int = 128
     tile_n: int = 1
     shared_bytes: Callable[[GemmPlan], int] = _plan_bytes
 
@@ -111,11 +113,13 @@ SCHEDULES: Final[dict[str, Schedule]] = {
     for schedule in (
         Schedule(
             "mma-simple", "global memory to registers, mma.sync, and back", emit_mma_simple,
-            warpgroups=(1,), stages=(1, 1), has_maps=False, tile_n=32, shared_bytes=_none,
+            warpgroups=(1,), stages=(1, 1), has_maps=False, most_k_bytes=32, tile_n=32,
+            shared_bytes=_none,
         ),
         Schedule(
             "mma-multistage", "a ring of cp.async stages, ldmatrix, mma.sync", emit_mma_multistage,
-            warpgroups=(1,), stages=(3, 16), has_maps=False, tile_n=32, shared_bytes=shared_bytes,
+            warpgroups=(1,), stages=(3, 64), has_maps=False, most_k_bytes=64, tile_n=32,
+            shared_bytes=shared_bytes,
         ),
         Schedule(
             "wgmma-simple", "one stage of TMA, wgmma, wait for all", emit_wgmma_simple,

@@ -181,15 +181,17 @@ def _emit_cluster_sums(
         own = b.let(".b32", "own_sums", "mad.lo.s32", warpgroup, group_bytes, own)
     flat = [register for fragment in accumulators for register in fragment]
     for i in range(0, len(flat), 4):
-        b.emit("st.shared.v4.f32", address(own, i // 4 * _QUAD_BYTES), vector(flat[i : i + 4]))
+        b.emit("st.shared.v4.b32", address(own, i // 4 * _QUAD_BYTES), vector(flat[i : i + 4]))
     emit_meeting(b, "all sums are there")
 
     b.comment("add up this CTA's columns, in the order of the parts")
     atom_quads = plan.tile.n // _QUAD_COLUMNS
     share_quads = atom_quads // plan.splits
     share = b.let(".b32", "share", "mad.lo.s32", part.number, share_quads * _QUAD_BYTES, own)
-    sums = [b.regs(".f32", f"sum_{atom}", 4 * share_quads) for atom in range(plan.m_atoms)]
-    terms = b.regs(".f32", "term", 4)
+    sums = [
+        b.regs(plan.sum_register, f"sum_{atom}", 4 * share_quads) for atom in range(plan.m_atoms)
+    ]
+    terms = b.regs(plan.sum_register, "term", 4)
     for peer in range(plan.splits):
         base = b.let(".b32", "peer_sums", "mapa.shared::cluster.u32", share, peer)
         for atom, fragment in enumerate(sums):
@@ -197,9 +199,9 @@ def _emit_cluster_sums(
                 target = fragment[4 * quad : 4 * quad + 4]
                 at = address(base, (atom * atom_quads + quad) * _QUAD_BYTES)
                 if not peer:
-                    b.emit("ld.shared::cluster.v4.f32", vector(target), at)
+                    b.emit("ld.shared::cluster.v4.b32", vector(target), at)
                     continue
-                b.emit("ld.shared::cluster.v4.f32", vector(terms), at)
+                b.emit("ld.shared::cluster.v4.b32", vector(terms), at)
                 for total, term in zip(target, terms, strict=True):
-                    b.emit("add.f32", total, total, term)
+                    b.emit(f"add.{plan.dtype.sum_ptx}", total, total, term)
     return sums

@@ -219,7 +219,7 @@ class _FixUp:
         to = self._sums_of(self.frame.index)
         flat = [register for fragment in self.accumulators for register in fragment]
         for i in range(0, len(flat), 4):
-            b.emit("st.global.v4.f32", address(to, i // 4 * _QUAD_BYTES), vector(flat[i : i + 4]))
+            b.emit("st.global.v4.b32", address(to, i // 4 * _QUAD_BYTES), vector(flat[i : i + 4]))
         self._meet("all sums are written")
         flag = self._flag_of(self.frame.index)
         b.emit("st.release.gpu.global.b32", address(flag), 1, guard=self.signals)
@@ -239,12 +239,12 @@ class _FixUp:
         b.place(loop)
         flag, source = self._flag_of(peer), self._sums_of(peer)
         self._wait_flag(flag)
-        terms = b.regs(".f32", "term", 4)
+        terms = b.regs(self.plan.sum_register, "term", 4)
         flat = [register for fragment in self.accumulators for register in fragment]
         for i in range(0, len(flat), 4):
-            b.emit("ld.global.v4.f32", vector(terms), address(source, i // 4 * _QUAD_BYTES))
+            b.emit("ld.global.v4.b32", vector(terms), address(source, i // 4 * _QUAD_BYTES))
             for total, term in zip(flat[i : i + 4], terms, strict=True):
-                b.emit("add.f32", total, total, term)
+                b.emit(f"add.{self.plan.dtype.sum_ptx}", total, total, term)
         b.emit("add.s32", peer, peer, 1)
         b.emit("mov.b32", covered, _emit_run_start(b, self.runs, peer))
         more = b.let(".pred", "more_parts", "setp.lt.s32", covered, segment.tile_end)

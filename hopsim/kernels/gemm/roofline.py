@@ -1,4 +1,4 @@
-"""Choose the tile, warpgroups and stages of a GEMM where the user leaves them open.
+"""Fit a schedule to a problem: the tile, warpgroups and stages that the user leaves open.
 
 A roofline over whole waves: for each candidate tile, the CTAs an SM gets one after the other times the longest of
 product, operand reads in shared memory and traffic from L2 for one tile, plus one trip to memory to fill the ring.
@@ -8,12 +8,15 @@ It is a good start, not a tuner.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from hopsim.config import HardwareConfig
 from hopsim.errors import LaunchError
-from hopsim.kernels.gemm.plan import ATOM_K_BYTES, ATOM_M, GemmPlan, Tile
+from hopsim.kernels.gemm.kernel import make_plan
+from hopsim.kernels.gemm.operand import ATOM_K_BYTES
+from hopsim.kernels.gemm.plan import ATOM_M, Tile
 from hopsim.kernels.gemm.problem import ElementType, GemmProblem, element_type
+from hopsim.kernels.gemm.schedules import Schedule
 
 CANDIDATES: Final = (
     (128, 256),
@@ -27,14 +30,14 @@ CANDIDATES: Final = (
     (64, 16),
 )
 MOST_STAGES: Final = 4
-TILE_K_BYTES: Final = 128
+_TILE_K_BYTES: Final = 128
 """One full swizzle row."""
 # Names of wgmma's multiplicand types in the configuration.
 _RATES: Final = {"bf16": "bf16", "fp16": "f16", "e4m3": "e4m3", "tf32": "tf32", "int8": "s8"}
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class Fit:
     """What a kernel is built with, and which parts of it were chosen here."""
 
     tile: Tile
@@ -46,68 +49,77 @@ class Choice:
         return f"tile {self.tile}, {self.stages} stages, {self.warpgroups} consumer warpgroup(s)"
 
 
-def choose(
+def fit(
     problem: GemmProblem,
     hardware: HardwareConfig,
+    schedule: Schedule,
     *,
-    has_producer: bool,
-    tile: Tile | None,
-    warpgroups: int | None,
-    stages: int | None,
-    cluster: tuple[int, int],
-) -> Choice:
+    tile: Tile | None = None,
+    warpgroups: int | None = None,
+    stages: int | None = None,
+    given: dict[str, Any] | None = None,
+) -> Fit:
     """Return the configuration to build; what is given is kept.
+
+    Args:
+        given: further options of the plan that the user sets.
 
     Raises: LaunchError: nothing fits what is given.
     """
     chosen = tuple(
         name
-        for name, given in (("tile", tile), ("warpgroups", warpgroups), ("stages", stages))
-        if given is None
+        for name, value in (("tile", tile), ("warpgroups", warpgroups), ("stages", stages))
+        if value is None
     )
-    dtype, out = element_type(problem.dtype), element_type(problem.out_dtype)
-    tiles = (
-        [tile]
-        if tile is not None
-        else [Tile(m, n, TILE_K_BYTES // dtype.size) for m, n in CANDIDATES]
-    )
-    best: tuple[float, Choice] | None = None
+    dtype = element_type(problem.dtype)
+    given = given or {}
+    tiles = [tile] if tile is not None else _tiles(schedule, dtype)
+    best: tuple[float, Fit] | None = None
     refusal: LaunchError | None = None
     for one in tiles:
-        groups = warpgroups or (2 if one.m >= 2 * ATOM_M and one.m % (2 * ATOM_M) == 0 else 1)
+        groups = warpgroups or _warpgroups(schedule, one)
+        options = {**given, "warpgroups": groups}
         try:
-            depth = stages or _deepest(problem, dtype, out, one, groups, cluster, has_producer)
-            GemmPlan(dtype, out, one, depth, groups, cluster, has_producer=has_producer)
+            depth = stages or _deepest(problem, schedule, one, options)
+            make_plan(schedule, problem, one, depth, options)
         except LaunchError as error:
             refusal = error
             continue
+        cluster: tuple[int, int] = given.get("cluster", (1, 1))
         cycles = _roofline_cycles(problem, hardware, dtype, one, cluster)
         if best is None or cycles < best[0]:
-            best = cycles, Choice(one, groups, depth, chosen)
+            best = cycles, Fit(one, groups, depth, chosen)
     if best is None:
         assert refusal is not None, tiles
         raise refusal
     return best[1]
 
 
-def _deepest(
-    problem: GemmProblem,
-    dtype: ElementType,
-    out: ElementType,
-    tile: Tile,
-    warpgroups: int,
-    cluster: tuple[int, int],
-    has_producer: bool,
-) -> int:
+def _tiles(schedule: Schedule, dtype: ElementType) -> list[Tile]:
+    k = min(_TILE_K_BYTES, schedule.most_k_bytes) // dtype.size
+    return [Tile(m, n, k) for m, n in CANDIDATES]
+
+
+def _warpgroups(schedule: Schedule, tile: Tile) -> int:
+    """Return how many warpgroups compute: two where each has a wgmma's rows, if the schedule can."""
+    most = schedule.warpgroups[-1]
+    shares_rows = not schedule.fixed.get("takes_turns", False)
+    if most == 2 and 1 in schedule.warpgroups and shares_rows and tile.m % (2 * ATOM_M):
+        return 1
+    return most
+
+
+def _deepest(problem: GemmProblem, schedule: Schedule, tile: Tile, options: dict[str, Any]) -> int:
     """Return how many stages fit, at most `MOST_STAGES` and no more than there are k-blocks."""
+    least, most = schedule.stages
     blocks = -(-problem.k // tile.k)
-    for stages in range(max(2, min(MOST_STAGES, blocks)), 2, -1):
+    for stages in range(max(least, min(MOST_STAGES, most, blocks)), least, -1):
         try:
-            GemmPlan(dtype, out, tile, stages, warpgroups, cluster, has_producer=has_producer)
+            make_plan(schedule, problem, tile, stages, options)
         except LaunchError:
             continue
         return stages
-    return 2
+    return least
 
 
 def _roofline_cycles(
