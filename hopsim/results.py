@@ -108,6 +108,8 @@ class Hazard:
         chain: the edges that do exist between the two, oldest first, in words.
         causes: further rules that explain this one, for example a fence in the wrong space.
         count: how often it was seen.
+        silicon: what real hardware probably does.
+        ptx: the rule of PTX, by the title of its page.
     """
 
     rule: str
@@ -121,6 +123,8 @@ class Hazard:
     chain: tuple[str, ...] = ()
     causes: tuple[str, ...] = ()
     count: int = 1
+    silicon: str = ""
+    ptx: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -119,6 +119,8 @@ class Checker(Observer):
         if event.kind == "wgmma":
             self.registers.issued(event, flight)
         elif event.detail is not None and event.tracked in ("mbarrier", "bulk"):
+            _, _, origin, box = event.detail
+            flight.tile = f"box {'x'.join(map(str, box))} at ({', '.join(map(str, origin))})"
             self._check_swizzle(event, flight)
         self.groups.issued(flight)
         self.memory.flight(event, flight)
@@ -175,7 +177,7 @@ class Checker(Observer):
             agent.end_epoch("fence.proxy.async", event.line)
 
     def _check_swizzle(self, event: FlightEvent, flight: Flight) -> None:
-        _, period = event.detail
+        period = event.detail[1]
         for touch in event.touches:
             if touch.space == "shared" and touch.start % period:
                 agent, _, mask = flight.parts[0]

@@ -9,7 +9,7 @@ from typing import Any, Literal
 from hopsim.hazards.clocks import Agent
 from hopsim.hazards.facts import LaunchFacts
 from hopsim.hazards.records import Record
-from hopsim.hazards.rules import RULES
+from hopsim.hazards.rules import RULES, silicon_of
 from hopsim.results import Access, Hazard
 
 Level = Literal["hazard", "note"]
@@ -67,7 +67,7 @@ class Finding:
         return Hazard(
             rule=self.rule, title=rule.name, level=self.level, message=message, first=self.first,
             second=self.second, missing=self.missing, hint=self.hint, chain=self.chain, causes=self.causes,
-            count=self.count,
+            count=self.count, silicon=silicon_of(rule), ptx=rule.ptx,
         )  # fmt: skip
 
 
@@ -148,6 +148,8 @@ class Findings:
                 "tma store": "TMA store",
                 "tma reduce": "TMA reduce",
             }.get(flight.kind, flight.kind)
+            if flight.tile and record.space != "global" and not name:
+                name = flight.tile
         if record.space == "global":
             space = "global"
         else:

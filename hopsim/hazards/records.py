@@ -34,7 +34,7 @@ class Flight:
 
     __slots__ = (
         "aims", "burst", "group", "kind", "landed", "left_at", "left_usefully", "line", "number",
-        "parts", "raced", "read", "records", "seq", "told", "tracked",
+        "parts", "raced", "read", "records", "seq", "tile", "told", "tracked",
     )  # fmt: skip
 
     def __init__(
@@ -62,6 +62,8 @@ class Flight:
         self.raced = False
         # Some finding names it.
         self.told = False
+        # The tile that it copies, in words: box sizes and coordinates, innermost first.
+        self.tile = ""
         self.records: list[Record] = []
 
     @property

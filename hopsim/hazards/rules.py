@@ -149,6 +149,11 @@ HS704|misaligned-access|address not aligned to the access|ld, st|E|by-fault
 """
 
 
+def silicon_of(rule: Rule) -> str:
+    """Return what an H100 probably does, in words."""
+    return "; ".join(EFFECTS[letter] for letter in rule.effect.split(","))
+
+
 def _rule(line: str) -> Rule:
     number, name, sentence, ptx, effect, status = line.split("|")
     assert status in ("checked", "by-fault", "pending"), line

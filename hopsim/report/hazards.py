@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from rich.text import Text
 
+from hopsim.hazards.rules import RULES
 from hopsim.report.quantities import cta_name, grouped, lanes_of, plural
 from hopsim.results import Access, Hazard
 
@@ -46,8 +47,15 @@ def _finding(text: Text, hazard: Hazard, path: str) -> None:
             _line(text, access.what, _access(access))
     _line(text, "chain", "  ->  ".join(hazard.chain))
     _line(text, "missing", hazard.missing)
-    _line(text, "causes", "; ".join(hazard.causes))
+    _line(text, "causes", "; ".join(_cause(rule) for rule in hazard.causes))
     _line(text, "try", hazard.hint)
+    _line(text, "silicon", hazard.silicon)
+    _line(text, "PTX", hazard.ptx)
+
+
+def _cause(rule: str) -> str:
+    known = RULES.get(rule)
+    return rule if known is None else f"{rule} {known.name}"
 
 
 def _line(text: Text, label: str, what: str) -> None:

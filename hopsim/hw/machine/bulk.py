@@ -187,7 +187,7 @@ class BulkOps(CopyOps):
                 operation,
                 "mbarrier",
                 (*_box_in_global(plan, "r"), *places),
-                (tensor_map, spec.swizzle.period_bytes),
+                (tensor_map, spec.swizzle.period_bytes, origin, spec.box),
             )
         machine.issue(operation)
 
@@ -285,7 +285,7 @@ class BulkOps(CopyOps):
             self.tell_flight(
                 operation, "bulk",
                 (_box_in_shared(spec, cta, offset, "r", None), *_box_in_global(plan, "a" if reduce else "w")),
-                (tensor_map, spec.swizzle.period_bytes),
+                (tensor_map, spec.swizzle.period_bytes, origin, spec.box),
             )  # fmt: skip
         machine.issue(operation)
 
