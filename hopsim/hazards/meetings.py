@@ -76,8 +76,7 @@ class Meetings:
             mine = [source for source in last.members if source.agent is agent]
         told_of = bool(mine)
         rule = "HS513" if told_of else "HS504"
-        if told_of:
-            agent.cta.overrun.add(event.barrier)
+        agent.cta.overrun.add(event.barrier)
         if mine:
             other, lanes, line = mine[0].agent, mine[0].mask, mine[0].line
         else:

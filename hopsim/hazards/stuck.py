@@ -18,7 +18,6 @@ from hopsim.hazards.world import CtaState, World
 from hopsim.results import Deadlock, Wait
 
 BAR_ARRIVE: Final = re.compile(r"\b(bar|barrier)(\.cta)?\.arrive\b")
-ELECT: Final = re.compile(r"\belect\.sync\b")
 LOAD: Final = re.compile(r"\bcp\.async\.bulk\.(tensor\.)?\S*shared|\.expect_tx\b")
 # How sure a reason is: the surest ones are told, the others are taken for their consequences.
 SURE, LIKELY, PERHAPS, ELSE = range(4)
@@ -110,6 +109,9 @@ def _why(barrier: Barrier, agent: Agent) -> Reason:
             hint = "expect_tx alone does not arrive: use mbarrier.arrive.expect_tx"
             return Reason("HS203", state, hint)
         return Reason("HS202", state, f"lower expect_tx by {barrier.tx} bytes, or copy the rest")
+    if barrier.pending and phase.bytes_expected and not phase.arrivals:
+        hint = "expect_tx alone does not arrive: use mbarrier.arrive.expect_tx"
+        return Reason("HS203", state, hint)
     last = barrier.phases.get(barrier.index - 1)
     seen = last is not None and any(other is agent for other, *_ in last.waits)
     if last is not None and last.arrivals and not seen and not phase.arrivals:
@@ -185,8 +187,7 @@ def _why_named(
     if partial:
         lanes = came[partial[0]].bit_count()
         state += f"; of warp {partial[0].warp} only {lanes} of {partial[0].live.bit_count()} lanes"
-        elected = any(ELECT.search(facts.text(line)) for line in facts.kernel_lines)
-        rule = "HS507" if elected and lanes == 1 else "HS506"
+        rule = "HS507" if lanes == 1 else "HS506"
         return Reason(rule, state, f"move the barrier of :{wait.line} out of the branch")
     absent = [agent for agent in cta.agents if agent not in came]
     gone = [agent for agent in absent if not agent.live]

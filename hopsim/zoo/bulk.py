@@ -205,7 +205,5 @@ BULK: Final = (
  ld.shared.b32 %r1, [%s];
  $result %r1
 """,
-        found=("HS700",),
-        missed="told as a fault of the machine",
     ),
 )

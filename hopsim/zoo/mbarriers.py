@@ -56,9 +56,7 @@ MBARRIERS: Final = (
  $get 0
  $result %r1
 """,
-        found=("HS205",),
         verdict="deadlock",
-        missed="all bytes come, so what is missing is told as an arrival",
     ),
     Twin(
         "missing-arriver",

@@ -88,7 +88,6 @@ THREADS: Final = (
  END:
  $result %t
 """,
-        found=("HS504", "HS509"),
         verdict="deadlock",
     ),
     Twin(
@@ -143,8 +142,6 @@ THREADS: Final = (
  $get 0
  $result %r1
 """,
-        found=("HS506",),
-        missed="told as the barrier that part of a warp executes",
     ),
     Twin(
         "elect-divergent",
