@@ -11,7 +11,24 @@ from typing import Annotated
 
 import typer
 
-from hopsim.cli import attention, check, config, explain, fp8, gemm, isa, layout, lint, run, zoo
+from hopsim.cli import (
+    attention,
+    calibrate,
+    check,
+    compare,
+    config,
+    explain,
+    fp8,
+    gemm,
+    isa,
+    layout,
+    lint,
+    micro,
+    record,
+    run,
+    surroundings,
+    zoo,
+)
 from hopsim.cli.command import Command
 
 app = typer.Typer(
@@ -34,7 +51,12 @@ app.command("check", cls=Command)(check.check)
 app.command("explain", cls=Command)(explain.explain)
 app.command("lint", cls=Command)(lint.lint)
 app.command("isa", cls=Command)(isa.isa)
+app.command("compare", cls=Command)(compare.compare)
+app.command("micro", cls=Command)(micro.micro)
+app.command("calibrate", cls=Command)(calibrate.calibrate)
+app.command("record", cls=Command)(record.record)
 app.add_typer(layout.app, name="layout")
+app.add_typer(surroundings.app, name="surroundings")
 app.add_typer(config.app, name="config")
 app.add_typer(zoo.app, name="zoo")
 

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import re
+import shlex
 from pathlib import Path
 
 import pytest
@@ -65,3 +68,44 @@ def test_mistakes_are_told(arguments: tuple[str, ...], said: str) -> None:
     done = hopsim(*arguments)
     assert done.exit_code == 2
     assert said in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "ways"),
+    [
+        (("maps", "--m", "64", "--n", "64", "--k", "64", "--tile", "64x64x64"), 3),
+        (
+            ("dependent", "--m", "64", "--n", "64", "--k", "64", "--l", "64", "--tile", "64x64x64"),
+            2,
+        ),
+    ],
+)
+def test_surroundings_show_each_launch(
+    arguments: tuple[str, ...], ways: int, tmp_path: Path
+) -> None:
+    data = tmp_path / "a.json"
+    done = hopsim("surroundings", *arguments, "--json", str(data))
+    assert done.exit_code == 0, done.output
+    found = json.loads(data.read_text())["ways"]
+    assert [(one["equal"], one["verdict"]) for one in found] == [(True, "clean")] * ways
+    assert all(f"{one['cycles']:,}" in done.stdout for one in found)
+
+
+PAGE = Path(__file__).parents[2] / "docs" / "kernels.md"
+BLOCK = re.compile(r"```console\n\$ hopsim ([^\n]*)\n(.*?)```", re.DOTALL)
+
+
+def test_the_page_of_kernels_shows_what_the_commands_print() -> None:
+    """Cycles move with the timing model; the page shows what does not."""
+    text = PAGE.read_text(encoding="utf-8")
+
+    def replay(block: re.Match[str]) -> str:
+        done = hopsim(*shlex.split(block[1]))
+        assert done.exit_code == 0, done.output
+        return f"```console\n$ hopsim {block[1]}\n{done.stdout}```"
+
+    found = BLOCK.sub(replay, text)
+    if os.environ.get("HOPSIM_UPDATE_GOLDEN"):
+        PAGE.write_text(found, encoding="utf-8")
+    assert found == PAGE.read_text(encoding="utf-8")
+    assert len(BLOCK.findall(text)) == 3
