@@ -6,14 +6,11 @@ Nsight Compute (`ncu`) is run over `python -m hopsim.kernels.measured.record FOL
 
 from __future__ import annotations
 
-import csv
 import hashlib
 import subprocess
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from statistics import median
 from typing import Any, Final
 
 import numpy as np
@@ -21,6 +18,7 @@ import numpy as np
 from hopsim.errors import DeviceError
 from hopsim.isa.program.kernel import loads
 from hopsim.kernels.measured.cases import Case, own_cases, small_case, triton_cases
+from hopsim.kernels.measured.ncu import middle, read_csv
 from hopsim.kernels.measured.program import Operands, Size, describe, launch, operands
 
 CYCLES: Final = "gpc__cycles_elapsed.max"
@@ -174,35 +172,18 @@ def profile(folder: Path, log: Path, progress: Callable[[str], None]) -> list[di
         raise DeviceError("ncu is not on PATH", hint="install Nsight Compute") from None
     except subprocess.TimeoutExpired:
         progress(f"ncu was ended after {NCU_LIMIT_S:g} s")
-    rows = list(read_csv(log))
+    rows = [
+        {name: one.metrics[name] for name in METRICS if name in one.metrics}
+        for one in read_csv(log)
+    ]
     if not rows:
         raise DeviceError("ncu gave no launch", where=str(log))
-    return [metrics for _, metrics in rows]
-
-
-def read_csv(path: Path) -> Iterator[tuple[str, dict[str, float]]]:
-    """Give kernel and metrics of each launch of an export by `ncu --csv --page raw`, in base units."""
-    lines = [line for line in path.read_text(encoding="utf-8").splitlines() if line.startswith('"')]
-    for number, row in enumerate(csv.DictReader(lines)):
-        if number == 0 and not row["ID"]:
-            continue  # the second line holds the units
-        yield row["Kernel Name"], _numbers(row.items())
-
-
-def _numbers(entries: Iterable[tuple[str, str | None]]) -> dict[str, float]:
-    found: dict[str, float] = {}
-    for name, text in entries:
-        if name in METRICS:
-            with suppress(ValueError):
-                found[name] = float((text or "").replace(",", ""))
-    return found
+    return rows
 
 
 def together(launches: Sequence[dict[str, float]]) -> tuple[list[float], dict[str, float]]:
     """Return the cycles of each launch of one case, and the median of every metric."""
-    names = launches[0].keys()
-    middle = {name: median(row[name] for row in launches if name in row) for name in names}
-    return [row[CYCLES] for row in launches], middle
+    return [row[CYCLES] for row in launches], middle(launches)
 
 
 # --- all of it ------------------------------------------------------------------------------------

@@ -1,0 +1,213 @@
+"""`hopsim compare`: predicted beside measured, for recorded programs, or for one kernel and an Nsight Compute export."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from hopsim.cli.options import GpuOption, JsonOption, SetOption, overrides
+from hopsim.errors import ConfigError
+
+if TYPE_CHECKING:
+    from hopsim.kernels.measured.predict import Prediction
+    from hopsim.kernels.measured.sets import Measured
+    from hopsim.report.accuracy import Row
+
+
+QUICK_FLOP = 2.0 * 2048**3
+"""The largest problem of a quick comparison."""
+
+
+def compare(
+    ptx: Annotated[
+        Path | None,
+        typer.Argument(metavar="[PTX]", help="One program; needs --launch and --ncu or --device."),
+    ] = None,
+    recorded: Annotated[
+        bool,
+        typer.Option(
+            "--recorded", help="All programs that were measured on an H100; no GPU is needed."
+        ),
+    ] = False,
+    folder: Annotated[Path, typer.Option("--folder", help="Where the recordings are.")] = Path(
+        "tests/silicon"
+    ),
+    only: Annotated[
+        str, typer.Option("--only", metavar="TEXT", help="Programs whose name has this in it.")
+    ] = "",
+    role: Annotated[
+        str, typer.Option("--role", metavar="ROLE", help="calibration or judging.")
+    ] = "",
+    quick: Annotated[bool, typer.Option("--quick", help="Nothing larger than 2048 cubed.")] = False,
+    jobs: Annotated[int, typer.Option("--jobs", min=1, help="Processes.")] = 2,
+    known: Annotated[
+        Path | None,
+        typer.Option(
+            "--known",
+            metavar="FILE",
+            help="Keep predictions here, and take those of unchanged models from it.",
+        ),
+    ] = None,
+    page: Annotated[
+        Path | None,
+        typer.Option(
+            "--page", metavar="FILE", help="Write a page, and its plot beside it: docs/accuracy.md."
+        ),
+    ] = None,
+    plot: Annotated[
+        Path | None, typer.Option("--plot", metavar="FILE", help="Write the plot: .svg or .html.")
+    ] = None,
+    launch: Annotated[
+        Path | None,
+        typer.Option(
+            "--launch", metavar="FILE", help="How to launch the program, as in hopsim run."
+        ),
+    ] = None,
+    entry: Annotated[str, typer.Option("--entry", help="Of the program, if it has several.")] = "",
+    ncu: Annotated[
+        Path | None,
+        typer.Option(
+            "--ncu", metavar="FILE", help="What ncu --csv --page raw --print-units base wrote."
+        ),
+    ] = None,
+    device: Annotated[
+        int | None, typer.Option("--device", min=0, help="Run it on this device too.")
+    ] = None,
+    gpu: GpuOption = "h100-sxm",
+    settings: SetOption = None,
+    json_file: JsonOption = None,
+) -> None:
+    """Compare predicted with measured cycles and counters."""
+    if recorded == (ptx is not None):
+        raise ConfigError(
+            "what is to be compared?",
+            hint="hopsim compare --recorded, or hopsim compare KERNEL.ptx --launch FILE",
+        )
+    if ptx is not None:
+        from hopsim.cli.compare_one import compare_one
+
+        compare_one(ptx, launch, entry, ncu, device, gpu, overrides(settings), json_file)
+        return
+    _recorded(
+        folder, only, role, quick, jobs, known, page, plot, gpu, overrides(settings), json_file
+    )
+
+
+def _recorded(
+    folder: Path,
+    only: str,
+    role: str,
+    quick: bool,
+    jobs: int,
+    known: Path | None,
+    page: Path | None,
+    plot: Path | None,
+    gpu: str,
+    settings: dict[str, str],
+    json_file: str | None,
+) -> None:
+    from hopsim.cli.output import Output, check_folder
+    from hopsim.kernels.measured.sets import load_sets
+    from hopsim.report.accuracy import figures, figures_text, rows_table
+
+    output = Output(json_file)
+    for path, option in ((page, "--page"), (plot, "--plot"), (known, "--known")):
+        if path is not None:
+            check_folder(str(path), option)
+    cases = [
+        case
+        for case in load_sets(folder)
+        if only in case.program.name and role in ("", case.role)
+        and case.cycles is not None and not (quick and case.flop > QUICK_FLOP)
+    ]  # fmt: skip
+    if not cases:
+        raise ConfigError("no measured program is chosen", hint="leave --only and --role out")
+    predictions = _predict(cases, jobs, known, gpu, settings)
+    rows = [_row(case, one) for case, one in zip(cases, predictions, strict=True)]
+    output.show(rows_table(rows))
+    content: dict[str, Any] = {
+        "command": "compare",
+        "config": gpu,
+        "rows": [_plain(row) for row in rows],
+    }
+    for name in sorted({row.role for row in rows}):
+        found = figures([row for row in rows if row.role == name])
+        output.show(figures_text(name, found))
+        content[name] = {
+            "cases": found.cases, "failed": found.failed, "mape_percent": found.mape, "bias_percent": found.bias,
+            "worst_percent": found.worst.error if found.worst else None, "kendall_least": found.kendall,
+            "kendall_mean": found.mean_kendall, "regret_percent": found.regret, "dram_percent": found.dram_error,
+        }  # fmt: skip
+    _write_pages(rows, page, plot, quick)
+    output.finish(content, 0)
+
+
+def _predict(
+    cases: list[Measured], jobs: int, known: Path | None, gpu: str, settings: dict[str, str]
+) -> list[Prediction]:
+    from hopsim.cli.known_predictions import KnownPredictions
+    from hopsim.cli.output import terminal
+    from hopsim.kernels.measured.predict import predict_all
+
+    kept = KnownPredictions(known, gpu, settings)
+    missing = [case for case in cases if kept.of(case) is None]
+    console = terminal(stderr=True)
+
+    def progress(number: int, case: Measured, one: Prediction) -> None:
+        kept.add(case, one)
+        if console.is_terminal:
+            console.print(
+                f"{number}/{len(missing)} {case.program.name} {case.size}: {one.seconds:.1f} s"
+            )
+
+    predict_all(missing, gpu, settings, jobs, progress)
+    found = [kept.of(case) for case in cases]
+    return [one for one in found if one is not None]
+
+
+def _row(case: Measured, one: Prediction) -> Row:
+    from hopsim.report.accuracy import Row
+
+    assert case.cycles is not None, case
+    return Row(
+        case.program.name, case.role, case.size, case.cycles, one.cycles, case.spread, case.counters, one.counters,
+        one.error,
+    )  # fmt: skip
+
+
+def _plain(row: Row) -> dict[str, Any]:
+    return {
+        "kernel": row.program, "set": row.role, "size": list(row.size), "measured_cycles": row.measured,
+        "predicted_cycles": row.predicted, "error_percent": None if row.predicted is None else row.error,
+        "measured_counters": dict(row.expected), "predicted_counters": dict(row.got), "note": row.note,
+    }  # fmt: skip
+
+
+def _write_pages(rows: list[Row], page: Path | None, plot: Path | None, quick: bool) -> None:
+    from hopsim.report.accuracy_page import html, scatter
+    from hopsim.report.accuracy_page import page as page_text
+
+    if plot is not None:
+        plot.write_text(html(rows) if plot.suffix == ".html" else scatter(rows), encoding="utf-8")
+    if page is not None:
+        picture = page.with_suffix(".svg")
+        picture.write_text(scatter(rows), encoding="utf-8")
+        page.write_text(page_text(rows, _about(quick), picture.name), encoding="utf-8")
+
+
+def _about(quick: bool) -> list[str]:
+    found = [
+        "Cycles are Nsight Compute's `gpc__cycles_elapsed.max` of one launch with cold caches, clocks not locked, on one "
+        "NVIDIA H100 80GB HBM3 (SXM), driver 580.159.04; of the judging set the median of three launches. The simulator "
+        "starts with a cold L2 and counts the fixed cost of a launch, as Nsight Compute does.",
+        "The calibration set (ten Triton bf16 kernels, four sizes) and the microbenchmarks of `tests/silicon/micro.json` "
+        "are what the numbers of `configs/h100-sxm.toml` may be fitted to. Nothing is fitted to the judging set: hopsim's "
+        "own schedules (`gemm_*`) and further Triton kernels (`mm_*`: fp16, e4m3, persistent, loading through pointers).",
+        "Make it again, without a GPU: `hopsim compare --recorded --page docs/accuracy.md`. "
+        "Measure again, on an H100: `hopsim record tests/silicon --part gemm`.",
+    ]
+    if quick:
+        found.append("**Made with `--quick`: problems larger than 2048 cubed are left out.**")
+    return found

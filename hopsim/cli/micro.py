@@ -1,0 +1,105 @@
+"""`hopsim micro`: microbenchmarks, simulated beside measured."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from hopsim.cli.options import Backend, BackendOption, GpuOption, JsonOption, SetOption
+from hopsim.errors import ConfigError
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from hopsim.kernels.micro.clocked import Benchmark
+
+
+def micro(
+    name: Annotated[
+        str,
+        typer.Argument(
+            metavar="[NAME]", help="A group, or part of a benchmark's name; lists all without one."
+        ),
+    ] = "",
+    recorded: Annotated[
+        bool, typer.Option("--recorded", help="Put what an H100 gave beside it.")
+    ] = False,
+    folder: Annotated[Path, typer.Option("--folder", help="Where the recordings are.")] = Path(
+        "tests/silicon"
+    ),
+    backend: BackendOption = Backend.SIM,
+    gpu: GpuOption = "h100-sxm",
+    settings: SetOption = None,
+    json_file: JsonOption = None,
+) -> None:
+    """Run microbenchmarks and print cycles, cycles a step and bytes a cycle."""
+    from rich.text import Text
+
+    from hopsim.cli.launching import make_gpu
+    from hopsim.cli.output import Output
+    from hopsim.kernels.micro.recording import GROUPS, run
+
+    output = Output(json_file)
+    if not name:
+        lines = [f"{group}: {words}" for group, words in GROUPS.items()]
+        output.show(
+            Text("\n".join([*lines, "hopsim micro GROUP, or a part of a benchmark's name"]))
+        )
+        output.finish({"command": "micro", "groups": dict(GROUPS)}, 0)
+        return
+    chosen = _chosen(name)
+    measured = _recorded(folder) if recorded else {}
+    device: Any = make_gpu(backend, gpu, settings)
+    # A simulation is the same every time; a device settles.
+    options: dict[str, Any] = {"repeats": 0, "check": False} if backend is Backend.SIM else {}
+    content: list[dict[str, Any]] = []
+    for one in chosen:
+        row = run(device, one, **options)
+        real = measured.get(one.name)
+        row.pop("table", None)
+        content.append({**row, "recorded": real})
+        output.show(Text(f"{one.name}: {one.what}"), _table(row, real, backend.value))
+    output.finish({"command": "micro", "backend": backend.value, "benchmarks": content}, 0)
+
+
+def _chosen(name: str) -> list[Benchmark]:
+    from hopsim.kernels.micro.recording import GROUPS, benchmarks
+
+    if name in GROUPS:
+        return benchmarks(name)
+    found = [one for one in benchmarks() if name in one.name]
+    if not found:
+        raise ConfigError(
+            f"no microbenchmark has {name!r} in its name", hint=f"a group: {', '.join(GROUPS)}"
+        )
+    return found
+
+
+def _recorded(folder: Path) -> dict[str, dict[str, Any]]:
+    file = folder / "micro.json"
+    if not file.exists():
+        raise ConfigError(f"there is no {file}", hint="tests/silicon of a checkout: --folder")
+    rows: list[dict[str, Any]] = json.loads(file.read_text(encoding="utf-8"))
+    return {row["name"]: row for row in rows}
+
+
+def _table(row: dict[str, Any], real: dict[str, Any] | None, backend: str) -> Table:
+    """Return the figures that say most: rates, else cycles a step, else cycles."""
+    from rich.table import Table
+
+    kind = next(one for one in ("bytes_per_clk", "slopes", "cycles") if row.get(one))
+    words = {"bytes_per_clk": "bytes a clock", "slopes": "cycles a step", "cycles": "cycles"}[kind]
+    table = Table(box=None, pad_edge=False)
+    table.add_column(words)
+    for head in (backend, *(("recorded", "difference") if real else ())):
+        table.add_column(head, justify="right")
+    for label, value in row[kind].items():
+        cells = [label, f"{value:,.1f}"]
+        wanted = (real or {}).get(kind, {}).get(label)
+        if wanted:
+            cells += [f"{wanted:,.1f}", f"{100 * (value - wanted) / wanted:+.0f} %"]
+        table.add_row(*cells)
+    return table

@@ -1,0 +1,231 @@
+"""How well predictions match measurements: errors, rank correlation within a problem size, regret, counters.
+
+>>> rows = [Row("a", "judging", (1, 1, 1), 100.0, 90.0), Row("b", "judging", (1, 1, 1), 200.0, 220.0)]
+>>> figures(rows).mape, figures(rows).kendall
+(10.0, 1.0)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import combinations
+from statistics import mean
+from typing import Final
+
+from rich.table import Table
+from rich.text import Text
+
+from hopsim.report.quantities import grouped
+
+Size = tuple[int, int, int]
+LARGE_BYTES: Final = 64e6
+"""DRAM traffic is judged on cases that move more than this."""
+RANKED: Final = 3
+"""Fewer kernels of one size have no rank worth telling."""
+DRAM: Final = ("dram__bytes_read.sum", "dram__bytes_write.sum")
+COUNTERS: Final = {
+    "HBM bytes read": "dram__bytes_read.sum",
+    "HBM bytes written": "dram__bytes_write.sum",
+    "L2 sectors read": "lts__t_sectors_op_read.sum",
+    "L2 sectors written": "lts__t_sectors_op_write.sum",
+    "L2 hit rate, %": "lts__t_sector_hit_rate.pct",
+    "instructions": "smsp__inst_executed.sum",
+    "wgmma instructions": "sm__inst_executed_pipe_tensor_op_gmma.sum",
+    "bank conflicts": "l1tex__data_bank_conflicts_pipe_lsu.sum",
+}
+"""Counters that are put beside Nsight Compute's, by the words for them."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """One program on one problem.
+
+    Args:
+        program: its name.  role: `calibration` or `judging`.  size: M, N, K.
+        measured: cycles on silicon.  predicted: of the simulator, None where it failed.
+        spread: of several measurements, as a share; None for one.
+        expected, got: counters of silicon and of the simulator.
+        note: why it failed.
+    """
+
+    program: str
+    role: str
+    size: Size
+    measured: float
+    predicted: float | None
+    spread: float | None = None
+    expected: Mapping[str, float] = field(default_factory=dict[str, float])
+    got: Mapping[str, float] = field(default_factory=dict[str, float])
+    note: str = ""
+
+    @property
+    def error(self) -> float:
+        """Predicted less measured, in percent of measured."""
+        assert self.predicted is not None, self
+        return 100.0 * (self.predicted - self.measured) / self.measured
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """What a set of rows comes to; percentages.
+
+    Args:
+        cases: with a prediction.  failed: without.
+        mape: mean of the absolute errors.  bias: mean error.  worst: the row with the largest one.
+        within: how many are within 10 %.
+        kendall: least rank correlation (tau-b) within a size, None where no size has enough kernels.
+        mean_kendall: over the sizes.
+        regret: largest over the sizes of what the kernel that the simulator likes best takes more than the best one.
+        dram_error: largest error of DRAM bytes on cases that move more than 64 MB, None where there is none.
+    """
+
+    cases: int
+    failed: int
+    mape: float
+    bias: float
+    worst: Row | None
+    within: int
+    kendall: float | None
+    mean_kendall: float | None
+    regret: float | None
+    dram_error: float | None
+
+
+def figures(rows: Sequence[Row]) -> Figures:
+    """Return the figures of rows."""
+    done = [row for row in rows if row.predicted is not None]
+    ranked = [group for group in by_size(done).values() if len(group) >= RANKED]
+    taus = [kendall([r.measured for r in one], [r.predicted or 0.0 for r in one]) for one in ranked]
+    large = [error for row in done if (error := dram_error(row)) is not None]
+    return Figures(
+        cases=len(done),
+        failed=len(rows) - len(done),
+        mape=mean(abs(row.error) for row in done) if done else 0.0,
+        bias=mean(row.error for row in done) if done else 0.0,
+        worst=max(done, key=lambda row: abs(row.error), default=None),
+        within=sum(abs(row.error) <= 10.0 for row in done),
+        kendall=min(taus, default=None),
+        mean_kendall=mean(taus) if taus else None,
+        regret=max(map(regret, ranked), default=None),
+        dram_error=max(large, key=abs, default=None),
+    )
+
+
+def by_size(rows: Iterable[Row]) -> dict[Size, list[Row]]:
+    """Return rows by problem, the smallest first."""
+    found: dict[Size, list[Row]] = {}
+    for row in sorted(rows, key=lambda row: (row.size[0] * row.size[1] * row.size[2], row.size)):
+        found.setdefault(row.size, []).append(row)
+    return found
+
+
+def kendall(x: Sequence[float], y: Sequence[float]) -> float:
+    """Return Kendall's rank correlation tau-b of two rankings.
+
+    >>> kendall([1, 2, 3], [10, 30, 20])
+    0.3333333333333333
+    """
+    agree = ties_x = ties_y = pairs = 0
+    for i, j in combinations(range(len(x)), 2):
+        a, b = x[i] - x[j], y[i] - y[j]
+        pairs += 1
+        ties_x += a == 0
+        ties_y += b == 0
+        agree += (a * b > 0) - (a * b < 0)
+    scale = ((pairs - ties_x) * (pairs - ties_y)) ** 0.5
+    return agree / scale if scale else 1.0
+
+
+def regret(rows: Sequence[Row]) -> float:
+    """Return how much longer the kernel with the best prediction takes than the best one, in percent."""
+    chosen = min(rows, key=lambda row: row.predicted or float("inf"))
+    best = min(row.measured for row in rows)
+    return 100.0 * (chosen.measured - best) / best
+
+
+def dram_error(row: Row) -> float | None:
+    """Return the error of DRAM bytes in percent; None where too few move, or they were not counted."""
+    if not all(name in row.expected and name in row.got for name in DRAM):
+        return None
+    expected, got = (sum(side[name] for name in DRAM) for side in (row.expected, row.got))
+    return 100.0 * (got - expected) / expected if expected > LARGE_BYTES else None
+
+
+# --- tables ---------------------------------------------------------------------------------------
+
+
+def size_words(size: Size) -> str:
+    """Return `4096` for a cube, `16 x 4096 x 4096` for others."""
+    m, n, k = size
+    return str(m) if m == n == k else f"{m} x {n} x {k}"
+
+
+def rows_table(rows: Sequence[Row]) -> Table:
+    """Return the rows: kernel, size, predicted, measured, error."""
+    table = Table(box=None, pad_edge=False)
+    table.add_column("kernel")
+    for name in ("M x N x K", "predicted", "measured", "error"):
+        table.add_column(name, justify="right")
+    table.add_column("set")
+    for row in rows:
+        if row.predicted is None:
+            values = ("-", grouped(row.measured), row.note)
+        else:
+            values = (grouped(row.predicted), grouped(row.measured), f"{row.error:+.1f} %")
+        table.add_row(row.program, size_words(row.size), *values, row.role)
+    return table
+
+
+def figures_text(title: str, found: Figures) -> Text:
+    """Return the figures of a set in a few lines."""
+    text = Text()
+    text.append(f"{title}: ", style="bold")
+    for number, line in enumerate(figure_lines(found)):
+        text.append(("; " if number else "") + line)
+    return text
+
+
+def figure_lines(found: Figures) -> list[str]:
+    """Return the figures of a set as phrases."""
+    lines = [
+        f"{found.cases} cases" + (f", {found.failed} not simulated" if found.failed else ""),
+        f"MAPE {found.mape:.1f} %", f"mean error {found.bias:+.1f} %", f"{found.within} within 10 %",
+    ]  # fmt: skip
+    if found.worst is not None:
+        worst = found.worst
+        lines.append(f"worst {worst.error:+.1f} % ({worst.program}, {size_words(worst.size)})")
+    if found.kendall is not None and found.mean_kendall is not None:
+        lines.append(f"Kendall within a size {found.mean_kendall:.2f} (least {found.kendall:.2f})")
+    if found.regret is not None:
+        lines.append(f"largest regret {found.regret:.1f} %")
+    if found.dram_error is not None:
+        lines.append(f"HBM bytes, cases over 64 MB: at most {abs(found.dram_error):.1f} % off")
+    return lines
+
+
+def counter_table(expected: Mapping[str, float], got: Mapping[str, float]) -> Table:
+    """Return the counters that both sides know, side by side."""
+    table = Table(box=None, pad_edge=False)
+    table.add_column("counter")
+    for name in ("predicted", "measured", "error"):
+        table.add_column(name, justify="right")
+    for name in sorted(expected.keys() & got.keys()):
+        wanted, value = expected[name], got[name]
+        error = f"{100 * (value - wanted) / wanted:+.1f} %" if wanted else "-"
+        table.add_row(name, f"{value:,.6g}", f"{wanted:,.6g}", error)
+    return table
+
+
+def counter_errors(rows: Sequence[Row]) -> list[tuple[str, int, float, float]]:
+    """Return for each counter: words, cases where silicon counted some, mean absolute error and bias in percent."""
+    found: list[tuple[str, int, float, float]] = []
+    for words, name in COUNTERS.items():
+        errors = [
+            100.0 * (row.got[name] - row.expected[name]) / row.expected[name]
+            for row in rows
+            if row.expected.get(name) and name in row.got
+        ]
+        if errors:
+            found.append((words, len(errors), mean(map(abs, errors)), mean(errors)))
+    return found
