@@ -175,3 +175,13 @@ def test_operands_of_another_shape_are_refused() -> None:
     q, k, v = operands(problem)
     with pytest.raises(LaunchError, match=r"K must be bfloat16 \(1, 64, 64\)"):
         run(Gpu(), problem, q, k[:, :32], v)
+
+
+@pytest.mark.parametrize("causal", [False, True])
+def test_it_is_timed_without_values(causal: bool) -> None:
+    problem = AttentionProblem(1, 128, 384, 64, causal=causal)
+    found = [
+        run(Gpu(), problem, *operands(problem), values=values, check=False).result.cycles
+        for values in (False, True)
+    ]
+    assert found[0] == found[1]

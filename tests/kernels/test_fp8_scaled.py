@@ -202,3 +202,14 @@ def test_scales_of_another_shape_are_refused() -> None:
     a, b, sa, sb = quantised(problem)
     with pytest.raises(LaunchError, match=r"scales of A must be float32 \(64, 2\)"):
         launch(Gpu(), build(problem), a, b, sa[:, :1], sb)
+
+
+def test_it_is_timed_without_values() -> None:
+    problem = GemmProblem(256, 320, 1024, "e4m3")
+    given = quantised(problem)
+    kernel = build(problem, (128, 160))
+    found = [
+        launch(Gpu(), kernel, *given, values=values, check=False).result.cycles
+        for values in (False, True)
+    ]
+    assert found[0] == found[1]
