@@ -100,8 +100,9 @@ ADVICE: Final[dict[str, tuple[str, str]]] = {
         "before the elected arrive:  bar.warp.sync 0xffffffff;",
     ),
     "HS216": (
-        "release at the arrive and acquire at the wait",
-        "drop .relaxed (the defaults are .release and .acquire), or add a fence of that scope",
+        "release on the one side and acquire on the other: .relaxed carries nothing",
+        "use .release at the arrive (or the flag's write) and .acquire at the wait (or its read), or add a "
+        "fence.acq_rel of that scope on the relaxed side",
     ),
     "HS217": (
         "an edge of cluster scope: .cta semantics do not reach another CTA",

@@ -165,7 +165,8 @@ def _named(world: World, findings: Findings, waits: Sequence[Wait]) -> list[tupl
 
 def _finding(findings: Findings, cta: CtaState, wait: Wait, what: str, why: Reason) -> Finding:
     agent = cta.agents[wait.warp]
-    side = findings.thread_side(agent, wait.lanes or agent.live, wait.line, what)
+    space = "register" if wait.kind == "setmaxnreg" else "shared::cta"
+    side = findings.thread_side(agent, wait.lanes or agent.live, wait.line, what, space=space)
     return Finding(why.rule, "hazard", RULES[why.rule].sentence, None, side, why.state, why.hint)
 
 

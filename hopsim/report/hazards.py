@@ -60,7 +60,7 @@ def _cause(rule: str) -> str:
 
 def _line(text: Text, label: str, what: str) -> None:
     if what:
-        text.append(f"  {label:<{LABEL_WIDTH}}{what}\n")
+        text.append(f"  {label:<{LABEL_WIDTH - 1}} {what}\n")
 
 
 def _access(access: Access) -> str:

@@ -1,0 +1,203 @@
+"""Habits that are right and that other tools have called wrong: no finding, not even a note, under any order."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.hazards.programs import (
+    COMMIT_MMA,
+    COMMIT_STORE,
+    EMPTY,
+    FENCE_REGS,
+    FULL,
+    OTHER,
+    WAIT_READ,
+    WAIT_STORE,
+    Twin,
+    expect,
+    get,
+    init,
+    launch,
+    load,
+    mma,
+    put,
+    store,
+    wait,
+    wait_mma,
+)
+
+SYNC = "bar.sync 0;\n"
+CLUSTER = "barrier.cluster.arrive;\nbarrier.cluster.wait;\n"
+FENCE = "fence.proxy.async;\n"
+RING = (
+    init(FULL)
+    + init(EMPTY, 128)
+    + SYNC
+    + "mov.b32 %r20, 0;\nsetp.ge.u32 %p0, %w, 4;\n@%p0 bra PRODUCER;\n"
+    + "CONSUMER:\nand.b32 %r21, %r20, 1;\n"
+    + wait(FULL, "%r21")
+    + "BODY"
+    + f"mbarrier.arrive.shared::cta.b64 _, [%s+{EMPTY}];\n"
+    + "add.u32 %r20, %r20, 1;\nsetp.lt.u32 %p1, %r20, 4;\n@%p1 bra CONSUMER;\nbra END;\n"
+    + "PRODUCER:\nsetp.ne.u32 %p2, %t, 128;\n@%p2 bra END;\n"
+    + "FILL:\nnot.b32 %r21, %r20;\nand.b32 %r21, %r21, 1;\n"
+    + wait(EMPTY, "%r21")
+    + f"mbarrier.arrive.expect_tx.shared::cta.b64 _, [%s+{FULL}], 2048;\n"
+    + load(guard="")
+    + "add.u32 %r20, %r20, 1;\nsetp.lt.u32 %p1, %r20, 4;\n@%p1 bra FILL;\nEND:\n"
+)
+MULTIPLY = FENCE_REGS + mma() + COMMIT_MMA + wait_mma()
+PROGRAMS = [
+    # TMA load, wait, generic read, a fence before the release, refill: four rounds of a ring of one slot.
+    Twin("ring read by threads", RING.replace("BODY", get() + FENCE), (), threads=160),
+    # TMA load, wait, wgmma, wait_group, arrive, refill: no proxy fence anywhere.
+    Twin("ring read by wgmma", RING.replace("BODY", MULTIPLY), (), threads=160),
+    # An operation is not its issuer: another warp stores on what a load brought, round after round.
+    Twin(
+        "ring stored on by its reader",
+        RING.replace(
+            "BODY",
+            "setp.ne.u32 %p3, %t, 0;\n@%p3 bra SKIP;\n"
+            + store(guard="")
+            + "cp.async.bulk.commit_group;\ncp.async.bulk.wait_group.read 0;\nSKIP:\nadd.u64 %out, %out, 2048;\n",
+        )
+        + "@%leader cp.async.bulk.wait_group 0;\n",
+        (),
+        threads=160,
+    ),
+    Twin(
+        "generic and async read of the same bytes",
+        put() + FENCE + SYNC + store() + COMMIT_STORE + get() + WAIT_STORE,
+        (),
+    ),
+    Twin(
+        "two loads on one barrier under one expect_tx",
+        init()
+        + SYNC
+        + expect(count_bytes=4096)
+        + load()
+        + load(2048)
+        + wait()
+        + get()
+        + get(at=2048),
+        (),
+    ),
+    Twin(
+        "complete_tx before expect_tx",
+        init() + SYNC + load() + expect() + wait() + get(),
+        (),
+    ),
+    Twin(
+        "an elected lane waits, the others join",
+        init()
+        + SYNC
+        + expect()
+        + load()
+        + "elect.sync _|%p5, -1;\n@!%p5 bra JOIN;\n"
+        + wait()
+        + "JOIN:\nbar.warp.sync -1;\n"
+        + get()
+        + SYNC,
+        (),
+    ),
+    Twin(
+        "order through two barriers",
+        "setp.ne.u32 %p0, %w, 0;\n@%p0 bra SECOND;\n@%leader st.shared.b32 [%s], 1;\nbarrier.sync 1, 64;\nbra END;\n"
+        "SECOND:\nsetp.ne.u32 %p0, %w, 1;\n@%p0 bra THIRD;\nbarrier.sync 1, 64;\nbarrier.sync 2, 64;\nbra END;\n"
+        "THIRD:\nbarrier.sync 2, 64;\nld.shared.b32 %r1, [%s];\nEND:\n",
+        (),
+        threads=96,
+    ),
+    Twin(
+        "accumulators of one shape follow each other",
+        init()
+        + SYNC
+        + expect()
+        + load()
+        + wait()
+        + FENCE_REGS
+        + mma()
+        + mma()
+        + COMMIT_MMA
+        + mma()
+        + COMMIT_MMA
+        + wait_mma(),
+        (),
+    ),
+    Twin(
+        ".read is enough where only the source is used again",
+        put() + FENCE + SYNC + store() + COMMIT_STORE + WAIT_READ + SYNC + put(),
+        (),
+    ),
+    Twin(
+        "a fence of shared::cluster for shared::cta",
+        put() + "fence.proxy.async.shared::cluster;\n" + SYNC + store() + COMMIT_STORE + WAIT_READ,
+        (),
+    ),
+    Twin(
+        "a fence on the issuer's side, after the barrier",
+        put() + SYNC + FENCE + store() + COMMIT_STORE + WAIT_READ,
+        (),
+    ),
+    Twin(
+        "a peek that says no, then a loop",
+        init()
+        + SYNC
+        + "mbarrier.test_wait.parity.shared::cta.b64 %p4, [%s+8192], 0;\n@%p4 bra AFTER;\n"
+        + expect()
+        + load()
+        + "AFTER:\n"
+        + wait()
+        + get(),
+        (),
+    ),
+    Twin(
+        "barrier invalidated, then its storage used",
+        init()
+        + SYNC
+        + expect()
+        + load()
+        + wait()
+        + SYNC
+        + f"@%leader mbarrier.inval.shared::cta.b64 [%s+{FULL}];\n"
+        + SYNC
+        + f"@%leader st.shared.b64 [%s+{FULL}], %rd1;\n",
+        (),
+    ),
+    Twin(
+        "relaxed cluster arrive after fenced inits",
+        init()
+        + "fence.mbarrier_init.release.cluster;\nbarrier.cluster.arrive.relaxed;\nbarrier.cluster.wait;\n"
+        + expect()
+        + load()
+        + wait()
+        + get()
+        + CLUSTER,
+        (),
+        ctas=2,
+        cluster=2,
+    ),
+    Twin(
+        "totals of arrivals that differ",
+        init(OTHER, 2)
+        + init()
+        + SYNC
+        + f"@%leader mbarrier.arrive.shared::cta.b64 _, [%s+{OTHER}];\n"
+        + SYNC,
+        (),
+    ),
+    Twin(
+        "atomics of one scope",
+        "atom.relaxed.gpu.global.add.u32 %r1, [%out], 1;\nred.relaxed.gpu.global.add.u32 [%out], 1;\n",
+        (),
+        ctas=2,
+    ),
+]
+
+
+@pytest.mark.parametrize("order", [("in-order", 0), ("seeded", 5), ("adversarial", 0)], ids=str)
+@pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.name)
+def test_nothing_is_found(program: Twin, order: tuple[str, int]) -> None:
+    result = launch(program, good=True, schedule=order[0], seed=order[1])
+    assert list(result.hazards) == []
+    assert result.verdict == "clean"

@@ -1,0 +1,47 @@
+"""The exact text of findings, as people read them; HOPSIM_UPDATE_GOLDEN=1 writes the files anew, for review."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from hopsim.cli.output import plain_text
+from hopsim.report.hazards import hazard_findings
+from tests.cli.golden import assert_golden
+from tests.hazards.programs import Twin, launch
+from tests.hazards.twins import TWINS
+
+GOLDEN = Path(__file__).parent / "golden"
+NAMES = (
+    "tma-read-unwaited",
+    "slot-overwrite",
+    "accumulator-read-early",
+    "cp-async-to-wgmma",
+    "gen-write-to-tma-store",
+    "proxy-fence-wrong-space",
+    "bridge missing behind an mbarrier",
+    "elected-arrive-without-syncwarp",
+    "init-not-visible",
+    "cta-scope-across-ctas",
+    "missing-arriver",
+    "store-source-reuse",
+    "tensormap-fence-missing: no acquire",
+    "multicast-release-incomplete",
+    "dsmem-early-exit",
+    "smem-scratch-reuse",
+    "early-return-warp",
+    "setmaxnreg-oversubscribed",
+    "flag without release",
+    "out-of-bounds",
+)
+CHOSEN = [next(twin for twin in TWINS if twin.name == name) for name in NAMES]
+
+
+@pytest.mark.parametrize("twin", CHOSEN, ids=lambda twin: twin.name)
+def test_text(twin: Twin) -> None:
+    text = plain_text(hazard_findings(launch(twin, good=False).hazards, "k.ptx"), width=1000)
+    name = re.sub(r"\W+", "_", twin.name)
+    lines = [line.rstrip() for line in text.splitlines()]
+    assert_golden("\n".join(lines) + "\n", GOLDEN / f"{name}.txt")
