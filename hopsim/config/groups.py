@@ -50,6 +50,7 @@ Bytes = Annotated[int, Unit(("bytes",), "_bytes"), Field(ge=1)]
 Hertz = Annotated[float, Unit(("hertz",), "_hz", whole=False), Field(gt=0)]
 Cycles = Annotated[int, Unit(_TIME, "_cycles"), Field(ge=0)]
 Interval = Annotated[float, Unit(_TIME, "_cycles", whole=False), Field(ge=0)]
+PerCycle = Annotated[float, Unit(("count",), "", whole=False), Field(gt=0)]
 Rate = Annotated[float, Unit(_RATE, "_bytes_per_clk", whole=False), Field(gt=0)]
 CyclesList = Annotated[tuple[Annotated[int, Field(ge=0)], ...], Unit(_TIME, "_cycles", many="list")]
 CyclesTable = Annotated[
@@ -89,7 +90,10 @@ class Device(Group):
     clock_hz: Hertz
     """The SM clock, which turns cycles into microseconds; the maximum, not what power allows."""
     gpc_sm_counts: Counts
-    """SMs of each GPC; a cluster must fit in one."""
+    """SMs of each GPC; a cluster must fit in one.  Their TPCs are numbered in rows: the first of each GPC, the second, ...
+    A TPC that clusters larger than itself do not use counts as a GPC of its own, after the others."""
+    sms_per_tpc: Count
+    """SMs that share one port to L2."""
     registers_per_sm: Count
     registers_per_thread_max: Count
     register_allocation_unit: Count
@@ -141,6 +145,8 @@ class Smem(Group):
 
     latency_cycles: Cycles
     """Load, no conflict, one warp."""
+    replay_latency_cycles: Cycles
+    """What each further wavefront of an access adds to its latency, besides the cycle of the data pipe."""
     bandwidth_bytes_per_clk: Rate
     banks: Count
     bank_width_bytes: Bytes
@@ -202,7 +208,9 @@ class Tma(Group):
     descriptor_fetch_latency_cycles: Cycles
     """First use of a tensor map by an SM that has not prefetched it."""
     bandwidth_bytes_per_clk: Rate
-    """Data moved for one SM, either way."""
+    """Data read for one SM."""
+    store_bandwidth_bytes_per_clk: Rate
+    """Data written by one SM."""
     request_bytes: Bytes
     """What one request to L2 fetches."""
     max_inflight_requests: Count
@@ -243,8 +251,10 @@ class Barrier(Group):
     """Named barriers, cluster barriers, and the small synchronising instructions."""
 
     bar_sync_latency_cycles: Cycles
-    """From the last arrival until the warps issue again."""
+    """From the last arrival until the warps issue again, besides `bar_sync_warp` for each warp."""
+    bar_sync_warp_cycles: Interval
     cluster_barrier_latency_cycles: Cycles
+    """From the last arrival until the warps issue again; an arrival with release is a fence of the cluster besides."""
     setmaxnreg_cycles: Cycles
     elect_cycles: Cycles
 
@@ -253,6 +263,9 @@ class Fence(Group):
     """What the fences cost the warp that executes them."""
 
     proxy_async_cycles: Cycles
+    """For all spaces, or global memory."""
+    proxy_async_shared_cycles: Cycles
+    """For shared memory only."""
     proxy_tensormap_cycles: Cycles
     mbarrier_init_cycles: Cycles
     cta_cycles: Cycles
@@ -278,16 +291,16 @@ class L2(Group):
     line_bytes: Bytes
     sector_bytes: Bytes
     latency_near_cycles: Cycles
-    """A load that hits in the partition of its SM, from the SM and back."""
+    """A hit in the partition of the SM, from the SM and back; a load of a thread goes through L1 besides."""
     latency_far_cycles: Cycles
-    """A load that hits in the other partition."""
+    """A hit in the other partition."""
     bandwidth_bytes_per_clk: Rate
     """All slices together, both ways."""
     bandwidth_per_sm_bytes_per_clk: Rate
-    """What one SM can receive."""
+    """What an SM receives when all SMs of its TPC do; one alone has the others' share too."""
     atomic_latency_cycles: Cycles
     merge_window_cycles: Cycles
-    """Requests of the SMs of one GPC for the same lines within this time are answered together; 0: never."""
+    """Requests for the same lines that come to a partition within this time are answered together; 0: never."""
 
     @model_validator(mode="after")
     def _shapes_agree(self) -> Self:
@@ -305,11 +318,17 @@ class Dram(Group):
     """Device memory."""
 
     latency_cycles: Cycles
-    """A load that misses in L2, from the SM and back."""
+    """A miss in L2, from the SM and back, at its quickest."""
+    latency_spread_cycles: Cycles
+    """The slowest misses take so much longer; a request of n lines waits for the slowest of n."""
     bandwidth_bytes_per_clk: Rate
     """Peak of the interface, at the SM clock."""
     efficiency: Share
     """The share of the peak that a stream reaches."""
+    page_bytes: Bytes
+    """Bytes that lie together in a row of a bank."""
+    pages_per_clk: PerCycle
+    """Pages that all channels open in a cycle."""
     channels: Count
 
 
@@ -328,7 +347,8 @@ class Launch(Group):
     kernel_overhead_cycles: Cycles
     """An empty kernel of one CTA an SM, launch to end."""
     cta_launch_interval_cycles: Interval
-    """The chip starts one CTA each."""
+    """The chip starts one CTA each, and `warp_launch_interval` for each of its warps."""
+    warp_launch_interval_cycles: Interval
     cta_launch_cycles: Cycles
     """From the decision to place a CTA until its first instruction issues."""
     cta_retire_cycles: Cycles

@@ -6,7 +6,7 @@ one that nobody has measured says `guess = true`.  Overrides replace single valu
 `{"dram.bandwidth": "4.8TB/s"}`.
 
     >>> load("h100-sxm").smem.latency_cycles
-    29
+    23
 """
 
 from __future__ import annotations

@@ -115,7 +115,7 @@ def test_config_show() -> None:
         fact["key"]: fact
         for fact in json.loads(hopsim("config", "show", "--json", "-").stdout)["facts"]
     }
-    assert (facts["smem.latency"]["value"], facts["smem.latency"]["unit"]) == (29, "cycles")
+    assert (facts["smem.latency"]["value"], facts["smem.latency"]["unit"]) == (23, "cycles")
 
 
 def test_config_show_as_toml_loads_again(tmp_path: Path) -> None:

@@ -16,10 +16,12 @@ from simpy.events import NORMAL, Event
 
 from hopsim.hw.machine.operations import Operation
 from hopsim.hw.machine.strand import StrandCore
+from hopsim.hw.machine.tensor_queue import Group
 from hopsim.hw.timing.costs import Stall
 from hopsim.hw.timing.issue import Ports, ports_of
 from hopsim.hw.timing.recorder import Track
 from hopsim.hw.timing.sm import Sm
+from hopsim.hw.timing.tensor_core import Run, TensorCore
 
 
 class Clock(Environment):
@@ -112,11 +114,20 @@ class Landing(Moment):
 
 
 class GroupLanding(Moment):
-    """A wgmma group whose operations land together."""
+    """A wgmma group whose operations land together: `run` is the last of them on the tensor core."""
 
-    def __init__(self, env: Clock, action: Callable[[Any], None], group: Any) -> None:
+    def __init__(
+        self,
+        env: Clock,
+        action: Callable[[Any], None],
+        group: Group,
+        tensor: TensorCore,
+        run: Run,
+    ) -> None:
         super().__init__(env, action)
         self.group = group
+        self.tensor = tensor
+        self.run = run
 
 
 class Placed(Moment):

@@ -55,7 +55,7 @@ class Bookings:
         self._sms = sms
         self._l2 = l2
         self._fabric = fabric
-        self._port_rate = config.l2.bandwidth_per_sm_bytes_per_clk
+        self._port_rate = config.l2.bandwidth_per_sm_bytes_per_clk * config.device.sms_per_tpc
         self._atomic_latency = float(config.l2.atomic_latency_cycles)
         self._boxes: dict[BoxKey, Footprint] = {}
         self._due: dict[int, float] = {}
@@ -151,14 +151,12 @@ class Bookings:
             end = engine.send(begin, 0)
             ready = self._l2.read(time, end, lines, sectors, sm.gpc, key)
             return Booked(ready, ready)
-        end = engine.send(begin, count_bytes)
-        source_read = engine.read_source(begin, end)
+        source_read = engine.send_store(begin, count_bytes)
         written = self._l2.write(time, source_read, lines, sectors, sm.gpc)
         if direction == "reduce":
             old = self._l2.read(time, source_read, lines, sectors, sm.gpc)
             written = max(written, old + self._atomic_latency)
         written += engine.store_latency()
-        engine.returned(source_read)
         return Booked(source_read, written)
 
     def _peer(self, operation: Operation, time: float, work: CopyWork) -> Booked:

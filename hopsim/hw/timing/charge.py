@@ -301,7 +301,8 @@ class Charge:
         if issue > time:
             self._stalls[Stall.MATH_PIPE_THROTTLE] += (issue - time) * actor.warps
         if self._serialised:
-            done = actor.sm.tensor.complete(queue)
+            assert queue.open is not None, "an operation was just booked"
+            done = actor.sm.tensor.complete(queue.open)
             self._stalls[Stall.GMMA] += (done - issue) * actor.warps
             return done
         return issue

@@ -22,6 +22,8 @@ WIDE_UNITS: Final = ("alu", "imad")
 WIDE_BITS: Final = 64
 NANOSECONDS: Final = 1e-9
 NEVER: Final = float("inf")
+INTEGER: Final = ("s", "u")
+WARP: Final = 32
 
 
 class Head(IntEnum):
@@ -116,10 +118,14 @@ class CostTable:
     Args:
         config: latencies and intervals.
         program: compiled segments, by number.
+        threads: of a CTA.
     """
 
-    def __init__(self, config: HardwareConfig, program: Sequence[Segment]) -> None:
+    def __init__(
+        self, config: HardwareConfig, program: Sequence[Segment], threads: int = WARP
+    ) -> None:
         self._config = config
+        self._threads = threads
         self._latency = config.issue.latency_cycles
         self._interval = config.issue.interval_cycles
         self._rate = config.issue.issue_rate
@@ -249,7 +255,10 @@ class CostTable:
     def _result_latency(self, bound: BoundInstruction) -> float:
         if bound.form.name == "elect.sync":
             return float(self._config.barrier.elect_cycles)
-        return float(self._latency[bound.form.unit])
+        unit = bound.form.unit
+        if unit == "convert" and _converts_integers(bound):
+            unit = "mufu"
+        return float(self._latency[unit])
 
     # -- heads -------------------------------------------------------------------------------------
 
@@ -293,7 +302,14 @@ class CostTable:
                 cycles for known, cycles in waits.items() if name.startswith(known)
             ), Stall.GMMA
         if unit == "barrier" and "arrive" not in bound.instruction.opcode:
-            return float(config.barrier.bar_sync_latency_cycles), Stall.BARRIER
+            barrier = config.barrier
+            warps = -(-self._parties(bound) // WARP)
+            cycles = barrier.bar_sync_latency_cycles + barrier.bar_sync_warp_cycles * warps
+            return cycles, Stall.BARRIER
+        if _releases_to_cluster(bound, slots):
+            return float(config.fence.cluster_cycles), Stall.MEMBAR
+        if unit == "cluster_barrier" and "wait" in bound.instruction.opcode:
+            return float(config.barrier.cluster_barrier_latency_cycles), Stall.CLUSTER_BARRIER
         if unit == "fence":
             return float(self._fence(name, slots)), Stall.MEMBAR
         if name == "setmaxnreg":
@@ -308,6 +324,11 @@ class CostTable:
             return bound.args[0].value * NANOSECONDS * config.device.clock_hz, Stall.SLEEPING
         return 0.0, Stall.WAIT
 
+    def _parties(self, bound: BoundInstruction) -> int:
+        """Return the threads that meet at a named barrier: its second operand, else all of the CTA."""
+        count = bound.args[1] if len(bound.args) > 1 else None
+        return count.value if isinstance(count, ConstantArg) else self._threads
+
     def _fence(self, name: str, slots: dict[str, str]) -> int:
         fence = self._config.fence
         if name.startswith("fence.mbarrier_init"):
@@ -315,7 +336,8 @@ class CostTable:
         if name.startswith("fence.proxy"):
             if "tensormap" in name:
                 return fence.proxy_tensormap_cycles
-            return fence.proxy_async_cycles
+            shared = slots.get("space", "").startswith("shared")
+            return fence.proxy_async_shared_cycles if shared else fence.proxy_async_cycles
         scope = slots.get("scope") or slots.get("level") or "gpu"
         return {"cta": fence.cta_cycles, "cluster": fence.cluster_cycles}.get(
             scope, fence.gpu_cycles
@@ -355,6 +377,24 @@ class CostTable:
         words = slots["shape"].replace("m", "").replace("n", " ").replace("k", " ").split()
         m, n, k = (int(word) for word in words)
         return slots["at"], 2.0 * m * n * k
+
+
+def _releases_to_cluster(bound: BoundInstruction, slots: dict[str, str]) -> bool:
+    """Whether an arrival makes the thread's writes visible to other CTAs of the cluster first."""
+    if bound.form.unit == "cluster_barrier":
+        return "arrive" in bound.instruction.opcode and slots.get("sem") != "relaxed"
+    return (
+        bound.form.unit == "mbarrier"
+        and "arrive" in bound.form.name
+        and slots.get("scope") == "cluster"
+        and slots.get("sem") != "relaxed"
+    )
+
+
+def _converts_integers(bound: BoundInstruction) -> bool:
+    """Whether a conversion is between an integer and a floating-point type."""
+    slots = dict(bound.slots)
+    return (slots.get("dt", " ")[:1] in INTEGER) != (slots.get("at", " ")[:1] in INTEGER)
 
 
 __all__ = ["CostTable", "Head", "SegmentCost", "Stall"]

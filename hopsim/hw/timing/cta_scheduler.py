@@ -1,8 +1,11 @@
-"""Where CTAs go: clusters in launch order, each into one GPC, its CTAs on different SMs where there is room.
+"""Where CTAs go: clusters in launch order, each into one GPC, its CTAs on different SMs.
 
-SMs are filled breadth first: GPCs take turns, and within a GPC the SM with the most room is next.
-How silicon chooses is not published; that clusters of 8 reach 120 of 132 SMs of one H100 follows
-from the sizes of its GPCs.
+SMs are numbered in rows: the first TPC of every GPC, then the second of every GPC that has one, and so on, which is how
+%smid is numbered.  Single CTAs fill the chip row by row: the first SM of each TPC of a row, then the second ones; when
+every SM has one, they begin again.  Clusters go to GPCs in turn.
+
+Source: hopsim's recording of %smid by CTA on an H100 SXM (grids of clusters of 1, 2, 4, 8, 16; the GPC that comes first
+varies from launch to launch and is the first one here), and cudaOccupancyMaxActiveClusters.
 """
 
 from __future__ import annotations
@@ -13,30 +16,58 @@ from collections.abc import Sequence
 from hopsim.config.groups import Device
 
 
+def number_sms(device: Device) -> list[list[int]]:
+    """Return the SMs of each GPC, ascending."""
+    pair = device.sms_per_tpc
+    result: list[list[int]] = [[] for _ in device.gpc_sm_counts]
+    # A TPC that is a GPC of its own is numbered after all others.
+    order = sorted(range(len(result)), key=lambda gpc: device.gpc_sm_counts[gpc] <= pair)
+    number = 0
+    for alone in (False, True):
+        gpcs = [gpc for gpc in order if (device.gpc_sm_counts[gpc] <= pair) is alone]
+        row = 0
+        while any(device.gpc_sm_counts[gpc] > row * pair for gpc in gpcs):
+            for gpc in gpcs:
+                count = min(pair, device.gpc_sm_counts[gpc] - row * pair)
+                result[gpc] += range(number, number + max(0, count))
+                number += max(0, count)
+            row += 1
+    return result
+
+
 class Placement:
     """Free places on each SM.
 
     Args:
-        device: GPCs and their SMs; SMs are numbered GPC by GPC.
+        device: GPCs and their SMs.
         ctas_per_sm: places of an SM.
     """
 
     def __init__(self, device: Device, ctas_per_sm: int) -> None:
-        self.gpc_of: list[int] = [
-            gpc for gpc, count in enumerate(device.gpc_sm_counts) for _ in range(count)
-        ]
+        self._sms_of = number_sms(device)
+        pair = device.sms_per_tpc
+        self.gpc_of: list[int] = [0] * sum(device.gpc_sm_counts)
+        self.tpc_of: list[int] = [0] * len(self.gpc_of)
+        self._rank: list[tuple[int, int, bool, int]] = [(0, 0, False, 0)] * len(self.gpc_of)
+        tpcs = 0
+        for gpc, sms in enumerate(self._sms_of):
+            for position, sm in enumerate(sms):
+                self.gpc_of[sm] = gpc
+                self.tpc_of[sm] = tpcs + position // pair
+                # Row, SM of the TPC; the TPCs outside the GPCs come first.
+                self._rank[sm] = (position // pair, position % pair, len(sms) > pair, sm)
+            tpcs += -(-len(sms) // pair)
+        self.tpc_count = tpcs
         self._ctas_per_sm = ctas_per_sm
         self._room = [ctas_per_sm] * len(self.gpc_of)
-        # (CTAs there, rank in the GPC, GPC, SM): the emptiest SM first, GPCs taking turns.  Entries may be out of date.
-        self._rank = [rank for count in device.gpc_sm_counts for rank in range(count)]
-        self._order: list[tuple[int, int, int, int]] = [
-            (0, self._rank[sm], gpc, sm) for sm, gpc in enumerate(self.gpc_of)
-        ]
+        # (CTAs there, rank, SM): the emptiest SM first.  Entries may be out of date.
+        self._order = [(0, rank, sm) for sm, rank in enumerate(self._rank)]
         heapq.heapify(self._order)
-        self._sms_of = [
-            [sm for sm, gpc in enumerate(self.gpc_of) if gpc == number]
-            for number in range(len(device.gpc_sm_counts))
-        ]
+        # Clusters that a GPC has been given: they take turns, the TPCs outside first.
+        self._given = [0] * len(self._sms_of)
+        self._turns = sorted(
+            range(len(self._sms_of)), key=lambda gpc: (len(self._sms_of[gpc]) > pair, gpc)
+        )
 
     @property
     def free_places(self) -> int:
@@ -51,18 +82,14 @@ class Placement:
                 return None
             self._take(sm)
             return (sm,)
-        best: tuple[int, ...] | None = None
-        best_room = 0
-        for sms in self._sms_of:
-            chosen = self._choose(sms, cluster_size)
+        for gpc in sorted(self._turns, key=self._given.__getitem__):
+            chosen = self._choose(self._sms_of[gpc], cluster_size)
             if chosen is not None:
-                room = sum(self._room[sm] for sm in sms)
-                if room > best_room:
-                    best, best_room = chosen, room
-        if best is not None:
-            for sm in best:
-                self._take(sm)
-        return best
+                self._given[gpc] += 1
+                for sm in chosen:
+                    self._take(sm)
+                return chosen
+        return None
 
     def release(self, sm: int) -> None:
         """Give the place of one CTA back."""
@@ -70,27 +97,25 @@ class Placement:
         self._push(sm)
 
     def largest_cluster(self) -> int:
-        """Return how many CTAs the roomiest GPC holds on different SMs, or together where it has fewer SMs."""
-        return max(len(sms) for sms in self._sms_of) * self._ctas_per_sm
+        """Return how many CTAs the largest GPC holds on different SMs."""
+        return max(len(sms) for sms in self._sms_of)
 
     def _emptiest(self) -> int | None:
         order = self._order
         while order:
-            taken, _, _, sm = order[0]
+            taken, _, sm = order[0]
             if self._room[sm] and taken == self._ctas_per_sm - self._room[sm]:
                 return sm
             heapq.heappop(order)
         return None
 
     def _choose(self, sms: Sequence[int], size: int) -> tuple[int, ...] | None:
-        """Return `size` places in one GPC, the emptiest SMs first, a second CTA on an SM only when all have one."""
-        open_sms = [sm for sm in sms if self._room[sm]]
+        """Return `size` SMs of one GPC with room, the emptiest first and of those the lowest."""
+        room = self._room
+        open_sms = [sm for sm in sms if room[sm]]
         if len(open_sms) < size:
-            if len(sms) >= size or sum(self._room[sm] for sm in open_sms) < size:
-                return None
-            spread = [sm for sm in open_sms for _ in range(self._room[sm])]
-            return tuple(sorted(spread[:size]))
-        open_sms.sort(key=lambda sm: (-self._room[sm], self._rank[sm]))
+            return None
+        open_sms.sort(key=lambda sm: (-room[sm], sm))
         return tuple(sorted(open_sms[:size]))
 
     def _take(self, sm: int) -> None:
@@ -99,6 +124,4 @@ class Placement:
             self._push(sm)
 
     def _push(self, sm: int) -> None:
-        heapq.heappush(
-            self._order, (self._ctas_per_sm - self._room[sm], self._rank[sm], self.gpc_of[sm], sm)
-        )
+        heapq.heappush(self._order, (self._ctas_per_sm - self._room[sm], self._rank[sm], sm))

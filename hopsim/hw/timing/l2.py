@@ -6,6 +6,7 @@ from device memory, and counted once.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
@@ -23,6 +24,21 @@ def merge_key(lines: Lines) -> MergeKey | None:
     """Return what two requests for the same lines have in common; None without lines."""
     count = len(lines)
     return (int(lines[0]), count, int(lines[-1])) if count else None
+
+
+def deal(gpc_sm_counts: Sequence[int], partitions: int) -> list[int]:
+    """Return a partition for each GPC, so that all serve about as many SMs; which it is on silicon is unknown.
+
+    >>> deal([4, 16, 16, 18], 2)
+    [0, 1, 0, 1]
+    """
+    served = [0] * partitions
+    result = [0] * len(gpc_sm_counts)
+    for gpc in sorted(range(len(gpc_sm_counts)), key=lambda gpc: -gpc_sm_counts[gpc]):
+        side = served.index(min(served))
+        result[gpc] = side
+        served[side] += gpc_sm_counts[gpc]
+    return result
 
 
 NOT_IN_FLIGHT: Final = (-1.0, 0.0)
@@ -54,11 +70,11 @@ class L2Cache:
     Args:
         config: sizes, latencies, bandwidth.
         dram: what is behind it.
-        gpc_count: groups of SMs; requests of one group for the same box can merge, and each belongs
-        to a partition.
+        gpc_sm_counts: SMs of each group; each group belongs to a partition, where requests for the same
+        box can merge.
     """
 
-    def __init__(self, config: L2, dram: DramChannels, gpc_count: int) -> None:
+    def __init__(self, config: L2, dram: DramChannels, gpc_sm_counts: Sequence[int]) -> None:
         self._dram = dram
         self.tags = L2Tags(
             config.capacity_bytes, config.partitions, config.line_bytes, config.sector_bytes
@@ -75,9 +91,12 @@ class L2Cache:
         self.counters = L2Counters()
         self._arrival: NDArray[np.float64] = np.zeros(0, np.float64)
         self._last_arrival = 0.0
-        # By GPC: until when others may join the request for a box, and when its data is there.
-        self._merges: list[dict[MergeKey, tuple[float, float]]] = [{} for _ in range(gpc_count)]
-        self._side_of = [gpc * config.partitions // gpc_count for gpc in range(gpc_count)]
+        # By partition: until when others may join the request for a box, and when its data is there.
+        self._merges: list[dict[MergeKey, tuple[float, float]]] = [
+            {} for _ in range(config.partitions)
+        ]
+        self._page_shift = (dram.page_bytes // config.line_bytes).bit_length() - 1
+        self._side_of = deal(gpc_sm_counts, config.partitions)
 
     def side_of(self, gpc: int) -> int:
         """Return the partition that the SMs of a GPC ask first."""
@@ -107,13 +126,13 @@ class L2Cache:
         count = len(lines)
         if count == 0:
             return start + self._near
-        merges = self._merges[gpc]
+        side = self._side_of[gpc]
+        merges = self._merges[side]
         if key is not None:
             until, ready = merges.get(key, NOT_IN_FLIGHT)
             if now < until:
                 counters.merged += sectors
                 return max(ready, start + self._near)
-        side = self._side_of[gpc]
         found, written_back = self.tags.read(lines, side)
         queue = self._serve(now, side, sectors)
         counters.read += sectors
@@ -135,8 +154,10 @@ class L2Cache:
             ready = start + latency + queue
             if found.missed:
                 counters.dram_read += missed
-                delay = self._dram.read(now, missed * self.sector_bytes)
-                ready = max(ready, start + self._dram.latency_cycles + delay)
+                delay = self._dram.read(
+                    now, missed * self.sector_bytes, self._pages(fetched, found.missed)
+                )
+                ready = max(ready, start + self._dram.latency(found.missed) + delay)
         if written_back:
             self._write_back(now, written_back)
         ready = self._note_arrival(lines, fetched, ready, start)
@@ -160,6 +181,13 @@ class L2Cache:
         if written_back:
             self._write_back(now, written_back)
         return start + queue
+
+    def _pages(self, fetched: Lines, missed: int) -> int:
+        """Return how many pages of device memory the missed ones of the fetched lines lie in."""
+        pages = fetched >> self._page_shift
+        spread = 1 + int(np.count_nonzero(np.diff(pages)))
+        # Lines that the other half had are left out in proportion.
+        return max(1, spread * missed // len(fetched))
 
     def warm(self, lines: Lines) -> None:
         """Put lines into L2 before the launch, as if both halves had used them."""

@@ -15,6 +15,7 @@ from hopsim.config import HardwareConfig
 from hopsim.hw.timing.costs import NEVER, Head, SegmentCost, Stall
 
 KNOWN_AT_RUN_TIME: Final = (Head.MEMORY, Head.MATRIX_COPY, Head.MMA)
+ACTING: Final = (Head.TENSOR, Head.COMMIT, Head.COPY, Head.ARRIVE)
 LONGEST: Final = 64
 
 
@@ -96,7 +97,7 @@ class PathCosts:
             first = resumed and position == 0
             if not first:
                 time += hold(cost.block_stall, cost.block)
-            if cost.head in (Head.TENSOR, Head.COMMIT, Head.COPY):
+            if cost.head in ACTING:
                 actions.append((position, cost.head, time))
             if cost.prefetches_map:
                 prefetches.append(time)

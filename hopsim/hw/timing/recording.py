@@ -11,7 +11,7 @@ from hopsim.hw.machine.work import TensorWork
 from hopsim.hw.timing.actor import Actor
 from hopsim.hw.timing.costs import Stall
 from hopsim.hw.timing.recorder import Recorder, Track
-from hopsim.hw.timing.tensor_core import WarpgroupQueue
+from hopsim.hw.timing.tensor_core import Run
 
 BARRIER = "mbarrier"
 
@@ -50,12 +50,13 @@ class Recording:
             op=operation.number,
         )
 
-    def multiplied(self, group: Group, queue: WarpgroupQueue, cta: Cta) -> None:
-        """A wgmma group has its time on the tensor core."""
+    def multiplied(self, group: Group, run: Run) -> None:
+        """A wgmma group has had its time on the tensor core."""
         work: TensorWork = group.operations[0].work
         name = f"{len(group.operations)} x m64n{work.n}k{work.k}.{work.kind}"
+        cta: Cta = group.owner.cta
         track = (self._sm_of[cta.index], "tensor core")
-        self._recorder.span(track, name, queue.group_start, queue.last_end, cta=cta.index)
+        self._recorder.span(track, name, run.start, run.last + run.cycles, cta=cta.index)
 
     def landing(self, operation: Operation, now: float) -> None:
         """An operation lands; what happens until `landed` is its doing."""

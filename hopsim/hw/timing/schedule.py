@@ -22,6 +22,7 @@ from simpy.core import EmptySchedule
 
 from hopsim.config import HardwareConfig
 from hopsim.errors import LaunchError
+from hopsim.hw.machine.barriers import NamedBarrier
 from hopsim.hw.machine.cta import Cluster, Cta
 from hopsim.hw.machine.launch import Machine
 from hopsim.hw.machine.memory import GLOBAL_BASE
@@ -39,10 +40,10 @@ from hopsim.hw.timing.cta_scheduler import Placement
 from hopsim.hw.timing.dram import DramChannels
 from hopsim.hw.timing.fabric import Fabric
 from hopsim.hw.timing.l2 import L2Cache
-from hopsim.hw.timing.occupancy import occupancy
+from hopsim.hw.timing.occupancy import WARP, occupancy
 from hopsim.hw.timing.recorder import Recorder
 from hopsim.hw.timing.recording import Recording
-from hopsim.hw.timing.sm import Sm
+from hopsim.hw.timing.sm import Port, Sm
 from hopsim.hw.timing.tensor_core import WarpgroupQueue
 from hopsim.hw.timing.thread_access import ThreadAccess
 
@@ -86,7 +87,7 @@ class TimedSchedule(Schedule):
         self.env = Clock()
         self.totals = Totals()
         self.dram = DramChannels(config.dram)
-        self.l2 = L2Cache(config.l2, self.dram, len(config.device.gpc_sm_counts))
+        self.l2 = L2Cache(config.l2, self.dram, config.device.gpc_sm_counts)
         self.l2.tags.cover(GLOBAL_BASE, GLOBAL_BASE)
         self.fabric = Fabric(config.dsmem, config.device.sm_count)
         self.sms: list[Sm] = []
@@ -142,11 +143,13 @@ class TimedSchedule(Schedule):
                 hint="use smaller clusters, or less shared memory and registers a CTA",
             )
         resident_shared = self._occupancy.shared_bytes_per_cta * self._occupancy.ctas_per_sm
+        placement = self._placement
+        ports = [Port() for _ in range(placement.tpc_count)]
         self.sms = [
-            Sm(config, number, gpc, resident_shared)
-            for number, gpc in enumerate(self._placement.gpc_of)
+            Sm(config, number, placement.gpc_of[number], ports[tpc], resident_shared)
+            for number, tpc in enumerate(placement.tpc_of)
         ]
-        self._costs = CostTable(config, machine.program)
+        self._costs = CostTable(config, machine.program, machine.threads)
         self._bookings = Bookings(config, self.sms, self.l2, self.fabric)
         accesses = ThreadAccess(config, self.sms, self.l2, self.fabric)
         self._charge = Charge(
@@ -163,7 +166,11 @@ class TimedSchedule(Schedule):
             machine.probe.barrier.append(self._recording.barrier)
         launch = config.launch
         # The overhead is that of an empty kernel with one CTA an SM; their launch is simulated.
-        simulated = launch.cta_launch_interval_cycles * len(self.sms)
+        warps = -(-machine.threads // WARP)
+        self._launch_interval = (
+            launch.cta_launch_interval_cycles + launch.warp_launch_interval_cycles * warps
+        )
+        simulated = self._launch_interval * len(self.sms)
         simulated += launch.cta_launch_cycles + launch.cta_retire_cycles
         before = max(0.0, launch.kernel_overhead_cycles - simulated)
         Moment(env, self._launch_more).set(before)
@@ -255,7 +262,7 @@ class TimedSchedule(Schedule):
             if sms is None:
                 return
             time = max(float(self.env.now), self._next_launch)
-            self._next_launch = time + launch.cta_launch_interval_cycles * size
+            self._next_launch = time + self._launch_interval * size
             start = time + launch.cta_launch_cycles
             if size > 1:
                 start += launch.cluster_launch_cycles
@@ -311,12 +318,20 @@ class TimedSchedule(Schedule):
         """What a strand waited for happened."""
         actor = self._actors[strand]
         latency, stall = self._wake_latency[wait.kind]
+        if stall is Stall.BARRIER:
+            latency += self.config.barrier.bar_sync_warp_cycles * self._parties(actor, wait.subject)
         actor.resume = self.now + self._arrive_extra + latency
         actor.waited = stall
         actor.resumed = wait.kind != "collective"
         if self._recording is not None and wait.kind == "mbarrier":
             self._recording.woken(actor, wait.subject, self.now)
         self._runnable.append(actor)
+
+    def _parties(self, actor: Actor, barrier: NamedBarrier) -> int:
+        """Return how many warps meet at a named barrier."""
+        assert self._machine is not None
+        threads = self._machine.threads if barrier.count is None else barrier.count
+        return -(-threads // WARP)
 
     def retired(self, strand: Any) -> None:
         """A strand is gone."""
@@ -396,7 +411,7 @@ class TimedSchedule(Schedule):
             self._current = actor
             if cost.head is Head.ARRIVE:
                 # Whom the arrival wakes notices it after its latency.
-                self._arrive_extra = self._arrive_latency
+                self._arrive_extra = self._arrive_latency + cost.block
                 more = strand.step()
                 self._arrive_extra = 0.0
             else:
@@ -443,11 +458,10 @@ class TimedSchedule(Schedule):
 
     def _commit(self, actor: Actor, group: Group, queue: WarpgroupQueue, time: float) -> None:
         """Set the landing of a wgmma group."""
-        done = actor.sm.tensor.complete(queue)
-        GroupLanding(self.env, self._land_group, group).set(max(done, time))
-        if self._recording is not None:
-            self._recording.multiplied(group, queue, actor.strand.cta)
-        queue.group_open = False
+        tensor = actor.sm.tensor
+        run = tensor.close(queue)
+        landing = GroupLanding(self.env, self._land_group, group, tensor, run)
+        landing.set(max(tensor.complete(run), time))
 
     def _land(self, event: Landing) -> None:
         """Do the next stage of an operation."""
@@ -464,9 +478,14 @@ class TimedSchedule(Schedule):
         self._end_landing()
 
     def _land_group(self, event: GroupLanding) -> None:
-        """Land all operations of a wgmma group, in order."""
+        """Land all operations of a wgmma group, in order, unless others took turns before them meanwhile."""
+        if not event.tensor.has_completed(event.run, float(self.env.now)):
+            event.set(event.tensor.complete(event.run))
+            return
         self._begin_landing()
         assert self._machine is not None
+        if self._recording is not None:
+            self._recording.multiplied(event.group, event.run)
         self._machine.land_group(event.group)
         self._end_landing()
 

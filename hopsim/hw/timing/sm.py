@@ -10,6 +10,23 @@ from hopsim.hw.timing.tensor_core import MmaPipe, TensorCore
 from hopsim.hw.timing.tma_engine import TmaEngine
 
 
+class Port:
+    """The port through which L2 answers the SMs of a TPC."""
+
+    __slots__ = ("busy_cycles", "free")
+
+    def __init__(self) -> None:
+        self.free = 0.0
+        self.busy_cycles = 0.0
+
+    def receive(self, time: float, cycles: float) -> float:
+        """Take `cycles` of the port from `time` on; return when the last byte is through."""
+        begin = self.free if self.free > time else time
+        self.free = begin + cycles
+        self.busy_cycles += cycles
+        return self.free
+
+
 class Sm:
     """The units of one SM.
 
@@ -17,15 +34,18 @@ class Sm:
         config: of the chip.
         number: of the SM.
         gpc: it belongs to.
+        port: of its TPC to L2.
         shared_bytes: shared memory of the CTAs it holds; the rest of the store is L1.
     """
 
     __slots__ = (
-        "active_cycles", "active_since", "ctas", "gpc", "issue", "l1", "mma", "name", "number", "pipe", "return_busy",
-        "return_free", "tensor", "tma", "used",
+        "active_cycles", "active_since", "ctas", "gpc", "issue", "l1", "mma", "name", "number", "pipe", "receive",
+        "tensor", "tma", "used",
     )  # fmt: skip
 
-    def __init__(self, config: HardwareConfig, number: int, gpc: int, shared_bytes: int) -> None:
+    def __init__(
+        self, config: HardwareConfig, number: int, gpc: int, port: Port, shared_bytes: int
+    ) -> None:
         self.number = number
         self.name = f"sm {number}"
         self.gpc = gpc
@@ -35,20 +55,11 @@ class Sm:
         self.mma = MmaPipe(config.mma_sync)
         self.tma = TmaEngine(config.tma)
         self.l1 = L1Cache(config.l1, shared_bytes, config.l2.line_bytes)
-        # The port through which L2 answers.
-        self.return_free = 0.0
-        self.return_busy = 0.0
+        self.receive = port.receive
         self.ctas = 0
         self.used = False
         self.active_since = 0.0
         self.active_cycles = 0.0
-
-    def receive(self, time: float, cycles: float) -> float:
-        """Take `cycles` of the return port from `time` on; return when the last byte is through."""
-        begin = self.return_free if self.return_free > time else time
-        self.return_free = begin + cycles
-        self.return_busy += cycles
-        return self.return_free
 
     def enter(self, time: float) -> None:
         """A CTA becomes resident."""

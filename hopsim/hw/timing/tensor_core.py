@@ -1,13 +1,18 @@
 """The tensor cores of one SM, as wgmma sees them: one unit that executes m64nNkK operations one after another.
 
-An operation takes the longer of its arithmetic and its operand reads from shared memory. Operations
-of a warpgroup execute in order; those of different warpgroups as they come.
+An operation occupies the unit for the longer of its arithmetic and its operand reads from shared memory.  Operations
+of a warpgroup execute in order; the warpgroups of the SM take turns, one operation each.  Which turn an operation
+gets depends on what others issue before it starts, so the end of a group is worked out when it is asked for, with
+what has been issued until then.
 
-Source: rates after Luo et al., arXiv 2402.13499 (the maximum of two terms fits its f16 points).
+Source: hopsim's recordings on an H100 (tests/silicon/micro.json, wgmma_*): a group of c operations m64nN takes
+(c - 1) max(N/2, 16 + N/4) + N/2 + 54 cycles; of two warpgroups, the first to issue c of them ends after
+2c - 1 operations.
 """
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from typing import Final
 
@@ -15,22 +20,41 @@ from hopsim.config.groups import MmaSync, Tensor
 from hopsim.hw.machine.work import TENSOR_ROWS, TensorWork
 
 FLOP_PER_FMA: Final = 2
+NEVER: Final = math.inf
+
+
+class Run:
+    """Equal operations that a warpgroup issued one after the other, all in one group.
+
+    `left` of them have not started; `start` is when the first one did, `last` when the last one did (of those that
+    have); `tail` is from the start of an operation until its products are there.
+    """
+
+    __slots__ = ("cycles", "last", "left", "ready", "start", "tail")
+
+    def __init__(self, ready: float, cycles: float, tail: float) -> None:
+        self.ready = ready
+        self.cycles = cycles
+        self.tail = tail
+        self.left = 1
+        self.start = NEVER
+        self.last = 0.0
 
 
 class WarpgroupQueue:
-    """What one warpgroup has in the tensor core: when each outstanding operation ends, oldest first.
+    """What one warpgroup has in the tensor core: runs that have not all started, oldest first.
 
-    `group_start` is when the first operation since the last commit began, while `group_open`.
+    `ends` is when each outstanding operation would end if none were overtaken, which is what holds the issue;
+    `open` is the run that the next operation may join.
     """
 
-    __slots__ = ("depth", "ends", "group_open", "group_start", "last_end")
+    __slots__ = ("depth", "ends", "open", "runs")
 
     def __init__(self, depth: int) -> None:
         self.depth = depth
         self.ends: deque[float] = deque(maxlen=depth)
-        self.last_end = 0.0
-        self.group_open = False
-        self.group_start = 0.0
+        self.runs: deque[Run] = deque()
+        self.open: Run | None = None
 
 
 class TensorCore:
@@ -41,62 +65,150 @@ class TensorCore:
     """
 
     __slots__ = (
-        "_bytes", "_config", "_cycles", "_durations", "_overhead", "_work", "busy_cycles", "free", "operand_bytes",
-        "operations",
+        "_bytes", "_config", "_cycles", "_durations", "_free", "_latency", "_tail", "_waiting", "_work",
+        "busy_cycles", "free", "operand_bytes", "operations",
     )  # fmt: skip
 
     def __init__(self, config: Tensor) -> None:
         self._config = config
-        self._overhead = config.op_overhead_cycles
-        self._durations: dict[tuple[str, int, int, int, bool], tuple[float, int]] = {}
+        # The base is measured from a wait, which is issued after the commit.
+        self._latency = config.commit_cycles + config.latency_base_cycles
+        self._durations: dict[tuple[str, int, int, int, bool], tuple[float, int, float]] = {}
         # Of the last operation: the next one is mostly the same.
         self._work: TensorWork | None = None
-        self._cycles = 0.0
+        self._cycles = self._tail = 0.0
         self._bytes = 0
+        # The queues with operations that have not started; the one whose turn it is comes first.
+        self._waiting: deque[WarpgroupQueue] = deque()
+        self._free = 0.0
+        # When the unit would be free if nobody took turns: the same sum of work.
         self.free = 0.0
         self.busy_cycles = 0.0
         self.operand_bytes = 0
         self.operations = 0
 
-    def duration(self, work: TensorWork) -> tuple[float, int]:
-        """Return the cycles one operation occupies the unit, and the operand bytes it reads from shared memory."""
+    def duration(self, work: TensorWork) -> tuple[float, int, float]:
+        """Return the cycles one operation occupies the unit, the operand bytes it reads, and its arithmetic's cycles."""
         key = work[:5]
         known = self._durations.get(key)
         if known is None:
             config = self._config
             flop = FLOP_PER_FMA * TENSOR_ROWS * work.n * work.k
-            cycles = max(
-                flop / config.flop_per_clk[work.kind],
-                work.shared_bytes / config.operand_bandwidth_bytes_per_clk,
-            )
-            known = self._durations[key] = (cycles, work.shared_bytes)
+            arithmetic = flop / config.flop_per_clk[work.kind]
+            reads = work.shared_bytes / config.operand_bandwidth_bytes_per_clk
+            known = self._durations[key] = (max(arithmetic, reads), work.shared_bytes, arithmetic)
         return known
 
     def book(self, queue: WarpgroupQueue, time: float, work: TensorWork) -> float:
-        """Execute one operation, issued at `time` or when the queue has room; return when it was issued."""
+        """Put one operation into a queue at `time` or when it has room; return when it was issued."""
         if work is not self._work:
             self._work = work
-            self._cycles, self._bytes = self.duration(work)
+            self._cycles, self._bytes, self._tail = self.duration(work)
+        cycles = self._cycles
         ends = queue.ends
         if len(ends) == queue.depth and ends[0] > time:
             time = ends[0]
-        start = self.free + self._overhead if self.free > time else time
-        if not queue.group_open:
-            queue.group_open = True
-            queue.group_start = start
-        end = start + self._cycles
-        self.free = queue.last_end = end
-        ends.append(end)
-        self.busy_cycles += self._cycles
+        run = queue.open
+        if run is not None and run.cycles == cycles and run.left and time <= self.free:
+            run.left += 1
+        else:
+            queue.open = run = Run(time, cycles, self._tail)
+            if not queue.runs:
+                self._waiting.append(queue)
+            queue.runs.append(run)
+        self.free = (self.free if self.free > time else time) + cycles
+        ends.append(self.free)
+        self.busy_cycles += cycles
         self.operand_bytes += self._bytes
         self.operations += 1
         return time
 
-    def complete(self, queue: WarpgroupQueue) -> float:
-        """Return when the results of everything the warpgroup issued so far are in its registers."""
-        # The base is measured from a wait, which is issued after the commit.
-        config = self._config
-        return queue.last_end + config.commit_cycles + config.latency_base_cycles
+    def close(self, queue: WarpgroupQueue) -> Run:
+        """Commit what was issued since the last commit; return its last run."""
+        run = queue.open
+        assert run is not None, "a group without operations was committed"
+        queue.open = None
+        return run
+
+    def complete(self, run: Run) -> float:
+        """Return when the results of a run are in its registers, if nobody issues anything until then."""
+        return self._end(run) + self._latency
+
+    def has_completed(self, run: Run, now: float) -> bool:
+        """Settle what started up to `now`, less the latency; return whether the results of a run are there."""
+        if run.left:
+            self._advance(now - self._latency)
+        return not run.left and run.last + run.tail + self._latency <= now
+
+    def _end(self, run: Run) -> float:
+        """Return when the last operation of a run ends, given what is in the queues now."""
+        if not run.left:
+            return run.last + run.tail
+        waiting = self._waiting
+        free = self._free
+        if len(waiting) == 1:
+            for one in waiting[0].runs:
+                begin = one.ready if one.ready > free else free
+                free = begin + one.left * one.cycles
+                if one is run:
+                    return free - one.cycles + one.tail
+        # Play the turns on a copy.
+        turns = deque(
+            (deque((one.ready, one.left, one.cycles, one) for one in queue.runs))
+            for queue in waiting
+        )
+        while True:
+            for _ in range(len(turns)):
+                if turns[0][0][0] <= free:
+                    break
+                turns.rotate(-1)
+            else:
+                free = min(runs[0][0] for runs in turns)
+                continue
+            runs = turns[0]
+            ready, left, cycles, one = runs[0]
+            if left > 1:
+                runs[0] = (ready, left - 1, cycles, one)
+            elif one is run:
+                return free + one.tail
+            else:
+                runs.popleft()
+            free += cycles
+            turns.rotate(-1)
+            if not runs:
+                turns.remove(runs)
+
+    def _advance(self, until: float) -> None:
+        """Start operations whose turn comes before or at `until`."""
+        waiting = self._waiting
+        free = self._free
+        while waiting:
+            for _ in range(len(waiting)):
+                if waiting[0].runs[0].ready <= free:
+                    break
+                waiting.rotate(-1)
+            else:
+                free = min(queue.runs[0].ready for queue in waiting)
+                continue
+            if free > until:
+                break
+            queue = waiting[0]
+            run = queue.runs[0]
+            count = 1
+            if len(waiting) == 1:
+                count = min(run.left, int((until - free) // run.cycles) + 1)
+            if run.start == NEVER:
+                run.start = free
+            run.left -= count
+            free += count * run.cycles
+            run.last = free - run.cycles
+            if not run.left:
+                queue.runs.popleft()
+            if not queue.runs:
+                waiting.popleft()
+            elif len(waiting) > 1:
+                waiting.rotate(-1)
+        self._free = free
 
 
 class MmaPipe:

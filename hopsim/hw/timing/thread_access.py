@@ -13,7 +13,7 @@ from hopsim.hw.machine.cta import Cta
 from hopsim.hw.machine.memory import RANK_SHIFT
 from hopsim.hw.timing.costs import Stall
 from hopsim.hw.timing.fabric import Fabric
-from hopsim.hw.timing.global_access import warp_sectors
+from hopsim.hw.timing.global_access import WARP, warp_sectors
 from hopsim.hw.timing.l2 import L2Cache, merge_key
 from hopsim.hw.timing.shared_memory import Banks
 from hopsim.hw.timing.sm import Sm
@@ -46,7 +46,9 @@ class ThreadAccess:
         self._l2 = l2
         self._fabric = fabric
         self._banks = Banks(config.smem)
-        self._port_rate = config.l2.bandwidth_per_sm_bytes_per_clk
+        self._port_rate = config.l2.bandwidth_per_sm_bytes_per_clk * config.device.sms_per_tpc
+        self._l1_latency = float(config.l1.latency_cycles)
+        self._replay = float(config.smem.replay_latency_cycles)
 
     def serve(self, sm: Sm, cta: Cta, note: AccessNote, cached: bool, time: float) -> Served:
         """Book one access.
@@ -82,7 +84,9 @@ class ThreadAccess:
             "wm": smem.stmatrix_latency_cycles,
         }[note.kind]
         # The latency covers the first wavefront.
-        return Served(held, end - 1.0 + latency, Stall.SHORT_SCOREBOARD)
+        warps = -(-note.lanes // WARP)
+        replays = (-(-wavefronts // warps) - 1) * self._replay
+        return Served(held, end - 1.0 + latency + replays, Stall.SHORT_SCOREBOARD)
 
     def _remote(self, sm: Sm, cta: Cta, note: AccessNote, time: float) -> Served:
         rank = first_of(note.addresses) >> RANK_SHIFT
@@ -116,7 +120,7 @@ class ThreadAccess:
             end = sm.receive(end, len(sectors) * sector_bytes / self._port_rate)
             numbers = self._l2.tags.number(lines * line_bytes)
             ready = self._l2.read(time, end, numbers, len(sectors), sm.gpc, merge_key(numbers))
-            return Served(held, ready, Stall.LONG_SCOREBOARD)
+            return Served(held, ready + self._l1_latency, Stall.LONG_SCOREBOARD)
         for line in lines.tolist():
             sm.l1.drop(line)
         numbers = self._l2.tags.number(lines * line_bytes)

@@ -24,8 +24,8 @@ class TmaEngine:
     """
 
     __slots__ = (
-        "_config", "_flights", "_issued_bytes", "_known_maps", "_prefetched", "_window_bytes", "busy_cycles",
-        "bytes_moved", "free", "operations",
+        "_config", "_flights", "_issued_bytes", "_known_maps", "_prefetched", "_store_free", "_window_bytes",
+        "busy_cycles", "bytes_moved", "free", "operations",
     )  # fmt: skip
 
     def __init__(self, config: Tma) -> None:
@@ -37,6 +37,7 @@ class TmaEngine:
         self._prefetched: deque[float] = deque()
         self._issued_bytes = 0
         self.free = 0.0
+        self._store_free = 0.0
         self.busy_cycles = 0.0
         self.bytes_moved = 0
         self.operations = 0
@@ -102,9 +103,17 @@ class TmaEngine:
             latency += config.multicast_extra_cycles
         return latency
 
-    def read_source(self, begin: float, end: float) -> float:
-        """Return when a store that began at `begin` and sends until `end` has read its source."""
-        return max(begin + self._config.store_read_latency_cycles, end)
+    def send_store(self, begin: float, count_bytes: int) -> float:
+        """Send the bytes of a store on their own way, which loads do not take; return when its source has been read."""
+        config = self._config
+        self.free = begin + config.issue_interval_cycles
+        first = begin + config.store_read_latency_cycles
+        cycles = count_bytes / config.store_bandwidth_bytes_per_clk
+        self._store_free = (self._store_free if self._store_free > first else first) + cycles
+        self.busy_cycles += config.issue_interval_cycles
+        self.bytes_moved += count_bytes
+        self.operations += 1
+        return self._store_free
 
     def store_latency(self) -> float:
         """Return the cycles from the last byte read until the write is complete, L2 not loaded."""

@@ -12,6 +12,7 @@ from tests.hw.timing.kernels import kernel
 CONFIG = load("h100-sxm")
 LATENCY = CONFIG.issue.latency_cycles
 INTERVAL = CONFIG.issue.interval_cycles
+WARP_CYCLES = CONFIG.barrier.bar_sync_warp_cycles
 
 
 def table(body: str) -> tuple[Any, list[SegmentCost]]:
@@ -54,12 +55,38 @@ def test_late_results_are_kept_when_a_successor_reads_them() -> None:
     ("instruction", "head", "block", "private"),
     [
         ("fence.proxy.async;", Head.FIXED, CONFIG.fence.proxy_async_cycles, True),
+        (
+            "fence.proxy.async.shared::cta;",
+            Head.FIXED,
+            CONFIG.fence.proxy_async_shared_cycles,
+            True,
+        ),
         ("fence.acq_rel.cluster;", Head.FIXED, CONFIG.fence.cluster_cycles, True),
         ("membar.cta;", Head.FIXED, CONFIG.fence.cta_cycles, True),
         ("wgmma.fence.sync.aligned;", Head.FIXED, CONFIG.tensor.fence_cycles, True),
         ("wgmma.commit_group.sync.aligned;", Head.COMMIT, CONFIG.tensor.commit_cycles, True),
         ("wgmma.wait_group.sync.aligned 0;", Head.FIXED, CONFIG.tensor.wait_cycles, True),
-        ("bar.sync 0;", Head.FIXED, CONFIG.barrier.bar_sync_latency_cycles, False),
+        ("bar.sync 0;", Head.FIXED, CONFIG.barrier.bar_sync_latency_cycles + WARP_CYCLES, False),
+        (
+            "bar.sync 1, 128;",
+            Head.FIXED,
+            CONFIG.barrier.bar_sync_latency_cycles + 4 * WARP_CYCLES,
+            False,
+        ),
+        ("barrier.cluster.arrive.aligned;", Head.FIXED, CONFIG.fence.cluster_cycles, False),
+        ("barrier.cluster.arrive.relaxed.aligned;", Head.FIXED, 0, False),
+        (
+            "barrier.cluster.wait.aligned;",
+            Head.FIXED,
+            CONFIG.barrier.cluster_barrier_latency_cycles,
+            False,
+        ),
+        (
+            "mbarrier.arrive.release.cluster.shared::cluster.b64 _,[%r0];",
+            Head.ARRIVE,
+            CONFIG.fence.cluster_cycles,
+            False,
+        ),
         ("bar.arrive 1, 64;", Head.FIXED, 0, False),
         ("mbarrier.try_wait.parity.shared::cta.b64 %p0,[%r0],%r1;", Head.BARRIER_WAIT, 0, True),
         ("mbarrier.test_wait.parity.shared::cta.b64 %p0,[%r0],%r1;", Head.BARRIER_WAIT, 0, False),
@@ -72,6 +99,22 @@ def test_heads(instruction: str, head: Head, block: float, private: bool) -> Non
     _, costs = table(f"{instruction} ret;")
     found = next(cost for cost in costs if cost.head is not Head.NONE)
     assert (found.head, found.block, found.private) == (head, block, private)
+
+
+@pytest.mark.parametrize(
+    ("instruction", "unit"),
+    [
+        ("cvt.rn.bf16x2.f32 %r1,%f1,%f2;", "convert"),
+        ("cvt.rni.s32.f32 %r1,%f1;", "mufu"),
+        ("cvt.rn.f32.u32 %f2,%r1;", "mufu"),
+        ("cvt.u32.u16 %r1,%h0;", "convert"),
+    ],
+)
+def test_conversions_of_integers_to_floats_take_the_slow_pipe(instruction: str, unit: str) -> None:
+    _, costs = table(
+        f".reg .b16 %h<2>; {instruction} shl.b32 %r2,%r1,%r1; add.f32 %f3,%f2,%f2; ret;"
+    )
+    assert LATENCY[unit] <= costs[0].span <= LATENCY[unit] + 4
 
 
 def test_wgmma_issue_depends_on_where_a_is() -> None:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from hopsim.config import load
 from hopsim.hw.timing.dram import DramChannels
-from hopsim.hw.timing.l2 import L2Cache, merge_key
+from hopsim.hw.timing.l2 import L2Cache, deal, merge_key
 from hopsim.hw.timing.l2_tags import L2Tags
 
 CONFIG = load("h100-sxm")
@@ -24,7 +24,7 @@ def tags(capacity_lines: int, partitions: int = 1) -> L2Tags:
 
 def cache(**changes: object) -> L2Cache:
     config = CONFIG.l2.model_copy(update=changes)
-    result = L2Cache(config, DramChannels(CONFIG.dram), 8)
+    result = L2Cache(config, DramChannels(CONFIG.dram), [16] * 8)
     result.tags.cover(0, 1 << 20)
     return result
 
@@ -138,14 +138,15 @@ def test_a_miss_takes_dram_latency_a_hit_the_near_one() -> None:
     unit = cache()
     line = run(0, 1)
     side_of_home = 0 if unit.tags.remote_lines(line, 0) == 0 else 1
-    gpc = 0 if side_of_home == 0 else 7
-    transfer = 32 / (CONFIG.dram.bandwidth_bytes_per_clk * CONFIG.dram.efficiency)
-    assert unit.read(0.0, 0.0, line, 1, gpc) == pytest.approx(CONFIG.dram.latency_cycles + transfer)
+    gpc = unit._side_of.index(side_of_home)
+    transfer = 1 / CONFIG.dram.pages_per_clk
+    slowest = CONFIG.dram.latency_cycles + CONFIG.dram.latency_spread_cycles / 2
+    assert unit.read(0.0, 0.0, line, 1, gpc) == pytest.approx(slowest + transfer)
     service = 32 / (CONFIG.l2.bandwidth_bytes_per_clk / 2)
     assert unit.read(5000.0, 5000.0, line, 1, gpc) == pytest.approx(
         5000 + CONFIG.l2.latency_near_cycles + service
     )
-    other = 7 - gpc
+    other = unit._side_of.index(1 - side_of_home)
     far = unit.read(9000.0, 9000.0, line, 1, other)
     assert far == pytest.approx(9000 + CONFIG.l2.latency_far_cycles + service)
     assert unit.read(20000.0, 20000.0, line, 1, other) == pytest.approx(
@@ -161,16 +162,17 @@ def test_a_second_reader_waits_for_the_fetch_of_the_first() -> None:
     assert unit.counters.dram_read == 512
 
 
-def test_requests_of_one_gpc_merge_within_the_window() -> None:
+def test_requests_of_one_half_merge_within_the_window() -> None:
     unit = cache(merge_window_cycles=200)
     lines = run(0, 128)
     key = merge_key(lines)
-    unit.read(0.0, 0.0, lines, 512, 0, key)
-    unit.read(100.0, 100.0, lines, 512, 0, key)
+    near, far = (unit._side_of.index(side) for side in (0, 1))
+    unit.read(0.0, 0.0, lines, 512, near, key)
+    unit.read(100.0, 100.0, lines, 512, near, key)
     assert unit.counters.merged == 512
-    unit.read(100.0, 100.0, lines, 512, 1, key)
-    unit.read(100.0, 100.0, lines, 512, 0)
-    unit.read(300.0, 300.0, lines, 512, 0, key)
+    unit.read(100.0, 100.0, lines, 512, far, key)
+    unit.read(100.0, 100.0, lines, 512, near)
+    unit.read(300.0, 300.0, lines, 512, near, key)
     assert unit.counters.merged == 512
     assert unit.counters.requested == 5 * 512
 
@@ -183,6 +185,22 @@ def test_bandwidth_of_a_partition_is_shared() -> None:
     ends = [unit.read(50000.0, 50000.0, lines, 512, 0) for _ in range(20)]
     gaps = np.diff(ends)
     assert gaps == pytest.approx(np.full(19, service))
+
+
+def test_halves_serve_as_many_sms_each_as_can_be() -> None:
+    counts = CONFIG.device.gpc_sm_counts
+    sides = deal(counts, 2)
+    served = [sum(c for c, s in zip(counts, sides, strict=True) if s == side) for side in (0, 1)]
+    assert served == [66, 66]
+
+
+def test_scattered_lines_come_as_fast_as_pages_open() -> None:
+    dram = CONFIG.dram
+    scattered, dense = (
+        cache().read(0.0, 0.0, np.arange(128, dtype=np.int64) * step, 512, 0) for step in (8, 1)
+    )
+    bytes_rate = 128 * LINE / (dram.bandwidth_bytes_per_clk * dram.efficiency)
+    assert scattered - dense == pytest.approx(128 / dram.pages_per_clk - bytes_rate)
 
 
 @settings(max_examples=30, deadline=None)

@@ -1,10 +1,12 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from hopsim.config import load
 from hopsim.hw.machine.work import TensorWork
-from hopsim.hw.timing.tensor_core import MmaPipe, TensorCore, WarpgroupQueue
+from hopsim.hw.timing.tensor_core import MmaPipe, Run, TensorCore, WarpgroupQueue
 
 CONFIG = load("h100-sxm")
 TENSOR = CONFIG.tensor
@@ -33,23 +35,74 @@ def test_a_from_registers_drops_its_bytes() -> None:
     assert TensorCore(TENSOR).duration(work(8, a_shared=False))[0] == 4.0
 
 
-@pytest.mark.parametrize("n", [64, 128])
-def test_one_operation_is_there_43_and_half_n_after_its_commit(n: int) -> None:
-    core, queue = TensorCore(TENSOR), WarpgroupQueue(TENSOR.queue_depth)
-    core.book(queue, 0.0, work(n))
-    assert core.complete(queue) - TENSOR.commit_cycles == TENSOR.latency_base_cycles + n / 2
+def group(core: TensorCore, queue: WarpgroupQueue, count: int, n: int, time: float = 0.0) -> Run:
+    """Issue and commit `count` operations, four cycles apart."""
+    for number in range(count):
+        core.book(queue, time + 4 * number, work(n))
+    return core.close(queue)
 
 
-def test_operations_of_two_warpgroups_share_the_unit() -> None:
+BASE = TENSOR.commit_cycles + TENSOR.latency_base_cycles
+
+
+@pytest.mark.parametrize("n", [8, 32, 64, 128])
+@pytest.mark.parametrize("count", [1, 4])
+def test_a_group_ends_half_n_after_its_last_start(n: int, count: int) -> None:
+    """Recorded on an H100: (c - 1) max(N/2, 16 + N/4) + N/2 and a constant."""
+    core, queue = TensorCore(TENSOR), WarpgroupQueue(64)
+    run = group(core, queue, count, n)
+    each = max(n / 2, 16 + n / 4)
+    assert core.complete(run) == (count - 1) * each + n / 2 + BASE
+
+
+def test_warpgroups_take_turns() -> None:
+    """Recorded on an H100: of two that issue c operations each at once, the first ends after 2 c - 1 of them."""
     core = TensorCore(TENSOR)
-    first, second = WarpgroupQueue(8), WarpgroupQueue(8)
-    core.book(first, 0.0, work(256))
-    core.book(second, 5.0, work(256))
-    assert (first.last_end, second.last_end) == (128.0, 256.0)
-    core.book(first, 300.0, work(64))
-    assert first.last_end == 332.0
-    assert core.busy_cycles == 288.0
-    assert core.operations == 3
+    first, second = WarpgroupQueue(64), WarpgroupQueue(64)
+    mine, other = group(core, first, 4, 256), group(core, second, 4, 256)
+    assert core.complete(mine) == 7 * 128 + BASE
+    assert core.complete(other) == 8 * 128 + BASE
+    assert not core.has_completed(mine, 7 * 128 + BASE - 1)
+    assert core.has_completed(mine, 7 * 128 + BASE)
+    assert not core.has_completed(other, 7 * 128 + BASE)
+    assert core.has_completed(other, 8 * 128 + BASE)
+    assert core.busy_cycles == 8 * 128
+    assert core.operations == 8
+
+
+def test_a_group_that_others_overtake_ends_later() -> None:
+    core = TensorCore(TENSOR)
+    first, second = WarpgroupQueue(64), WarpgroupQueue(64)
+    mine = group(core, first, 4, 256)
+    assert core.complete(mine) == 4 * 128 + BASE
+    group(core, second, 2, 256, time=130.0)
+    assert core.complete(mine) == 6 * 128 + BASE
+    assert not core.has_completed(mine, 4 * 128 + BASE)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(
+        st.tuples(st.integers(0, 2), st.integers(1, 5), st.integers(0, 900)),
+        min_size=1,
+        max_size=12,
+    )
+)
+def test_what_is_foretold_comes_true(groups: list[tuple[int, int, int]]) -> None:
+    """With no later issue, a group ends when `complete` says; the unit is never idle while work is ready, nor shared."""
+    core = TensorCore(TENSOR)
+    queues = [WarpgroupQueue(64) for _ in range(3)]
+    time, runs = 0.0, []
+    for which, count, gap in groups:
+        time += gap
+        runs.append(group(core, queues[which], count, 128, time))
+    ends = [core.complete(run) for run in runs]
+    for end, run in sorted(zip(ends, runs, strict=True), key=lambda pair: pair[0]):
+        assert not core.has_completed(run, end - 1)
+        assert core.has_completed(run, end)
+    operations = sum(count for _, count, _ in groups)
+    assert core.busy_cycles == operations * 64
+    assert max(ends) - BASE <= time + 20 + operations * 64
 
 
 def test_issue_waits_when_the_queue_is_full() -> None:
@@ -60,12 +113,12 @@ def test_issue_waits_when_the_queue_is_full() -> None:
     assert core.book(queue, 500.0, work(256)) == 500.0
 
 
-def test_a_group_begins_with_its_first_operation() -> None:
+def test_a_run_begins_with_its_first_operation() -> None:
     core, queue, other = TensorCore(TENSOR), WarpgroupQueue(8), WarpgroupQueue(8)
-    core.book(other, 0.0, work(64))
-    core.book(queue, 5.0, work(64))
-    core.book(queue, 6.0, work(64))
-    assert (queue.group_open, queue.group_start, queue.last_end) == (True, 32.0, 96.0)
+    group(core, other, 1, 64)
+    run = group(core, queue, 2, 64, time=5.0)
+    assert core.has_completed(run, 10_000.0)
+    assert (run.start, run.last) == (32.0, 64.0)
 
 
 def test_mma_sync_rate_is_shared_by_warps() -> None:

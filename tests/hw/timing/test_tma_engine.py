@@ -24,6 +24,15 @@ def test_large_operations_take_the_time_of_their_bytes() -> None:
     assert engine.start(0.0, None) == end
 
 
+def test_stores_have_their_own_way() -> None:
+    engine = TmaEngine(TMA)
+    first = engine.send_store(engine.start(0.0, None), 8192)
+    assert first == TMA.store_read_latency_cycles + 8192 / TMA.store_bandwidth_bytes_per_clk
+    assert engine.send_store(engine.start(0.0, None), 8192) == first + 8192 / 32
+    # A load is only kept from starting at the same time.
+    assert engine.start(0.0, None) == 2 * TMA.issue_interval_cycles
+
+
 def test_a_map_is_fetched_once() -> None:
     engine = TmaEngine(TMA)
     fetch = TMA.descriptor_fetch_latency_cycles

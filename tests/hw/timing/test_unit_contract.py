@@ -42,7 +42,7 @@ def changed(config: HardwareConfig, group: str, **values: Any) -> HardwareConfig
 def dram(config: HardwareConfig) -> Unit:
     unit = DramChannels(config.dram)
     return Unit(
-        lambda t, n: t + config.dram.latency_cycles + unit.read(t, n * 32),
+        lambda t, n: t + unit.latency(n) + unit.read(t, n * 32, n),
         lambda: unit.read_bytes,
         32,
     )
@@ -69,7 +69,7 @@ def tensor(config: HardwareConfig) -> Unit:
 
     def serve(time: float, size: int) -> float:
         unit.book(queue, time, TensorWork("bf16", 8 * size, 16, 16, False, None))
-        return unit.complete(queue)
+        return unit.complete(unit.close(queue))
 
     return Unit(serve, lambda: unit.operand_bytes, 8 * 16 * 2)
 
@@ -87,7 +87,7 @@ def tma(config: HardwareConfig) -> Unit:
 
 
 def l2(config: HardwareConfig) -> Unit:
-    unit = L2Cache(config.l2, DramChannels(config.dram), len(config.device.gpc_sm_counts))
+    unit = L2Cache(config.l2, DramChannels(config.dram), config.device.gpc_sm_counts)
     unit.tags.cover(0, 4096 * LINE)
     state = {"next": 0}
 
@@ -120,6 +120,8 @@ UNITS: dict[str, Callable[[HardwareConfig], Unit]] = {
 
 SLOWER = {
     "dram latency": ("dram", {"latency_cycles": 2000}),
+    "dram spread": ("dram", {"latency_spread_cycles": 900}),
+    "dram pages": ("dram", {"pages_per_clk": 0.1}),
     "dram bandwidth": ("dram", {"bandwidth_bytes_per_clk": 100.0}),
     "fabric latency": ("dsmem", {"latency_cycles": 900}),
     "fabric bandwidth": ("dsmem", {"bandwidth_per_sm_bytes_per_clk": 2.0}),
@@ -137,7 +139,9 @@ SLOWER = {
 
 IDEAL = CONFIG
 for _group, _values in {
-    "dram": {"latency_cycles": 0, "bandwidth_bytes_per_clk": 1e12},
+    "dram": {
+        "latency_cycles": 0, "latency_spread_cycles": 0, "bandwidth_bytes_per_clk": 1e12, "pages_per_clk": 1e12,
+    },
     "dsmem": {"latency_cycles": 0, "bandwidth_per_sm_bytes_per_clk": 1e12},
     "smem": {"latency_cycles": 0, "bandwidth_bytes_per_clk": 1e12},
     "tensor": {"latency_base_cycles": 0, "operand_bandwidth_bytes_per_clk": 1e12},
