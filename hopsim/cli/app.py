@@ -24,6 +24,7 @@ from hopsim.cli import (
     layout,
     lint,
     micro,
+    mutate,
     record,
     run,
     surroundings,
@@ -48,6 +49,7 @@ app.command("fp8", cls=Command)(fp8.fp8)
 app.command("attention", cls=Command)(attention.attention)
 app.command("run", cls=Command)(run.run)
 app.command("check", cls=Command)(check.check)
+app.command("mutate", cls=Command)(mutate.mutate)
 app.command("explain", cls=Command)(explain.explain)
 app.command("lint", cls=Command)(lint.lint)
 app.command("isa", cls=Command)(isa.isa)

@@ -70,8 +70,9 @@ def check_once(
     order: Order = IN_ORDER,
     options: CheckOptions | None = None,
     hardware: Hardware | None = None,
+    max_steps: int = STEPS_MAX,
 ) -> tuple[LaunchResult, Arguments]:
-    """Run a case once with the hazard checker."""
+    """Run a case once with the hazard checker, under the in-order schedule for at most so many steps."""
     machine = hardware or Hardware()
     if order != IN_ORDER:
         done = run(case, kernel, plan_of(order), order, machine, check=options or True)
@@ -81,7 +82,7 @@ def check_once(
     made = case.arguments(gpu)
     result = gpu.launch(
         kernel, case.grid, case.block, case.cluster, made.args, case.shared_bytes,
-        schedule="in-order", check=options or CheckOptions(), numerics=machine.numerics, max_cycles=STEPS_MAX,
+        schedule="in-order", check=options or CheckOptions(), numerics=machine.numerics, max_cycles=max_steps,
     )  # fmt: skip
     return result, made
 

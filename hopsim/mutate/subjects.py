@@ -1,0 +1,205 @@
+"""The correct kernels of the project, each with a small launch that walks every path of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+import numpy as np
+
+from hopsim.errors import ConfigError
+from hopsim.explore.case import Arguments, Case, Device
+from hopsim.isa.program.kernel import Kernel, loads
+from hopsim.kernels.gemm.kernel import GemmKernel, build
+from hopsim.kernels.gemm.launch import NUMPY_TYPES, arguments
+from hopsim.kernels.gemm.problem import GemmProblem
+from hopsim.kernels.micro.clocked import Benchmark
+from hopsim.kernels.micro.recording import benchmarks
+
+
+@dataclass(frozen=True)
+class GemmCase:
+    """A GEMM of ours with small whole numbers as inputs."""
+
+    built: GemmKernel
+
+    @property
+    def grid(self) -> tuple[int, int, int]:
+        """CTAs."""
+        return self.built.grid
+
+    @property
+    def block(self) -> int:
+        """Threads of a CTA."""
+        return self.built.block
+
+    @property
+    def cluster(self) -> int:
+        """CTAs of a cluster."""
+        return self.built.cluster
+
+    @property
+    def shared_bytes(self) -> int:
+        """Dynamic shared memory."""
+        return self.built.shared_bytes
+
+    def kernel(self) -> Kernel:
+        """Load the kernel."""
+        return loads(self.built.ptx, "gemm.ptx")[self.built.entry]
+
+    def arguments(self, gpu: Device) -> Arguments:
+        """Put A, B and C on a device."""
+        problem = self.built.problem
+        rng = np.random.default_rng(problem.k)
+        a, b = (
+            gpu.array(rng.integers(-3, 4, shape).astype(NUMPY_TYPES[problem.dtype]))
+            for shape in (problem.a_shape, problem.b_shape)
+        )
+        c = gpu.array(np.zeros((problem.m, problem.n), NUMPY_TYPES[problem.out_dtype]))
+        more = [gpu.array(np.zeros(one.words, np.uint32)) for one in self.built.buffers]
+        return Arguments(arguments(self.built, a, b, c, more), {"c": c})
+
+
+@dataclass(frozen=True)
+class GemmSubject:
+    """One schedule of GEMM.
+
+    Args:
+        sizes: M, N, K.  options: of `build`, as (name, value) pairs.
+    """
+
+    name: str
+    schedule: str
+    sizes: tuple[int, int, int]
+    tile: tuple[int, int, int]
+    stages: int = 2
+    options: tuple[tuple[str, Any], ...] = ()
+    dtype: str = "bf16"
+    out_dtype: str = ""
+
+    @property
+    def built(self) -> GemmKernel:
+        """The kernel."""
+        problem = GemmProblem(*self.sizes, self.dtype, self.out_dtype)
+        return build(self.schedule, problem, self.tile, self.stages, **dict(self.options))
+
+    @property
+    def text(self) -> str:
+        """PTX."""
+        return self.built.ptx
+
+    def case(self, text: str) -> Case:
+        """Return the launch of a changed text."""
+        return GemmCase(replace(self.built, ptx=text))
+
+
+@dataclass(frozen=True)
+class BenchmarkCase:
+    """A microbenchmark."""
+
+    made: Benchmark
+
+    @property
+    def grid(self) -> int:
+        """CTAs."""
+        return self.made.grid
+
+    @property
+    def block(self) -> int:
+        """Threads of a CTA."""
+        return self.made.block
+
+    @property
+    def cluster(self) -> int:
+        """CTAs of a cluster."""
+        return self.made.cluster
+
+    @property
+    def shared_bytes(self) -> int:
+        """Dynamic shared memory."""
+        return self.made.shared_bytes
+
+    def kernel(self) -> Kernel:
+        """Load the kernel."""
+        return loads(self.made.ptx, f"{self.made.entry}.ptx")[self.made.entry]
+
+    def arguments(self, gpu: Device) -> Arguments:
+        """Make its arguments, and an array for the differences."""
+        out = gpu.array(np.zeros((self.made.rows or 1) * max(1, len(self.made.labels)), np.uint64))
+        return Arguments([*self.made.arguments(gpu), out], {})
+
+
+@dataclass(frozen=True)
+class BenchmarkSubject:
+    """A microbenchmark by its name."""
+
+    name: str
+
+    @property
+    def made(self) -> Benchmark:
+        """The benchmark."""
+        return next(one for one in benchmarks() if one.name == self.name)
+
+    @property
+    def text(self) -> str:
+        """PTX."""
+        return self.made.ptx
+
+    def case(self, text: str) -> Case:
+        """Return the launch of a changed text."""
+        return BenchmarkCase(replace(self.made, ptx=text))
+
+
+_CLUSTER: Final = (("release_scope", "cluster"),)
+
+GEMMS: Final[tuple[GemmSubject, ...]] = (
+    GemmSubject("wgmma-simple", "wgmma-simple", (128, 16, 96), (64, 16, 32), 1),
+    GemmSubject("pipelined", "pipelined", (128, 16, 160), (64, 16, 32)),
+    GemmSubject("warp-specialized", "warp-specialized", (128, 16, 160), (64, 16, 32)),
+    GemmSubject(
+        "warp-specialized, two consumers", "warp-specialized", (256, 16, 160), (128, 16, 32),
+        options=(("warpgroups", 2),),
+    ),
+    GemmSubject(
+        "warp-specialized, persistent", "warp-specialized", (128, 32, 96), (64, 16, 32),
+        options=(("persistent", True), ("resident_ctas", 2)),
+    ),
+    GemmSubject(
+        "warp-specialized, cluster along M", "warp-specialized", (128, 16, 160), (64, 16, 32),
+        options=(("cluster", (2, 1)), *_CLUSTER),
+    ),
+    GemmSubject(
+        "warp-specialized, cluster along N", "warp-specialized", (64, 32, 160), (64, 16, 32),
+        options=(("cluster", (1, 2)), *_CLUSTER),
+    ),
+    GemmSubject(
+        "cooperative", "cooperative", (256, 32, 160), (128, 16, 32), options=(("resident_ctas", 1),)
+    ),
+    GemmSubject("pingpong", "pingpong", (256, 32, 96), (64, 16, 32), options=(("resident_ctas", 1),)),
+    GemmSubject(
+        "split-k", "split-k", (64, 16, 320), (64, 16, 32), options=(("splits", 2),), out_dtype="f32"
+    ),
+    GemmSubject(
+        "split-k by dsmem", "split-k", (64, 32, 320), (64, 32, 32),
+        options=(("splits", 2), ("reduction", "dsmem")), out_dtype="f32",
+    ),
+    GemmSubject(
+        "stream-k", "stream-k", (128, 32, 160), (64, 16, 32), options=(("resident_ctas", 3),),
+        out_dtype="f32",
+    ),
+    GemmSubject("mma-multistage", "mma-multistage", (64, 64, 128), (64, 64, 32), 3),
+)  # fmt: skip
+MICRO: Final = (BenchmarkSubject("wgmma_bf16_n8_SS_w1"), BenchmarkSubject("tma_load_8"))
+SUBJECTS: Final = (*GEMMS, *MICRO)
+
+
+def subject_named(name: str) -> GemmSubject | BenchmarkSubject:
+    """Return a subject.
+
+    Raises: ConfigError: there is none of that name.
+    """
+    for subject in SUBJECTS:
+        if subject.name == name:
+            return subject
+    known = ", ".join(repr(subject.name) for subject in SUBJECTS)
+    raise ConfigError(f"there is no kernel {name!r} to mutate", hint=f"one of {known}")

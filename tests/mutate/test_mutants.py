@@ -1,0 +1,97 @@
+"""Every synchronization that is taken from our own kernels, or from Triton's, is reported or known to be redundant."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from hopsim.cli.app import app
+from hopsim.errors import LaunchError
+from hopsim.mutate.equivalents import EQUIVALENTS
+from hopsim.mutate.judge import Score, Subject, judge
+from hopsim.mutate.subjects import GEMMS, MICRO, subject_named
+from hopsim.report.mutants import score_content, score_report
+from tests.mutate.triton_subjects import TRITON
+
+DATA = Path(__file__).parents[1] / "cli" / "data"
+
+
+def assert_all_reported(score: Score) -> None:
+    assert [str(one.mutant) for one in score.survivors] == []
+    assert score.of("refused") == []
+    assert score.percent == 100.0
+    assert all(one.why for one in score.of("equivalent"))
+
+
+@pytest.mark.parametrize("name", ["wgmma-simple", "warp-specialized", "mma-multistage"])
+def test_some_mutants_of_some_kernels(name: str) -> None:
+    assert_all_reported(judge(subject_named(name), EQUIVALENTS, every=6))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("subject", GEMMS, ids=lambda subject: subject.name)
+def test_all_mutants_of_our_gemms(subject: Subject) -> None:
+    assert_all_reported(judge(subject, EQUIVALENTS))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("subject", MICRO, ids=lambda subject: subject.name)
+def test_mutants_of_microbenchmarks(subject: Subject) -> None:
+    assert_all_reported(judge(subject, EQUIVALENTS, every=5))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("subject", TRITON, ids=lambda subject: subject.name)
+def test_all_mutants_of_triton_kernels(subject: Subject) -> None:
+    assert_all_reported(judge(subject, EQUIVALENTS))
+
+
+def test_without_reasons_mutants_survive() -> None:
+    score = judge(subject_named("wgmma-simple"), every=1)
+    assert [one.mutant.before.split() for one in score.survivors] == [["bar.sync", "0"]]
+    assert score.percent < 100
+    text = score_report(score).plain
+    assert "1 survivor" in text
+    assert "removed at :" in text
+    assert score_content(score)["percent"] == score.percent
+
+
+def test_a_wrong_kernel_is_no_subject() -> None:
+    done = CliRunner().invoke(
+        app,
+        ["mutate", str(DATA / "relay_unwaited.ptx"), "--launch", str(DATA / "relay.toml"), "--jobs", "1"],
+    )  # fmt: skip
+    assert done.exit_code == 2
+    assert "itself is hazard: HS001" in done.stderr
+
+
+def test_a_file_of_somebody_else() -> None:
+    words = [
+        str(DATA / "relay.ptx"),
+        "--launch",
+        str(DATA / "relay.toml"),
+        "--jobs",
+        "1",
+        "--verbose",
+    ]
+    done = CliRunner().invoke(app, ["mutate", *words])
+    assert done.exit_code == 0, done.stdout
+    assert done.stdout.startswith(f"{DATA / 'relay.ptx'}: 100.0 % of ")
+    assert CliRunner().invoke(app, ["mutate", "x.ptx"]).exit_code == 2
+    assert CliRunner().invoke(app, ["mutate", "no-such-kernel"]).exit_code == 2
+
+
+def test_only_correct_kernels_are_judged() -> None:
+    class Broken:
+        name = "broken"
+        text = (DATA / "relay_unwaited.ptx").read_text()
+
+        def case(self, text: str) -> object:
+            from hopsim.cli.mutate import ChangedFile
+
+            return ChangedFile(DATA / "relay_unwaited.ptx", DATA / "relay.toml", text)
+
+    with pytest.raises(LaunchError, match="mutants are made of correct kernels"):
+        judge(Broken())  # type: ignore[arg-type]
