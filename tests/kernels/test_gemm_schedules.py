@@ -232,3 +232,15 @@ def test_what_a_schedule_cannot_do(
     with pytest.raises(LaunchError) as caught:
         build(schedule, GemmProblem(512, 512, 512, *problem), tile, stages, **options)
     assert message.removeprefix("hint: ") in str(caught.value)
+
+
+@pytest.mark.parametrize("case", CASES, ids=ids)
+def test_time_without_values(case: Case) -> None:
+    """What a kernel waits for (flags included) is known without its data."""
+    problem = GemmProblem(136, 72, 144, "bf16", case.out)
+    kernel = build(case.schedule, problem, case.tile, case.stages, **case.options)
+    a, b = operands(problem)
+    results = [
+        launch(Gpu(), kernel, a, b, values=values, check=False).result for values in (False, True)
+    ]
+    assert results[0].cycles == results[1].cycles

@@ -25,6 +25,7 @@ from hopsim.hw.machine.memory import (
     RegionFault,
 )
 from hopsim.hw.machine.strand import StrandCore
+from hopsim.isa.program.flow import SYNCHRONISING
 from hopsim.isa.values import Value, lanes
 
 WINDOW_MASK = (1 << WINDOW_SHIFT) - 1
@@ -158,7 +159,7 @@ class MemoryOps(StrandCore):
         """Read `count` words of `word` bytes at each address; return them as raw bits, or None without values."""
         space, address = self.resolve(space, address)
         self._note("r", space, address, word * count, sem, scope)
-        if not self.machine.values and space != "param":
+        if not self.machine.values and space != "param" and sem not in SYNCHRONISING:
             return None
         if space == "local":
             address = self._local_addresses(address, word * count, "load from")

@@ -275,7 +275,7 @@ class WarpOps(TensorOps):
     def mma_sync(self, what: str, product: Callable[..., Any], operands: list[Any]) -> Any:
         """mma.sync: `product` maps per-warp registers (registers, 32) of A, B, C to those of D."""
         self._whole_warps(what)
-        if any(value is None for operand in operands for value in operand):
+        if any(operand is None for operand in operands):
             return None
         stacked = [
             np.stack([lanes(value, self.lanes, 32) for value in operand]).reshape(

@@ -114,8 +114,7 @@ def _float_product(kind: tuple[str, str], bits: int, d: str) -> Any:
 
 def _run(what: str, product: Any) -> Any:
     def run(ctx: Context, a: Any, b: Any, c: Any) -> Any:
-        result = ctx.mma_sync(what, product, [a, b, c])
-        return (None,) * len(c) if result is None else result
+        return ctx.mma_sync(what, product, [a, b, c])
 
     return run
 

@@ -31,7 +31,7 @@ from hopsim.isa.forms.decode import (
     TupleArg,
 )
 from hopsim.isa.forms.form import BLOCKED
-from hopsim.isa.program.flow import EXIT, SegmentPlan
+from hopsim.isa.program.flow import EXIT, SegmentPlan, is_synchronising
 from hopsim.isa.types import DTYPES
 from hopsim.isa.values import Array, Predicate, Value, collapse, narrow, resize, select, widen
 
@@ -160,7 +160,7 @@ class _Source:
         texts: list[str] = []
         for name, arg in zip(bound.arg_names, bound.args, strict=True):
             if self._arg_tainted(arg):
-                if name not in bound.form.data_operands:
+                if name not in bound.form.data_operands or is_synchronising(bound):
                     return None
                 texts.append("None")
             else:

@@ -8,10 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from hopsim.isa.forms.decode import BoundInstruction, RegisterArg, TupleArg
 
 EXIT = -1
+
+SYNCHRONISING: Final = ("relaxed", "acquire", "release")
+"""Orders of loads and stores with which threads synchronise: a `values=False` run performs these."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,15 +254,22 @@ def register_pressure(
     return most
 
 
+def is_synchronising(bound: BoundInstruction) -> bool:
+    """Return whether this is a load or store with which threads synchronise."""
+    return bound.form.name in ("ld", "st") and dict(bound.slots).get("sem") in SYNCHRONISING
+
+
 def tainted_registers(body: Sequence[BoundInstruction]) -> frozenset[int]:
     """Return the registers that may hold data a `values=False` run does not compute.
 
     Sources are the destinations of forms declared with `data`; whatever is computed from them is tainted too.  The
     analysis ignores order: a register that is tainted once is tainted everywhere.
+
+    What synchronises is no data: `ld.acquire` and `ld.relaxed` read memory in every run.
     """
     tainted: set[int] = set()
     for bound in body:
-        if bound.form.data:
+        if bound.form.data and not is_synchronising(bound):
             tainted |= bound.writes
     changed = True
     while changed:
