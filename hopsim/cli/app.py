@@ -22,6 +22,7 @@ from hopsim.cli import (
     gemm,
     isa,
     layout,
+    learn,
     lint,
     micro,
     mutate,
@@ -50,6 +51,7 @@ app.command("attention", cls=Command)(attention.attention)
 app.command("run", cls=Command)(run.run)
 app.command("check", cls=Command)(check.check)
 app.command("mutate", cls=Command)(mutate.mutate)
+app.command("learn", cls=Command)(learn.learn)
 app.command("explain", cls=Command)(explain.explain)
 app.command("lint", cls=Command)(lint.lint)
 app.command("isa", cls=Command)(isa.isa)

@@ -1,0 +1,100 @@
+"""`hopsim learn`: lessons with broken programs to mend."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def learn(
+    name: Annotated[
+        str | None,
+        typer.Argument(metavar="[LESSON]", help="Name or number; without one, list them."),
+    ] = None,
+    check: Annotated[
+        Path | None, typer.Option("--check", metavar="FILE.ptx", help="Check an attempt.")
+    ] = None,
+    hint: Annotated[bool, typer.Option("--hint", help="Show the next hint.")] = False,
+    solution: Annotated[bool, typer.Option("--solution", help="Show the lines to change.")] = False,
+    file: Annotated[
+        Path | None, typer.Option("--file", metavar="FILE.ptx", help="Where to put the program.")
+    ] = None,
+    pages: Annotated[
+        Path | None,
+        typer.Option("--pages", metavar="FOLDER", help="Write the lessons as Markdown."),
+    ] = None,
+) -> None:
+    """Read a lesson, mend its program, have it checked; progress is kept on this machine only."""
+    from hopsim.cli.output import Output
+    from hopsim.errors import ConfigError
+    from hopsim.learn.lessons import LESSONS, lesson_named
+    from hopsim.learn.pages import lesson_list, lesson_text
+    from hopsim.learn.progress import progress_file, read_progress
+    from hopsim.report.zoo import marked
+
+    output = Output(None)
+    if pages is not None:
+        write_pages(pages)
+        return
+    progress = read_progress(progress_file())
+    if name is None:
+        output.show(lesson_list(LESSONS, progress))
+        return
+    lesson = lesson_named(name)
+    if check is not None:
+        _check(lesson.name, check)
+    elif hint:
+        number = progress.next_hint(lesson.name, len(lesson.hints))
+        typer.echo(f"Hint {number} of {len(lesson.hints)}: {lesson.hints[number - 1]}")
+    elif solution:
+        output.show(marked(lesson.pair))
+    else:
+        target = file or Path(f"{lesson.name}.ptx")
+        is_new = not target.exists()
+        if is_new:
+            try:
+                target.write_text(lesson.program, encoding="utf-8")
+            except OSError as error:
+                raise ConfigError(
+                    f"cannot write {target}: {error.strerror}",
+                    where="--file",
+                    hint="--file FILE.ptx",
+                ) from None
+        output.show(lesson_text(lesson, str(target), is_new))
+
+
+def _check(name: str, path: Path) -> None:
+    from hopsim.cli.output import Output
+    from hopsim.errors import ConfigError
+    from hopsim.learn.grading import grade
+    from hopsim.learn.lessons import lesson_named
+    from hopsim.learn.pages import grade_report
+    from hopsim.learn.progress import progress_file, read_progress
+
+    lesson = lesson_named(name)
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"cannot read {path}: {error}", where="--check") from None
+    graded = grade(lesson, text)
+    Output(None).show(grade_report(lesson, graded, str(path), text.splitlines()))
+    if not graded.is_passed:
+        raise typer.Exit(2 if graded.error else 1)
+    read_progress(progress_file()).passed(lesson.name)
+
+
+def write_pages(folder: Path) -> None:
+    """Write one page for each lesson, and an index.
+
+    Raises: ConfigError: the folder cannot be written.
+    """
+    from hopsim.cli.baseline import write_text
+    from hopsim.learn.lessons import LESSONS
+    from hopsim.learn.pages import lesson_index, lesson_page
+
+    for number, lesson in enumerate(LESSONS, 1):
+        following = LESSONS[number] if number < len(LESSONS) else None
+        write_text(folder / f"{lesson.name}.md", lesson_page(number, lesson, following), "--pages")
+    write_text(folder / "README.md", lesson_index(LESSONS), "--pages")

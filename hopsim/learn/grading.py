@@ -1,0 +1,66 @@
+"""Is a learner's program right: the rules of PTX, many orders, the result, and still the same technique?"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from hopsim.errors import HopsimError
+from hopsim.explore.examine import Checked, examine
+from hopsim.explore.sweep import IN_ORDER, Hardware, plan_of, run
+from hopsim.learn.lesson import Lesson
+from hopsim.zoo.twin import TwinCase
+
+SEEDS = 12
+
+
+@dataclass(frozen=True, slots=True)
+class Grade:
+    """What hopsim says of an attempt.
+
+    Args:
+        error: why it could not be run, else empty.
+        checked: the run and the orders, if it could.
+        has_right_bits: whether the result is that of the solution.
+        lost: opcodes that the lesson is about and that are gone.
+    """
+
+    error: str = ""
+    checked: Checked | None = None
+    has_right_bits: bool = False
+    lost: tuple[str, ...] = ()
+
+    @property
+    def is_passed(self) -> bool:
+        """Whether the lesson is done."""
+        return (
+            self.checked is not None
+            and self.checked.result.verdict == "clean"
+            and not self.checked.schedules.differing
+            and self.has_right_bits
+            and not self.lost
+        )
+
+
+def grade(lesson: Lesson, text: str) -> Grade:
+    """Judge an attempt."""
+    case = TwinCase(lesson.pair, text)
+    try:
+        kernel = case.kernel()
+        checked = examine(case, kernel=kernel, seeds=SEEDS)
+    except HopsimError as error:
+        return Grade(error=str(error))
+    found = {instruction.mnemonic for instruction in kernel.body.instructions}
+    lost = tuple(name for name in lesson.keeps if not any(_is(one, name) for one in found))
+    bits = checked.schedules.baseline.bits
+    return Grade("", checked, bits == _solution_bits(lesson), lost)
+
+
+def _is(mnemonic: str, name: str) -> bool:
+    return re.match(rf"{re.escape(name)}(\.|$)", mnemonic) is not None
+
+
+def _solution_bits(lesson: Lesson) -> Mapping[str, str]:
+    case = lesson.pair.case(is_good=True)
+    return run(case, case.kernel(), plan_of(IN_ORDER), IN_ORDER, Hardware()).ending.bits

@@ -1,0 +1,115 @@
+"""Lessons: broken programs fail, solutions pass, hints are graded, pages agree, progress stays here."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from hopsim.cli.app import app
+from hopsim.cli.learn import write_pages
+from hopsim.learn.grading import grade
+from hopsim.learn.lesson import Lesson
+from hopsim.learn.lessons import LESSONS
+from hopsim.learn.progress import progress_file, read_progress
+
+ROOT = Path(__file__).parents[2]
+every_lesson = pytest.mark.parametrize("lesson", LESSONS, ids=lambda lesson: lesson.name)
+
+
+@pytest.fixture(autouse=True)
+def own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    monkeypatch.chdir(tmp_path)
+
+
+def learn(*words: str) -> Result:
+    return CliRunner().invoke(app, ["learn", *words])
+
+
+@every_lesson
+def test_the_program_is_broken_and_the_solution_passes(lesson: Lesson) -> None:
+    broken = grade(lesson, lesson.program)
+    assert not broken.is_passed
+    assert not broken.error
+    assert broken.checked is not None
+    assert broken.checked.result.exit_code in (1, 3)
+    assert grade(lesson, lesson.pair.ptx(is_good=True)).is_passed
+
+
+@every_lesson
+def test_each_lesson_is_whole(lesson: Lesson) -> None:
+    assert len(lesson.hints) >= 3
+    assert lesson.text
+    assert lesson.picture
+    assert lesson.after
+    assert all(len(line) <= 120 for line in lesson.picture.splitlines())
+
+
+def test_there_are_at_least_ten() -> None:
+    assert len({lesson.name for lesson in LESSONS}) == len(LESSONS) >= 10
+
+
+def test_a_lesson_is_read_mended_and_done() -> None:
+    first = LESSONS[0]
+    assert "0 of 12 done. Go on with: hopsim learn wait-before-you-read" in learn().stdout
+    handed_out = learn(first.name)
+    path = Path(f"{first.name}.ptx")
+    assert handed_out.exit_code == 0
+    assert first.task in handed_out.stdout
+    attempt = learn(first.name, "--check", str(path))
+    assert attempt.exit_code == 1
+    assert "HS001" in attempt.stdout
+    assert "Not yet." in attempt.stdout
+    assert "the schedule that shows it" in attempt.stdout
+    path.write_text(first.pair.ptx(is_good=True))
+    done = learn("1", "--check", str(path))
+    assert done.exit_code == 0, done.stdout
+    assert f"Done. {first.after}" in done.stdout
+    assert "1 of 12 done" in learn().stdout
+    assert "(it was there already)" in learn(first.name).stdout
+
+
+def test_hints_get_plainer_and_stay_at_the_last() -> None:
+    first = LESSONS[0]
+    shown = [learn("1", "--hint").stdout for _ in range(4)]
+    assert shown[0] == f"Hint 1 of 3: {first.hints[0]}\n"
+    assert shown[2] == shown[3] == f"Hint 3 of 3: {first.hints[2]}\n"
+    assert "+ bar.sync 0;" in learn("fence-and-barrier", "--solution").stdout
+
+
+def test_leaving_the_work_out_is_no_solution() -> None:
+    lesson = LESSONS[0]
+    text = "\n".join(line for line in lesson.program.splitlines() if "cp.async.bulk" not in line)
+    graded = grade(lesson, text)
+    assert graded.lost == lesson.keeps
+    assert not graded.is_passed
+
+
+def test_what_is_no_ptx_is_told() -> None:
+    Path("x.ptx").write_text("hello")
+    done = learn("1", "--check", "x.ptx")
+    assert (done.exit_code, "expected '.version'" in done.stdout) == (2, True)
+    assert learn("1", "--check", "none.ptx").exit_code == 2
+    assert learn("no-such-lesson").exit_code == 2
+
+
+def test_progress_that_cannot_be_read_is_none() -> None:
+    path = progress_file()
+    assert path.parts[-2:] == ("hopsim", "learn.json")
+    path.parent.mkdir(parents=True)
+    path.write_text("[]")
+    assert read_progress(path).done == []
+    home = progress_file({"HOME": "/home/somebody"})
+    assert home == Path("/home/somebody/.local/share/hopsim/learn.json")
+
+
+def test_the_pages_agree_with_the_lessons(tmp_path: Path) -> None:
+    write_pages(tmp_path)
+    folder = ROOT / "docs" / "lessons"
+    assert sorted(p.name for p in folder.iterdir()) == sorted(p.name for p in tmp_path.glob("*.md"))
+    for path in tmp_path.glob("*.md"):
+        assert (folder / path.name).read_text(encoding="utf-8") == path.read_text(
+            encoding="utf-8"
+        ), "hopsim learn --pages docs/lessons"
