@@ -113,16 +113,42 @@ class Mbarriers:
         if barrier is None:
             return
         agent, mask = self.world.parties(event.agent)[0]
-        if not barrier.is_quiet:
-            for flight in self.flying.values():
-                if any(aim is barrier for aim, _, _ in flight.aims):
-                    flight.told = True
+        user = self._unfinished(barrier, agent, mask)
+        if not barrier.is_quiet or user is not None:
+            aimed = [
+                flight
+                for flight in self.flying.values()
+                if any(aim is barrier for aim, _, _ in flight.aims)
+            ]
+            for flight in aimed:
+                flight.told = True
+            if user is None and aimed:
+                newest = aimed[-1]
+                user = newest.agent, newest.parts[0][2], newest.line, newest.kind
             self._misuse(
-                "HS214", "hazard", None, (agent, mask, event.line, "inval"), barrier.address,
-                "completion of the phase that is under way", f"wait for the phase before :{event.line}",
+                "HS214", "hazard", user, (agent, mask, event.line, "inval"), barrier.address,
+                "an edge that says that the last phase is complete and nobody waits for it any more",
+                f"before :{event.line}, wait for the phase, and pass a barrier with all who wait for it",
             )  # fmt: skip
         del barrier.owner.barriers[barrier.address]
         self._bound(barrier.owner)
+
+    @staticmethod
+    def _unfinished(
+        barrier: Barrier, agent: Agent, mask: int
+    ) -> tuple[Agent, int, int, str] | None:
+        """Return somebody who, as far as an agent knows, still copies for the last phase of a barrier or waits for it."""
+        last = barrier.phases.get(barrier.index - 1)
+        if last is None:
+            return None
+        hb = agent.eyes(mask)[0][1].hb
+        for flight in last.flights:
+            if not last.done.known_to(hb, agent, mask):
+                return flight.agent, flight.parts[0][2], flight.line, flight.kind
+        for waiter, epoch, lanes, line in last.waits:
+            if waiter is not agent and not sees(hb, waiter, epoch, lanes):
+                return waiter, lanes, line, "wait"
+        return None
 
     def data_over(self, owner: CtaState, record: Record, who: tuple[Agent, int]) -> None:
         """Ordinary data may be written over a barrier."""

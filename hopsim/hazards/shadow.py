@@ -91,6 +91,8 @@ class Region:
 
     def refine(self, count_bytes: int) -> None:
         """Make granules no larger than `count_bytes`."""
+        if not count_bytes & 15 and len(self.states):
+            return
         shift = max(min(LARGEST_SHIFT, (count_bytes & -count_bytes).bit_length() - 1), 0)
         if not len(self.states):
             self.shift = min(self.shift, shift)

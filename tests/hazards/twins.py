@@ -543,11 +543,11 @@ MBARRIERS = [
         init()
         + SYNC
         + expect()
-        + load()
+        + load(name="a")
         + wait(mark="+")
         + SYNC
         + "@%leader mbarrier.inval.shared::cta.b64 [%s+8192]; //b\n",
-        (("HS214", "", "b"),),
+        (("HS214", "a", "b"),),
     ),
     Twin(
         "phase-unconsumed",
