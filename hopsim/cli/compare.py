@@ -23,7 +23,7 @@ QUICK_FLOP = 2.0 * 2048**3
 def compare(
     ptx: Annotated[
         Path | None,
-        typer.Argument(metavar="[PTX]", help="One program; needs --launch and --ncu or --device."),
+        typer.Argument(metavar="[PTX]", help="One program; needs --args, and --ncu or --device."),
     ] = None,
     recorded: Annotated[
         bool,
@@ -61,9 +61,7 @@ def compare(
     ] = None,
     launch: Annotated[
         Path | None,
-        typer.Option(
-            "--launch", metavar="FILE", help="How to launch the program, as in hopsim run."
-        ),
+        typer.Option("--args", metavar="FILE", help="How to launch the program, as in hopsim run."),
     ] = None,
     entry: Annotated[str, typer.Option("--entry", help="Of the program, if it has several.")] = "",
     ncu: Annotated[
@@ -83,7 +81,7 @@ def compare(
     if recorded == (ptx is not None):
         raise ConfigError(
             "what is to be compared?",
-            hint="hopsim compare --recorded, or hopsim compare KERNEL.ptx --launch FILE",
+            hint="hopsim compare --recorded, or hopsim compare KERNEL.ptx --args FILE",
         )
     if ptx is not None:
         from hopsim.cli.compare_one import compare_one

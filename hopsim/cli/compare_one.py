@@ -34,7 +34,7 @@ def compare_one(
     from hopsim.runtime.gpu import Gpu
 
     if launch_path is None or (ncu is None and device is None):
-        raise ConfigError("a program needs --launch FILE, and --ncu FILE or --device 0")
+        raise ConfigError("a program needs --args FILE, and --ncu FILE or --device 0")
     output = Output(json_file)
     described = read_launch_file(launch_path)
     module = load(str(ptx))

@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, cast
 
 import ml_dtypes
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
 import hopsim as hs
+from hopsim.cli.app import app
 from hopsim.kernels.gemm.launch import run
 from hopsim.kernels.gemm.problem import GemmProblem
+from hopsim.kernels.measured.program import launch, operands, read
+from hopsim.kernels.micro import recording as micro
+from hopsim.kernels.probes import recording
 from hopsim.launch.arrays import DeviceArray
 
 pytestmark = pytest.mark.gpu
@@ -96,6 +104,32 @@ loop:
     ret;
 }
 """
+FAULT = """
+.visible .entry fault(.param .u64 x)
+{
+    .reg .b32 %a;
+    .reg .b64 %x;
+
+    ld.param.u64 %x, [x];
+    add.u64 %x, %x, 0x7000000000000000;
+    ld.volatile.global.u32 %a, [%x];
+    st.volatile.global.u32 [%x], %a;
+    ret;
+}
+"""
+ARGS = """
+entry = "{entry}"
+grid = 1
+block = 32
+[arrays.x]
+shape = [4]
+dtype = "uint32"
+fill = 0
+[[args]]
+kind = "array"
+array = "x"
+"""
+PROGRAMS = Path(__file__).parents[1] / "silicon" / "judging" / "gemm_own.json"
 CLUSTER = """
 .visible .entry ranks(.param .u64 out)
 {
@@ -218,6 +252,56 @@ def test_an_illegal_access_is_an_error(device: hs.CudaGpu) -> None:
     b, c = device.array(np.ones(1000, np.uint32)), device.array(np.ones(1000, np.uint32))
     device.launch(kernel, grid=8, block=128, args=[b, c, np.uint32(1000)])
     assert np.array_equal(c.numpy(), np.full(1000, 2, np.uint32))
+
+
+@pytest.mark.parametrize(
+    ("ptx", "entry", "code", "words"),
+    [
+        (HANG, "hang", 3, "kernel hang was still running after 30 s"),
+        (FAULT, "fault", 5, "CUDA_ERROR_ILLEGAL_ADDRESS"),
+    ],
+)
+def test_the_command_line_ends_with_its_exit_code(
+    tmp_path: Path, ptx: str, entry: str, code: int, words: str
+) -> None:
+    (tmp_path / "k.ptx").write_text(HEADER + ptx)
+    (tmp_path / "args.toml").write_text(ARGS.format(entry=entry))
+    done = CliRunner().invoke(
+        app,
+        [
+            "run",
+            str(tmp_path / "k.ptx"),
+            "--args",
+            str(tmp_path / "args.toml"),
+            "--backend",
+            "cuda",
+        ],
+    )
+    assert done.exit_code == code, done.output
+    assert words in done.output
+    # Nobody else was taken down.
+    with hs.CudaGpu(0) as device:
+        assert np.array_equal(device.array(np.arange(5)).numpy(), np.arange(5))
+
+
+def test_a_recorded_probe_gives_the_same_bits_again(device: hs.CudaGpu) -> None:
+    folder = Path(__file__).parents[1] / "silicon"
+    for group in ("matrices", "atomic", "collective"):
+        assert recording.replay(cast("Any", device), folder, group, timing=False) == []
+
+
+def test_a_microbenchmark(device: hs.CudaGpu) -> None:
+    (chosen,) = (one for one in micro.benchmarks("latencies") if one.name == "bar_sync_32")
+    row = micro.run(cast("Any", device), chosen)
+    assert row["slopes"]["bar.sync"] == pytest.approx(14.0, abs=1.0)
+
+
+def test_the_clock_is_one_that_the_chip_can_have(device: hs.CudaGpu) -> None:
+    program = read(json.loads(PROGRAMS.read_text())[0], PROGRAMS.parent)
+    given = operands(device, program.dtype, program.out_dtype, (2048, 2048, 2048))
+    result = launch(device, program, (2048, 2048, 2048), 256, given, repeats=20, measure_clock=True)
+    assert 1e9 < result.clock_hz <= device.facts.clock_hz * 1.01
+    assert 20 < result.time_us < 60
 
 
 def test_text_that_the_driver_refuses(device: hs.CudaGpu) -> None:

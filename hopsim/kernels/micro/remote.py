@@ -9,12 +9,16 @@ ROUNDS = (8, 40)
 THREADS = 256
 
 
-def ping_pong(ctas: int) -> Benchmark:
+def ping_pong(ctas: int, scope: str = "cluster") -> Benchmark:
     """Two threads wake each other through mbarriers: of one CTA (1), or of two CTAs of a cluster (2).
 
     A slope is a whole round: two arrivals and two waits.
+
+    Args:
+        scope: of the release of an arrival on another CTA's mbarrier.
     """
-    c = Clocked(f"ping_pong_{ctas}", directives=[".reqntid 64"])
+    name = f"ping_pong_{ctas}" + ("" if scope == "cluster" else f"_{scope}")
+    c = Clocked(name, directives=[".reqntid 64"])
     c.own_row(len(ROUNDS))
     warp = c.k.let(".b32", "warp", "shr.u32", c.thread, 5)
     rank = c.k.let(".b32", "rank", "mov.u32", "%cluster_ctarank")
@@ -36,7 +40,7 @@ def ping_pong(ctas: int) -> Benchmark:
     if ctas == 2:
         own = c.shared
         target = c.k.let(".b32", "target", "mapa.shared::cluster.u32", c.shared, other)
-        arrive = "mbarrier.arrive.release.cluster.shared::cluster.b64"
+        arrive = f"mbarrier.arrive.release.{scope}.shared::cluster.b64"
     else:
         own = c.k.let(".b32", "own", "mad.lo.u32", side, 8, c.shared)
         target = c.k.let(".b32", "target", "mad.lo.u32", other, 8, c.shared)
@@ -70,7 +74,7 @@ def ping_pong(ctas: int) -> Benchmark:
     c.k.emit("barrier.cluster.wait")
     where = "two CTAs" if ctas == 2 else "two warps"
     return c.benchmark(
-        f"mbarriers between {where}",
+        f"mbarriers between {where}, release.{scope}",
         grid=ctas,
         cluster=ctas,
         block=64,
@@ -158,7 +162,7 @@ def bulk_copies(cluster: int, ctas: int, size: int) -> Benchmark:
 
 def benchmarks() -> list[Benchmark]:
     """Return all benchmarks of clusters."""
-    found = [ping_pong(1), ping_pong(2)]
+    found = [ping_pong(1), ping_pong(2), ping_pong(2, "cta")]
     found += [remote_loads(cluster, ctas) for cluster, ctas in ((2, 2), (4, 4), (8, 8), (2, 120))]
     found += [
         bulk_copies(cluster, ctas, size)

@@ -150,9 +150,10 @@ def tma_load(walk: Walk, box_rows: int, depth: int, multicast: int = 1) -> Bench
 
     def wait(slot: int) -> None:
         c.wait_parity(barriers[slot], parity)
-        # A slot that others fill too is free when all CTAs of the cluster have said so.
+        # A slot that others fill too is free when all CTAs of the cluster have said so.  Nothing was read from it, so
+        # that the arrival needs no release at cluster scope, which takes as long as a fence.
         for peer in peers:
-            opcode = "mbarrier.arrive.release.cluster.shared::cluster.b64"
+            opcode = "mbarrier.arrive.release.cta.shared::cluster.b64"
             c.k.emit(opcode, "_", address(peer, free[slot]))
         if peers:
             c.wait_parity(address(c.shared, free[slot]), parity)

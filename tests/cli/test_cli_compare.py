@@ -1,0 +1,160 @@
+"""`hopsim compare`, `micro`, `calibrate` and `record` on the command line, without a GPU."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+import hopsim as hs
+from hopsim.cli.app import app
+from hopsim.cli.compact_json import dumps
+
+SILICON = Path(__file__).parents[1] / "silicon"
+COPY = """
+.version 8.7
+.target sm_90a
+.address_size 64
+.visible .entry copy(.param .u64 x)
+{
+    .reg .b32 %t, %a;
+    .reg .b64 %p;
+
+    ld.param.u64 %p, [x];
+    mov.u32 %t, %tid.x;
+    mad.wide.u32 %p, %t, 4, %p;
+    ld.global.u32 %a, [%p];
+    st.global.u32 [%p], %a;
+    ret;
+}
+"""
+LAUNCH = """
+grid = [4, 2]
+block = 32
+[arrays.x]
+shape = [32]
+dtype = "uint32"
+fill = 0
+[[args]]
+kind = "array"
+array = "x"
+"""
+EXPORT = """"ID","Kernel Name","Grid Size","gpc__cycles_elapsed.max","smsp__inst_executed.sum"
+"","","","cycle","inst"
+"0","copy","(4, 2, 1)","5,000","56"
+"""
+
+
+def hopsim(*arguments: str) -> Result:
+    return CliRunner().invoke(app, list(arguments))
+
+
+def test_recorded_programs(tmp_path: Path) -> None:
+    arguments = [
+        "compare",
+        "--recorded",
+        "--folder",
+        str(SILICON),
+        "--only",
+        "64x64x64_s6",
+        "--quick",
+        "--jobs",
+        "1",
+    ]
+    known, page = tmp_path / "known.json", tmp_path / "accuracy.md"
+    arguments += ["--known", str(known), "--set", "device.sm_count=132"]
+    first = hopsim(*arguments, "--json", "-", "--page", str(page))
+    assert first.exit_code == 0, first.output
+    content = json.loads(first.stdout)
+    assert {row["kernel"] for row in content["rows"]} == {"gemm_pipelined_bf16_bf16_64x64x64_s6_w1"}
+    assert content["judging"]["cases"] == len(content["rows"]) == 7
+    assert content["judging"]["mape_percent"] > 0
+    assert "![Predicted against measured cycles](accuracy.svg)" in page.read_text()
+    assert (tmp_path / "accuracy.svg").read_text().startswith("<svg")
+    # The second time nothing is simulated: the file of predictions stays as it is.
+    written = known.read_bytes()
+    second = hopsim(*arguments, "--json", "-")
+    assert json.loads(second.stdout)["rows"] == content["rows"]
+    assert known.read_bytes() == written
+
+
+def test_one_program_and_an_export(tmp_path: Path) -> None:
+    for name, text in (("k.ptx", COPY), ("l.toml", LAUNCH), ("ncu.csv", EXPORT)):
+        (tmp_path / name).write_text(text)
+    arguments = ["compare", str(tmp_path / "k.ptx"), "--args", str(tmp_path / "l.toml")]
+    done = hopsim(*arguments, "--ncu", str(tmp_path / "ncu.csv"))
+    assert done.exit_code == 0, done.output
+    lines = {line.split()[0]: line.split() for line in done.stdout.splitlines()[1:]}
+    assert lines["gpc__cycles_elapsed.max"][2] == "5,000"
+    assert lines["smsp__inst_executed.sum"][1:3] == ["56", "56"]
+    (tmp_path / "ncu.csv").write_text(EXPORT.replace("(4, 2, 1)", "(3, 1, 1)"))
+    refused = hopsim(*arguments, "--ncu", str(tmp_path / "ncu.csv"))
+    assert refused.exit_code == 2
+    assert "no launch of copy with 8 CTAs" in refused.stderr
+    assert hopsim(*arguments).exit_code == 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["compare"], "what is to be compared?"),
+        (["compare", "--recorded", "--folder", "nowhere"], "no measurements"),
+        (
+            ["compare", "--recorded", "--folder", str(SILICON), "--only", "nothing"],
+            "no measured program",
+        ),
+        (["micro", "nothing"], "no microbenchmark has 'nothing'"),
+        (["micro", "bar_sync_32", "--recorded", "--folder", "nowhere"], "there is no nowhere"),
+        (["calibrate", "nowhere"], "there is no nowhere"),
+        (["record", "nowhere"], "there is no folder nowhere"),
+    ],
+)
+def test_mistakes(arguments: list[str], words: str) -> None:
+    done = hopsim(*arguments)
+    assert done.exit_code == 2
+    assert words in done.stderr
+
+
+def test_microbenchmarks() -> None:
+    assert "streams: rates of L2 and device memory" in hopsim("micro").stdout
+    done = hopsim("micro", "bar_sync_32", "--recorded", "--folder", str(SILICON))
+    assert done.exit_code == 0
+    lines = done.stdout.splitlines()
+    assert lines[0] == "bar_sync_32: bar.sync of 32 threads"
+    assert lines[1].split() == ["cycles", "a", "step", "sim", "recorded", "difference"]
+    assert lines[2].split()[:1] == ["bar.sync"]
+    assert lines[2].split()[2] == "14.0"
+
+
+def test_calibrate(tmp_path: Path) -> None:
+    out = tmp_path / "calibrated.toml"
+    done = hopsim("calibrate", str(SILICON), "--out", str(out), "--json", "-")
+    assert done.exit_code == 0, done.output
+    values = {row["key"]: row for row in json.loads(done.stdout)["values"]}
+    assert values["smem.latency"]["recorded"] == "23cycles"
+    gpu = hs.Gpu(out)
+    assert gpu.config.smem.latency_cycles == 23
+    (fact,) = (one for one in gpu.config.facts if one.key == "smem.latency")
+    assert (
+        fact.source
+        == "hopsim calibrate, tests/silicon/micro.json: shared_memory_latency, ld.shared.b32"
+    )
+
+
+def test_recording_needs_a_device(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing(index: int, **options: object) -> None:
+        raise hs.DeviceError("no driver", where=f"CUDA device {index}")
+
+    monkeypatch.setattr("hopsim.cuda.gpu.CudaGpu", missing)
+    done = hopsim("record", str(tmp_path))
+    assert done.exit_code == 5
+    assert done.stderr == "CUDA device 0: no driver\n"
+
+
+def test_json_for_diffs() -> None:
+    value = {"a": [1, 2], "b": {"c": 3}, "d": [{"e": "x" * 120}], "f": []}
+    text = dumps(value)
+    assert json.loads(text) == value
+    assert text.splitlines()[:3] == ["{", ' "a": [1, 2],', ' "b": {"c": 3},']
