@@ -21,6 +21,7 @@ from hopsim.cli import (
     fp8,
     gemm,
     isa,
+    ladder,
     layout,
     learn,
     lint,
@@ -46,6 +47,7 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 app.command("gemm", cls=Command)(gemm.gemm)
+app.command("ladder", cls=Command)(ladder.ladder)
 app.command("fp8", cls=Command)(fp8.fp8)
 app.command("attention", cls=Command)(attention.attention)
 app.command("run", cls=Command)(run.run)

@@ -1,0 +1,135 @@
+"""`hopsim ladder`: a GEMM by every schedule that suits it, simple to fast, and what each step is worth."""
+
+from __future__ import annotations
+
+import os
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+from typing import TYPE_CHECKING, Annotated, Any, cast
+
+import typer
+
+from hopsim.cli.gemm import Dtype, OutDtype, operands
+from hopsim.cli.options import Backend, BackendOption, GpuOption, JsonOption, SetOption, overrides
+
+if TYPE_CHECKING:
+    from hopsim.kernels.gemm.ladder import Step
+    from hopsim.kernels.gemm.launch import Device
+    from hopsim.kernels.gemm.timing import StepTime
+
+_REPEATS = 10
+
+
+def ladder(
+    m: Annotated[int, typer.Option("--m", help="Rows of A and C.")],
+    n: Annotated[int, typer.Option("--n", help="Rows of B, columns of C.")],
+    k: Annotated[int, typer.Option("--k", help="Columns of A and B.")],
+    dtype: Annotated[
+        Dtype, typer.Option("--dtype", help="Type of A and B; sums are f32.")
+    ] = Dtype.BF16,
+    out_dtype: Annotated[
+        OutDtype | None, typer.Option("--out-dtype", help="Type of C; by default as in `gemm`.")
+    ] = None,
+    only: Annotated[
+        list[str] | None,
+        typer.Option("--only", metavar="SCHEDULE", help="Run this step only. Repeatable."),
+    ] = None,
+    jobs: Annotated[
+        int | None, typer.Option("--jobs", min=1, help="Steps simulated at a time; all cores.")
+    ] = None,
+    gpu: GpuOption = "h100-sxm",
+    settings: SetOption = None,
+    json_file: JsonOption = None,
+    backend: BackendOption = Backend.SIM,
+) -> None:
+    """Time C[M,N] = A[M,K] B[N,K]^T by one schedule after the other; values are not computed."""
+    from dataclasses import asdict
+
+    from hopsim.cli.output import Output
+    from hopsim.config import load
+    from hopsim.errors import ConfigError
+    from hopsim.kernels.gemm.ladder import ladder as steps_of
+    from hopsim.kernels.gemm.problem import GemmProblem
+    from hopsim.report.facts import fact_table
+    from hopsim.report.ladder import Rung, ladder_table
+
+    output = Output(json_file)
+    problem = GemmProblem(m, n, k, dtype.value, out_dtype.value if out_dtype else "")
+    changes = overrides(settings)
+    steps = steps_of(problem, load(gpu, changes))
+    if only:
+        unknown = sorted(set(only) - {step.name for step in steps})
+        if unknown:
+            raise ConfigError(
+                f"no step is called {unknown[0]!r}",
+                where="--only",
+                hint=", ".join(step.name for step in steps),
+            )
+        steps = [step for step in steps if step.name in only]
+    times = _times(steps, gpu, changes, jobs or os.cpu_count() or 1)
+    measured = _measure(steps) if backend is Backend.CUDA else [None] * len(steps)
+    rungs = [
+        Rung(
+            step.name, f"{step.tile}, {step.stages}", time.cycles, time.tflops, time.bound,
+            silicon, time.is_extrapolated,
+        )
+        for step, time, silicon in zip(steps, times, measured, strict=True)
+    ]  # fmt: skip
+    words = (
+        f"C[{m},{n}] = A[{m},{k}] B[{n},{k}]^T   {problem.dtype} -> {problem.out_dtype}, on {gpu}"
+    )
+    notes = [("problem", words)]
+    if any(rung.is_extrapolated for rung in rungs):
+        notes.append(("~", "extrapolated from one wave of tiles"))
+    output.show(fact_table(notes), "", ladder_table(rungs))
+    content = {
+        "command": "ladder",
+        "problem": {
+            "m": m, "n": n, "k": k, "dtype": problem.dtype, "out_dtype": problem.out_dtype, "flops": problem.flops,
+        },
+        "steps": [
+            {
+                **asdict(rung), "schedule": step.schedule, "stages": step.stages, "words": step.words,
+                "options": {name: _plain(value) for name, value in step.options.items()},
+                "time_us": time.time_us,
+            }
+            for rung, step, time in zip(rungs, steps, times, strict=True)
+        ],
+    }  # fmt: skip
+    output.finish(content, 0)
+
+
+def _times(steps: list[Step], gpu: str, changes: dict[str, str], jobs: int) -> list[StepTime]:
+    """Return the simulated times, in as many processes as there are jobs."""
+    work = [(step, gpu, changes) for step in steps]
+    if min(jobs, len(steps)) <= 1:
+        return [_time(one) for one in work]
+    with ProcessPoolExecutor(min(jobs, len(steps)), mp_context=get_context("spawn")) as pool:
+        return list(pool.map(_time, work))
+
+
+def _time(work: tuple[Step, str, dict[str, str]]) -> StepTime:
+    from hopsim.config import load
+    from hopsim.kernels.gemm.timing import time_step
+    from hopsim.runtime.gpu import Gpu
+
+    step, gpu, changes = work
+    return time_step(cast("Device", Gpu(gpu, changes)), step, load(gpu, changes))
+
+
+def _measure(steps: list[Step]) -> list[float | None]:
+    """Return TFLOP/s on the first real device."""
+    from hopsim.cuda.gpu import CudaGpu
+    from hopsim.kernels.gemm.launch import launch
+
+    rates: list[float | None] = []
+    with CudaGpu(0) as gpu:
+        for step in steps:
+            a, b = operands(step.problem, 0)
+            result = launch(cast("Device", gpu), step.build(), a, b, repeats=_REPEATS).result
+            rates.append(step.problem.flops / result.time_us / 1e6 if result.time_us else None)
+    return rates
+
+
+def _plain(value: Any) -> Any:
+    return list(cast("tuple[Any, ...]", value)) if isinstance(value, tuple) else value

@@ -1,0 +1,60 @@
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from hopsim.cli.app import app
+from hopsim.cli.output import plain_text
+from hopsim.report.ladder import Rung, ladder_table
+
+
+def ladder(*more: str) -> Result:
+    return CliRunner().invoke(app, ["ladder", *more])
+
+
+def small(*more: str) -> dict[str, Any]:
+    sizes = ("--m", "64", "--n", "256", "--k", "512")
+    done = ladder(*sizes, "--jobs", "1", "--json", "-", *more)
+    assert done.exit_code == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def test_every_schedule_that_suits_a_small_problem() -> None:
+    steps = small()["steps"]
+    assert [step["name"] for step in steps] == [
+        "mma-simple", "mma-multistage", "wgmma-simple", "pipelined", "warp-specialized", "cooperative",
+        "pingpong", "split-k tma", "split-k atomic", "split-k dsmem", "stream-k", "chosen",
+    ]  # fmt: skip
+    for step in steps:
+        assert step["tflops"] == pytest.approx(2 * 64 * 256 * 512 / step["time_us"] / 1e6)
+        assert step["measured_tflops"] is None
+
+
+def test_one_step_on_a_changed_machine() -> None:
+    usual = small("--only", "pipelined")["steps"]
+    slower = small("--only", "pipelined", "--set", "device.clock=1GHz")["steps"]
+    assert [step["name"] for step in usual] == ["pipelined"]
+    assert slower[0]["tflops"] < usual[0]["tflops"]
+
+
+def test_a_step_that_is_not_there() -> None:
+    done = ladder("--m", "64", "--n", "64", "--k", "64", "--only", "naive")
+    assert done.exit_code == 2
+    assert "no step is called 'naive'" in done.stderr
+
+
+def test_the_table_sets_silicon_beside_the_simulation() -> None:
+    rungs = [
+        Rung("wgmma-simple", "128x128x64, 1", 464381, 400.0, "latency", 320.0),
+        Rung("pingpong", "128x128x64, 4", 282482, 800.0, "tensor core", 760.0, True),
+    ]
+    assert plain_text(ladder_table(rungs)).splitlines() == [
+        "schedule      tile, stages     cycles  TFLOP/s    gain  device    off  bound by",
+        "wgmma-simple  128x128x64, 1   464,381    400.0           320.0  +25 %  latency      ████████████████████",
+        "                                                                                    ████████████████",
+        "pingpong      128x128x64, 4  ~282,482   ~800.0  +100 %   760.0   +5 %  tensor core  ████████████████████████████████████████",
+        "                                                                                    ██████████████████████████████████████",
+    ]  # fmt: skip
