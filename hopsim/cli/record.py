@@ -29,6 +29,7 @@ class Part(StrEnum):
     PROBES = "probes"
     MICRO = "micro"
     GEMM = "gemm"
+    TABLES = "tables"
 
 
 def record(
@@ -60,6 +61,7 @@ def record(
         Part.PROBES: lambda: _probes(out, index, groups, say),
         Part.MICRO: lambda: _micro(out, facts, index, groups, say),
         Part.GEMM: lambda: _gemm(out, facts, say),
+        Part.TABLES: lambda: _tables(out, facts, index),
     }
     for part in parts or list(Part):
         rows = makers[part]()
@@ -78,6 +80,22 @@ def _probes(
     chosen = tuple(groups or recording.GROUPS)
     return recording.record_device(
         out, index, date=_today(), command=COMMAND, groups=chosen, progress=say
+    )
+
+
+def _tables(out: Path, facts: DeviceFacts, index: int) -> list[Row]:
+    """Write `out`/tables; the package carries a copy as hopsim/isa/numerics/recorded."""
+    from hopsim.cuda.gpu import CudaGpu
+    from hopsim.kernels.probes import tables
+
+    folder = out / "tables"
+    folder.mkdir(exist_ok=True)
+    with CudaGpu(index) as gpu:
+        device: Any = gpu
+        written = tables.write(device, folder)
+    what = "the multi-function unit's answers for every mantissa"
+    return _indexed(
+        out, {f"tables/{name}.npz": (what, count) for name, count in written.items()}, facts
     )
 
 

@@ -1,6 +1,6 @@
 """Probes of the approximate functions: all inputs of the 16-bit types, a sample of f32 over every exponent.
 
-PTX states only error bounds, so what the hardware gives is either matched bit by bit or its distance is recorded.
+What was recorded judges the tables of `hopsim.isa.numerics.mufu` and the rules around them.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def f32_sample() -> Array:
     return np.concatenate([sample, np.full(short, 0x3F800000, np.uint32)])
 
 
-def _probe(name: str, bits: int, forms: tuple[str, ...], inputs: tuple[Array, ...]) -> Probe:
+def elementwise(name: str, bits: int, forms: tuple[str, ...], inputs: tuple[Array, ...]) -> Probe:
     """Return the probe that applies functions to every element of its inputs."""
     count = inputs[0].size
     size = bits // 8
@@ -76,8 +76,8 @@ def probes() -> list[Probe]:
     pairs = tuple(operands("f32", position, 2048).astype(np.uint32) for position in (0, 1))
     doubles = operands("f64", None, 2048)
     return [
-        _probe("half", 16, HALF_FORMS, (every,)),
-        _probe("f32", 32, F32_FORMS, (f32_sample(),)),
-        _probe("divide", 32, DIVISIONS, pairs),
-        _probe("f64", 64, F64_FORMS, (doubles,)),
+        elementwise("half", 16, HALF_FORMS, (every,)),
+        elementwise("f32", 32, F32_FORMS, (f32_sample(),)),
+        elementwise("divide", 32, DIVISIONS, pairs),
+        elementwise("f64", 64, F64_FORMS, (doubles,)),
     ]
