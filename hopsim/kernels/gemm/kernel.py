@@ -97,7 +97,7 @@ class GemmKernel:
 
 
 def build(
-    schedule: str,
+    schedule: str | Schedule,
     problem: GemmProblem,
     tile: Tile | tuple[int, int, int],
     stages: int,
@@ -118,7 +118,7 @@ def build(
     """Return the kernel of `schedule` for a problem.
 
     Args:
-        schedule: one of `hopsim.kernels.gemm.schedules.SCHEDULES`.
+        schedule: name of one of `hopsim.kernels.gemm.schedules.SCHEDULES`, or a schedule of one's own.
         tile: rows and columns of C for a CTA, and elements of K for a stage.
         stages: slots of the ring.
         warpgroups: warpgroups that compute, 1 or 2; by default the fewest the schedule takes.
@@ -137,7 +137,7 @@ def build(
 
     Raises: LaunchError: the schedule, or the hardware, cannot do it.
     """
-    found = schedule_named(schedule)
+    found = schedule if isinstance(schedule, Schedule) else schedule_named(schedule)
     if resident_ctas is not None and resident_ctas < 1:
         raise LaunchError(f"resident_ctas must be at least 1, got {resident_ctas}", where="gemm")
     given = plan_options({
@@ -154,7 +154,7 @@ def build(
         ctas = min(resident, math.prod(units(problem, plan)) * -(-problem.k // tile.k))
     entry = _entry_name(found, plan)
     return GemmKernel(
-        schedule=schedule,
+        schedule=found.name,
         problem=problem,
         plan=plan,
         ptx=module_text(found.emit(entry, plan), SHARED_SYMBOL),
