@@ -9,7 +9,7 @@ from hopsim.kernels.gemm.ladder import ladder
 from hopsim.kernels.gemm.problem import GemmProblem
 from hopsim.kernels.gemm.timing import time_step
 
-M, N, K = 128, 512, 1024
+M, N, K = 64, 256, 512
 
 hardware = load("h100-sxm")
 before = None

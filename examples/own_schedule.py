@@ -60,12 +60,12 @@ def emit_double_buffered(name: str, plan: parts.GemmPlan) -> parts.PtxEntry:
     return b
 
 
-problem = GemmProblem(256, 256, 1024)
+problem = GemmProblem(128, 128, 512)
 own = parts.Schedule(
     "double-buffered", "loads under products", emit_double_buffered, warpgroups=(1,), stages=(2, 2)
 )
 rng = np.random.default_rng(0)
-a, w = (rng.standard_normal((256, 1024)).astype(ml_dtypes.bfloat16) for _ in range(2))
+a, w = (rng.standard_normal((128, 512)).astype(ml_dtypes.bfloat16) for _ in range(2))
 for schedule, stages in (("wgmma-simple", 1), (own, 2), ("pipelined", 2)):
     kernel = build(schedule, problem, (64, 64, 64), stages)
     done = launch(hs.Gpu("h100-sxm"), kernel, a, w)

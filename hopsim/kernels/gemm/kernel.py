@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from hopsim.errors import LaunchError
+from hopsim.kernels.gemm import stream_k
 from hopsim.kernels.gemm.frame import SHARED_SYMBOL
 from hopsim.kernels.gemm.operand import OperandTile
 from hopsim.kernels.gemm.plan import GemmPlan, Tile
@@ -151,7 +152,9 @@ def build(
     resident = resident_ctas or _RESIDENT_CTAS[plan.cluster_size]
     ctas = grid_ctas(problem, plan, resident)
     if found.has_workspace:
-        ctas = min(resident, math.prod(units(problem, plan)) * -(-problem.k // tile.k))
+        ctas = stream_k.grid_ctas(
+            math.prod(units(problem, plan)), -(-problem.k // tile.k), resident
+        )  # fmt: skip
     entry = _entry_name(found, plan)
     return GemmKernel(
         schedule=found.name,

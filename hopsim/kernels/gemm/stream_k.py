@@ -38,6 +38,13 @@ from hopsim.kernels.ptx.text import Operand, Param, PtxEntry, Reg, address, vect
 _CONSUMERS_BARRIER = 3
 _QUAD_BYTES = 16 * WARPGROUP_THREADS
 _FIRST_CONSUMER_WARP = 4
+_LEAST_BLOCKS = 4
+"""k-blocks that are worth a CTA: with fewer the fix-up, one CTA after the other, takes longer than they save."""
+
+
+def grid_ctas(tiles: int, k_blocks: int, resident_ctas: int) -> int:
+    """Return the CTAs to launch: all that are resident, unless they would have too little each."""
+    return min(resident_ctas, max(tiles, tiles * k_blocks // _LEAST_BLOCKS))
 
 
 def shared_tiles(tiles: int, ctas: int) -> int:
