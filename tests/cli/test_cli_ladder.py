@@ -58,3 +58,39 @@ def test_the_table_sets_silicon_beside_the_simulation() -> None:
         "pingpong      128x128x64, 4  ~282,482   ~800.0  +100 %   760.0   +5 %  tensor core  ████████████████████████████████████████",
         "                                                                                    ██████████████████████████████████████",
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        ("--schedule", "chosen"),
+        ("--schedule", "mma-simple"),
+        ("--schedule", "mma-multistage"),
+        ("--schedule", "wgmma-simple", "--a-major", "MN", "--swizzle", "32B", "--a-in-registers"),
+        ("--schedule", "cooperative", "--cluster", "2x1", "--order", "blocks-m"),
+        ("--schedule", "pingpong", "--b-major", "MN"),
+        ("--schedule", "split-k", "--splits", "2", "--reduction", "dsmem", "--tile", "64x64x32"),
+        ("--schedule", "split-k", "--splits", "3", "--out-dtype", "f32"),
+        ("--schedule", "stream-k"),
+    ],
+    ids=lambda more: " ".join(more[1:4]),
+)
+def test_gemm_runs_every_schedule(more: tuple[str, ...]) -> None:
+    sizes = ("--m", "72", "--n", "136", "--k", "208")
+    done = CliRunner().invoke(
+        app, ["gemm", *sizes, *more, "--run-schedule", "in-order", "--no-check", "--json", "-"]
+    )
+    assert done.exit_code == 0, done.stderr
+    content = json.loads(done.stdout)
+    assert content["comparison"]["equal"]
+    assert content["gemm"]["schedule"] in (more[1], "warp-specialized")
+
+
+def test_a_chosen_kernel_comes_with_its_reasons() -> None:
+    sizes = ("--m", "16", "--n", "64", "--k", "64")
+    done = CliRunner().invoke(
+        app, ["gemm", *sizes, "--schedule", "chosen", "--no-check", "--json", "-"]
+    )
+    reasons = json.loads(done.stdout)["gemm"]["choice"]
+    assert reasons[0].startswith("tile 64x16x64: 1 wave on 132 SMs, the fewest of 40 tiles")
+    assert len(reasons) == 5
