@@ -85,7 +85,7 @@ def _predictions(
         for index in order:
             yield index, predict(cases[index], config, overrides)
         return
-    with ProcessPoolExecutor(jobs, get_context("spawn"), max_tasks_per_child=16) as pool:
+    with ProcessPoolExecutor(jobs, get_context("spawn")) as pool:
         waiting: dict[Future[Prediction], int] = {
             pool.submit(predict, cases[index], config, overrides): index for index in order
         }
