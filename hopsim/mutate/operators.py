@@ -212,7 +212,8 @@ def _with(lines: Sequence[str], changed: dict[int, str]) -> str:
 def _moved_arrives(kernel: Kernel, sites: Sequence[Site]) -> Iterator[Mutant]:
     """Move each arrive before the group wait above it, when nothing but straight code lies between."""
     lines = kernel.module.lines
-    starts = {kernel.body.instructions[at].span.line for at in kernel.body.labels.values()}
+    body = kernel.body.instructions
+    starts = {body[at].span.line for at in kernel.body.labels.values() if at < len(body)}
     for k, site in enumerate(sites):
         if not site.opcode.startswith("mbarrier.arrive") or "expect_tx" in site.opcode:
             continue
