@@ -29,6 +29,9 @@ CANDIDATES: Final = (
     (64, 32),
     (64, 16),
 )
+OWN_CANDIDATES: Final = ((128, 192), *CANDIDATES)
+"""Where each warpgroup has a tile of its own: 192 sums a thread are the most that fit."""
+
 MOST_STAGES: Final = 4
 _TILE_K_BYTES: Final = 128
 """One full swizzle row."""
@@ -97,7 +100,8 @@ def fit(
 
 def _tiles(schedule: Schedule, dtype: ElementType) -> list[Tile]:
     k = min(_TILE_K_BYTES, schedule.most_k_bytes) // dtype.size
-    return [Tile(m, n, k) for m, n in CANDIDATES]
+    takes_turns: bool = schedule.fixed.get("takes_turns", False)
+    return [Tile(m, n, k) for m, n in (OWN_CANDIDATES if takes_turns else CANDIDATES)]
 
 
 def _warpgroups(schedule: Schedule, tile: Tile) -> int:
