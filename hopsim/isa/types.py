@@ -63,4 +63,13 @@ DTYPES: Final[dict[int, np.dtype[np.unsignedinteger]]] = {
 INTEGERS: Final = ("u16", "u32", "u64", "s16", "s32", "s64")
 BITS: Final = ("b16", "b32", "b64")
 _UNTYPED_AND_INTEGER = tuple(f"{kind}{width}" for kind in "bus" for width in (8, 16, 32, 64))
-MEMORY_TYPES: Final = (*_UNTYPED_AND_INTEGER, "f16", "bf16", "f32", "f64", "f16x2", "bf16x2", "b128")
+MEMORY_TYPES: Final = (
+    *_UNTYPED_AND_INTEGER,
+    "f16",
+    "bf16",
+    "f32",
+    "f64",
+    "f16x2",
+    "bf16x2",
+    "b128",
+)

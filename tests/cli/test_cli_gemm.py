@@ -204,7 +204,11 @@ def test_a_deadline_is_not_modelled(tmp_path: Path) -> None:
             "--json: there is no folder /no/such/folder",
         ),
         (("--json", ".", *UNTIMED), 2, "--json: "),
-        (("--persistent", "--schedule", "pipelined"), 2, "schedule pipelined does not take persistent"),
+        (
+            ("--persistent", "--schedule", "pipelined"),
+            2,
+            "schedule pipelined does not take persistent",
+        ),
         (
             ("--backend", "cuda", "--set", "l2.line=1B"),
             2,

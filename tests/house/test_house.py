@@ -42,7 +42,11 @@ def test_import_of_hopsim_is_light() -> None:
 
 
 def test_subpackages_of_the_simulator_start_empty() -> None:
-    allowed = {"config", "kernels", "reference"}  # they re-export what users call; nothing below them
+    allowed = {
+        "config",
+        "kernels",
+        "reference",
+    }  # they re-export what users call; nothing below them
     full = [
         str(path.relative_to(ROOT))
         for path in sorted((ROOT / "hopsim").rglob("__init__.py"))

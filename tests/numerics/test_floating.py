@@ -336,8 +336,14 @@ def test_f64_mma_is_a_chain_of_fma() -> None:
 APPROXIMATE = {
     # Exact results and specials: inputs and outputs as f32 numbers.
     "ex2": [(3.0, 8.0), (-1.0, 0.5), (0.0, 1.0), (np.inf, np.inf), (-np.inf, 0.0), (200.0, np.inf)],
-    "lg2": [(8.0, 3.0), (0.5, -1.0 + 2.0**-23),  # so says the hardware
-            (1.0, 0.0), (0.0, -np.inf), (np.inf, np.inf), (-1.0, np.nan)],
+    "lg2": [
+        (8.0, 3.0),
+        (0.5, -1.0 + 2.0**-23),  # so says the hardware
+        (1.0, 0.0),
+        (0.0, -np.inf),
+        (np.inf, np.inf),
+        (-1.0, np.nan),
+    ],
     "rcp": [(4.0, 0.25), (-0.0, -np.inf), (np.inf, 0.0), (np.nan, np.nan)],
     "rsqrt": [(4.0, 0.5), (0.0, np.inf), (-0.0, -np.inf), (np.inf, 0.0), (-4.0, np.nan)],
     "sqrt": [(4.0, 2.0), (-0.0, -0.0), (np.inf, np.inf), (-1.0, np.nan)],

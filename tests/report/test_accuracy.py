@@ -69,7 +69,18 @@ def test_kendall_with_ties() -> None:
 def test_table() -> None:
     lines = plain_text(accuracy.rows_table(ROWS)).splitlines()
     assert lines[1].split() == ["a", "512", "1,100", "1,000", "+10.0", "%", "judging"]
-    assert lines[4].split() == ["a", "16", "x", "4096", "x", "64", "-", "400", "deadlock", "judging"]
+    assert lines[4].split() == [
+        "a",
+        "16",
+        "x",
+        "4096",
+        "x",
+        "64",
+        "-",
+        "400",
+        "deadlock",
+        "judging",
+    ]
     text = plain_text(accuracy.figures_text("judging", figures(ROWS[:4])))
     assert text.startswith(
         "judging: 3 cases, 1 not simulated; MAPE 19.2 %; mean error -12.5 %; 2 within 10 %;"
