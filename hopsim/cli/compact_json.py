@@ -36,5 +36,5 @@ def dumps(value: Any, indent: int = 0) -> str:
 
 
 def _is_nested(value: Any) -> bool:
-    inner = cast("Any", value).values() if isinstance(value, dict) else cast("Any", value)
+    inner = cast("dict[str, Any]", value).values() if isinstance(value, dict) else value
     return any(isinstance(one, dict | list) for one in inner)
