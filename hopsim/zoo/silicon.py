@@ -7,10 +7,13 @@ entry a twin is `not recorded`.
 from __future__ import annotations
 
 import json
+import os
 import re
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -29,7 +32,8 @@ NOT_RECORDED: Final = "not recorded"
 RUNS: Final = 20
 HANG_LIMIT_S: Final = 5.0
 SANITIZER_TOOLS: Final = ("memcheck", "racecheck", "synccheck", "initcheck")
-SANITIZER_LIMIT_S: Final = 120.0
+SANITIZER_LIMIT_S: Final = 30.0
+SANITIZERS_AT_ONCE: Final = 8
 SANITIZER_EXIT: Final = 77
 
 
@@ -147,21 +151,33 @@ def record(
     tell: Callable[[str], None] | None = None,
 ) -> dict[str, Entry]:
     """Run twins on a device and, where its path is given, under compute-sanitizer."""
-    entries: dict[str, Entry] = {}
+    observed: dict[str, tuple[Observed, Observed]] = {}
     for twin in twins:
         good, bad = (
             observe(gpu, twin, is_good=True, runs=runs),
             observe(gpu, twin, is_good=False, runs=runs),
         )
-        found = sanitize(sanitizer, twin) if sanitizer else {}
-        entries[twin.name] = Entry(bad, good, found)
+        observed[twin.name] = bad, good
         if tell is not None:
             tell(f"{twin.name}: {bad} (good: {good})")
-    return entries
+    found = _sanitize_all(sanitizer, twins) if sanitizer else {}
+    return {name: Entry(bad, good, found.get(name, {})) for name, (bad, good) in observed.items()}
+
+
+def _sanitize_all(program: str, twins: Sequence[Twin]) -> dict[str, dict[str, str]]:
+    def one(twin: Twin) -> dict[str, str]:
+        return sanitize(program, twin)
+
+    with ThreadPoolExecutor(SANITIZERS_AT_ONCE) as pool:
+        messages = pool.map(one, twins)
+        return {twin.name: found for twin, found in zip(twins, messages, strict=True)}
 
 
 def sanitize(program: str, twin: Twin) -> dict[str, str]:
-    """Return the first message of each tool of compute-sanitizer about the bad twin; empty where it says nothing."""
+    """Return the first message of each tool of compute-sanitizer about the bad twin.
+
+    It is empty where the tool says nothing, or does not end within its time limit.
+    """
     messages: dict[str, str] = {}
     for tool in SANITIZER_TOOLS:
         words = [
@@ -169,17 +185,26 @@ def sanitize(program: str, twin: Twin) -> dict[str, str]:
             sys.executable, "-m", "hopsim", "zoo", "silicon", twin.name,
         ]  # fmt: skip
         try:
-            done = subprocess.run(
-                words, capture_output=True, text=True, timeout=SANITIZER_LIMIT_S, check=False
+            started = subprocess.Popen(
+                words,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                text=True,
+                start_new_session=True,
             )
-        except subprocess.TimeoutExpired:
-            messages[tool] = "no end within its time limit"
-            continue
         except OSError as error:
             raise ConfigError(
                 f"cannot run {program}: {error.strerror}", where="--sanitizer"
             ) from None
-        messages[tool] = first_message(done.stdout) if done.returncode == SANITIZER_EXIT else ""
+        try:
+            output, _ = started.communicate(timeout=SANITIZER_LIMIT_S)
+        except subprocess.TimeoutExpired:
+            # The program that hangs is a child of the sanitizer and would go on without it.
+            os.killpg(started.pid, signal.SIGKILL)
+            started.communicate()
+            messages[tool] = ""
+            continue
+        messages[tool] = first_message(output) if started.returncode == SANITIZER_EXIT else ""
     return messages
 
 
