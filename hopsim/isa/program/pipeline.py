@@ -5,9 +5,10 @@ accumulators alone.  Where another path joins before that wait and brings accumu
 defined, it gives up, says C7515 and serialises all wgmma of the function.  Triton's zero-trip path (`mov` of zeros
 beside the loop) does just that.
 
-The rule here was found by varying kernels under ptxas 13.0 (a definition that dominates the mma is harmless, one on a
-path beside it is not, and a loop that waits for all its groups is not affected).  Other reasons of ptxas (C7508 to
-C7519: registers, calls, ...) are not predicted: DEVIATIONS D-SERIAL.
+The rule here was found by varying kernels under ptxas 13.0: a definition that dominates the mma is harmless, one on a
+path beside it is not, one behind a wait for all groups is harmless again (persistent kernels), and a loop that waits
+for all its groups is not affected.  Other reasons of ptxas (C7508 to C7519: registers, calls, ...) are not predicted:
+DEVIATIONS D-SERIAL.
 """
 
 from __future__ import annotations
@@ -82,6 +83,14 @@ def serialised_lines(body: Sequence[BoundInstruction], plans: Sequence[SegmentPl
     flying = _in_flight(body, plans, tensor)
     dominate = dominators(plans)
     mma_segments = [plan.number for plan in plans if any(tensor[plan.start : plan.stop])]
+
+    def is_end(index: int) -> bool:
+        return _is_wait(body[index]) and _waits_for_all(body[index])
+
+    ended = 0
+    for plan in plans:
+        if any(map(is_end, range(plan.start, plan.stop))):
+            ended |= 1 << plan.number
     lines: list[int] = []
     for plan in plans:
         for index in range(plan.start, plan.stop):
@@ -93,6 +102,11 @@ def serialised_lines(body: Sequence[BoundInstruction], plans: Sequence[SegmentPl
                 continue
             # A definition that every mma comes after is made before the stage begins.
             if all(dominate[number] >> plan.number & 1 for number in mma_segments):
+                continue
+            # One that comes after a wait for everything starts the next stage, as between the tiles of a CTA.
+            if ended & dominate[plan.number] & ~(1 << plan.number) or any(
+                is_end(before) for before in range(plan.start, index)
+            ):
                 continue
             if _reaches_wait(body, plans, tensor, flying, plan.number, index, mask):
                 lines.append(body[index].line)

@@ -1,4 +1,4 @@
-"""Whether ptxas serialises wgmma is predicted from the PTX: the ten Triton kernels and variants of one, with ptxas as judge."""
+"""Whether ptxas serialises wgmma is predicted from the PTX: twenty Triton kernels and variants of one, with ptxas as judge."""
 
 from __future__ import annotations
 
@@ -18,17 +18,25 @@ SERIALISED = {
     "mm_tma_bf16_128x256x64_s3_w8_al",
     "mm_tma_bf16_128x256x64_s4_w8_al",
     "mm_tma_bf16_256x128x64_s3_w8_al",
+    "mm_tma_e4m3_128x128x128_s4_w8",
+    "mm_tma_e4m3_128x256x128_s3_w8",
+    "mm_tma_fp16_128x128x64_s4_w8",
+    "mm_tma_fp16_128x256x64_s3_w8",
 }
-NAMES = sorted(path.stem for path in FOLDER.glob("*.ptx"))
+JUDGING = Path(__file__).parents[2] / "silicon" / "judging" / "triton"
+NAMES = sorted(path.stem for folder in (FOLDER, JUDGING) for path in folder.glob("*.ptx"))
 VARIED = "mm_tma_bf16_128x128x64_s4_w8_al"
 
 
 def text_of(name: str) -> str:
-    return (FOLDER / f"{name}.ptx").read_text(encoding="utf-8")
+    folder = FOLDER if (FOLDER / f"{name}.ptx").exists() else JUDGING
+    return (folder / f"{name}.ptx").read_text(encoding="utf-8")
 
 
 def is_predicted(text: str) -> bool:
-    return bool(hs.loads(text)["mm_tma"].serialised_wgmma)
+    module = hs.loads(text)
+    (name,) = module
+    return bool(module[name].serialised_wgmma)
 
 
 def blocks(text: str) -> tuple[str, str, str, str]:
