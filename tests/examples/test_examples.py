@@ -27,3 +27,9 @@ def test_example(script: Path, capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.stem)
 def test_the_readme_lists_it(script: Path) -> None:
     assert f"examples/{script.name}" in (EXAMPLES.parent / "README.md").read_text(encoding="utf-8")
+
+
+def test_the_readme_shows_the_missing_fence() -> None:
+    page = (EXAMPLES.parent / "README.md").read_text(encoding="utf-8")
+    shown = page.partition("<!-- fence -->\n```\n")[2].partition("```\n<!-- /fence -->")[0]
+    assert shown == (EXAMPLES / "missing_fence.out").read_text(encoding="utf-8")
