@@ -120,7 +120,7 @@ def _extrapolated(
 ) -> StepTime:
     tile, sms = step.tile, hardware.device.sm_count
     occupancy = _simulate(gpu, _part(step, tile, 1, 1, 1)).occupancy
-    each = occupancy.ctas_per_sm if occupancy else 1
+    each = min(occupancy.ctas_per_sm if occupancy else 1, -(-kernel.grid[0] // sms))
     # a wave: `each` tiles an SM, in as square a block as the SMs divide into
     rows = max(i for i in range(1, sms + 1) if sms % i == 0 and i * i <= sms)
     tiles_m, tiles_n = rows * each, sms // rows
