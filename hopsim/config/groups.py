@@ -50,7 +50,6 @@ Bytes = Annotated[int, Unit(("bytes",), "_bytes"), Field(ge=1)]
 Hertz = Annotated[float, Unit(("hertz",), "_hz", whole=False), Field(gt=0)]
 Cycles = Annotated[int, Unit(_TIME, "_cycles"), Field(ge=0)]
 Interval = Annotated[float, Unit(_TIME, "_cycles", whole=False), Field(ge=0)]
-PerCycle = Annotated[float, Unit(("count",), "", whole=False), Field(gt=0)]
 Rate = Annotated[float, Unit(_RATE, "_bytes_per_clk", whole=False), Field(gt=0)]
 CyclesList = Annotated[tuple[Annotated[int, Field(ge=0)], ...], Unit(_TIME, "_cycles", many="list")]
 CyclesTable = Annotated[
@@ -121,6 +120,19 @@ class Device(Group):
                 f" got {self.shared_per_cta_max_bytes} B"
             )
         return self
+
+
+class Clock(Group):
+    """The SM clock under load, as power allows."""
+
+    loaded_hz: Hertz
+    """As soon as tensor cores work."""
+    knee: Share
+    """Share of the tensor cores' time above which the clock falls further."""
+    drop_hz: Hertz
+    """How far it falls for each whole share above the knee."""
+    sustained_drop_hz: Hertz
+    """The same after many launches on end."""
 
 
 class Issue(Group):
@@ -295,7 +307,9 @@ class L2(Group):
     latency_far_cycles: Cycles
     """A hit in the other partition."""
     bandwidth_bytes_per_clk: Rate
-    """All slices together, both ways."""
+    """All slices together, look-ups in both halves included."""
+    write_bandwidth_bytes_per_clk: Rate
+    """What all SMs together can write."""
     bandwidth_per_sm_bytes_per_clk: Rate
     """What an SM receives when all SMs of its TPC do; one alone has the others' share too."""
     atomic_latency_cycles: Cycles
@@ -321,14 +335,12 @@ class Dram(Group):
     """A miss in L2, from the SM and back, at its quickest."""
     latency_spread_cycles: Cycles
     """The slowest misses take so much longer; a request of n lines waits for the slowest of n."""
+    scatter_latency_cycles: Cycles
+    """Added to a request for lines that lie apart, as the rows of a box in a wide matrix do."""
     bandwidth_bytes_per_clk: Rate
     """Peak of the interface, at the SM clock."""
     efficiency: Share
     """The share of the peak that a stream reaches."""
-    page_bytes: Bytes
-    """Bytes that lie together in a row of a bank."""
-    pages_per_clk: PerCycle
-    """Pages that all channels open in a cycle."""
     channels: Count
 
 

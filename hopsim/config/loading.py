@@ -64,6 +64,7 @@ class HardwareConfig(Group):
 
     name: str
     device: groups.Device
+    clock: groups.Clock
     issue: groups.Issue
     smem: groups.Smem
     tensor: groups.Tensor

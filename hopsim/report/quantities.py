@@ -32,8 +32,8 @@ def share(part: float) -> str:
 
 
 def clock(frequency_hz: float) -> str:
-    """Return a clock in GHz, with no more digits than it has."""
-    return f"{frequency_hz / 1e9:.6g} GHz"
+    """Return a clock in GHz, to the 10 MHz: it is a model of what load leaves of it."""
+    return f"{frequency_hz / 1e9:.2f} GHz"
 
 
 def triple(shape: tuple[int, int, int]) -> str:

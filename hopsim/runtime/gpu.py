@@ -291,8 +291,9 @@ class Gpu:
         hazards = () if checker is None else tuple(checker.finish(deadlock))
         if checker is not None:
             notes += checker.not_modelled
-        clock = float(self.config.device.clock_hz)
         facts = outcome.facts
+        # The timed schedule says what load does to the clock.
+        clock = float(facts.get("clock_hz", self.config.device.clock_hz))
         return LaunchResult(
             verdict=decide_verdict(hazards, deadlock, notes),
             kernel=kernel.name,

@@ -65,7 +65,7 @@ def test_a_timed_run_says_where_the_time_went() -> None:
     ]
     assert labels[:10] == expected
     assert {"L2", "HBM", "occupancy", "where the warps' time went", "mbarrier"} <= set(labels)
-    assert "us at 1.98 GHz, " in done.stdout
+    assert re.search(r"us at 1\.\d\d GHz, ", done.stdout)
 
 
 @pytest.mark.parametrize("schedule", ["pipelined", "warp-specialized"])

@@ -261,7 +261,7 @@ def test_show_gives_each_value_with_its_source() -> None:
         shown["dram.bandwidth"]
         == "3.35TB/s 1691.92 B/clk NVIDIA H100 data sheet, SXM5 [h100-sxm.toml]"
     )
-    assert shown["l2.atomic_latency"].startswith("260cycles 260 cycles guess: as a load that hits")
+    assert shown["barrier.elect"].startswith("8cycles 8 cycles guess: a vote")
 
 
 def test_every_guess_is_listed_as_a_deviation() -> None:

@@ -32,6 +32,10 @@ class BoxLines(Protocol):
         """Return how many 32-byte sectors of them it touches."""
         ...
 
+    def sector_addresses(self) -> NDArray[np.int64]:
+        """Return the sorted distinct addresses of those sectors."""
+        ...
+
 
 class TensorWork(NamedTuple):
     """One wgmma.mma_async m64nNkK.

@@ -114,7 +114,10 @@ class Landing(Moment):
 
 
 class GroupLanding(Moment):
-    """A wgmma group whose operations land together: `run` is the last of them on the tensor core."""
+    """A wgmma group whose operations land together.
+
+    `run` is the last of them on the tensor core; `issued` says who committed them and when, for a timeline.
+    """
 
     def __init__(
         self,
@@ -123,8 +126,10 @@ class GroupLanding(Moment):
         group: Group,
         tensor: TensorCore,
         run: Run,
+        issued: tuple[Track, float] | None,
     ) -> None:
         super().__init__(env, action)
+        self.issued = issued
         self.group = group
         self.tensor = tensor
         self.run = run

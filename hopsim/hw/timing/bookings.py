@@ -5,10 +5,11 @@ A copy is booked once, when it is issued, for all its bytes.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hopsim.config import HardwareConfig
 from hopsim.hw.machine.cta import Cta
@@ -17,7 +18,7 @@ from hopsim.hw.machine.work import CopyWork, TmaWork
 from hopsim.hw.timing.fabric import Fabric
 from hopsim.hw.timing.global_access import warp_sectors
 from hopsim.hw.timing.l2 import L2Cache, MergeKey, merge_key
-from hopsim.hw.timing.l2_tags import Lines
+from hopsim.hw.timing.l2_tags import Lines, Masks
 from hopsim.hw.timing.sm import Sm
 from hopsim.hw.timing.tma_engine import BULK_RANK
 
@@ -32,11 +33,12 @@ class Booked(NamedTuple):
 
 
 class Footprint(NamedTuple):
-    """Line numbers and the count of sectors a copy touches in global memory."""
+    """Line numbers and sectors a copy touches in global memory; `masks` has a bit for each sector, None: whole lines."""
 
     lines: Lines
     sectors: int
     key: MergeKey | None
+    masks: Masks | None
 
 
 class Bookings:
@@ -108,7 +110,20 @@ class Bookings:
 
     def _box(self, work: TmaWork) -> Footprint:
         lines = self._l2.tags.number(work.plan.lines())
-        return Footprint(lines, work.plan.sectors(), merge_key(lines))
+        return self._footprint(lines, work.plan.sectors(), work.plan.sector_addresses)
+
+    def _footprint(
+        self, lines: Lines, sectors: int, addresses: Callable[[], NDArray[np.int64]]
+    ) -> Footprint:
+        config = self._config.l2
+        masks: Masks | None = None
+        if sectors * config.sector_bytes < len(lines) * config.line_bytes:
+            places = addresses()
+            numbers = self._l2.tags.number(places)
+            bits = places % config.line_bytes // config.sector_bytes
+            masks = np.zeros(len(lines), np.uint8)
+            np.bitwise_or.at(masks, np.searchsorted(lines, numbers), (1 << bits).astype(np.uint8))
+        return Footprint(lines, sectors, merge_key(lines), masks)
 
     def _range(self, work: CopyWork) -> Footprint:
         assert isinstance(work.addresses, int), work
@@ -116,8 +131,10 @@ class Bookings:
         line, sector = self._config.l2.line_bytes, self._config.l2.sector_bytes
         lines = np.arange(start // line, (stop - 1) // line + 1, dtype=np.int64) * line
         numbers = self._l2.tags.number(lines)
-        sectors = (stop - 1) // sector - start // sector + 1
-        return Footprint(numbers, sectors, merge_key(numbers))
+        first, last = start // sector, (stop - 1) // sector
+        return self._footprint(
+            numbers, last - first + 1, lambda: np.arange(first, last + 1, dtype=np.int64) * sector
+        )
 
     # -- the TMA unit ------------------------------------------------------------------------------
 
@@ -135,7 +152,7 @@ class Bookings:
         sm = self._sm_of(operation)
         engine = sm.tma
         begin = engine.start(time, tensor_map)
-        lines, sectors, key = footprint
+        lines, sectors, key, masks = footprint
         if direction == "load":
             end = engine.send(begin, count_bytes)
             cycles = count_bytes / self._port_rate
@@ -143,18 +160,18 @@ class Bookings:
                 through = self._sms[cta.sm].receive(begin, cycles)
                 if through > end:
                     end = through
-            ready = self._l2.read(time, end, lines, sectors, sm.gpc, key)
+            ready = self._l2.read(time, end, lines, sectors, sm.gpc, key, masks)
             landed = ready + engine.load_latency(rank, len(destinations) > 1)
             engine.returned(landed)
             return Booked(landed, landed)
         if direction == "prefetch":
             end = engine.send(begin, 0)
-            ready = self._l2.read(time, end, lines, sectors, sm.gpc, key)
+            ready = self._l2.read(time, end, lines, sectors, sm.gpc, key, masks)
             return Booked(ready, ready)
         source_read = engine.send_store(begin, count_bytes)
         written = self._l2.write(time, source_read, lines, sectors, sm.gpc)
         if direction == "reduce":
-            old = self._l2.read(time, source_read, lines, sectors, sm.gpc)
+            old = self._l2.read(time, source_read, lines, sectors, sm.gpc, masks=masks)
             written = max(written, old + self._atomic_latency)
         written += engine.store_latency()
         return Booked(source_read, written)

@@ -22,6 +22,7 @@ WIDE_UNITS: Final = ("alu", "imad")
 WIDE_BITS: Final = 64
 NANOSECONDS: Final = 1e-9
 NEVER: Final = float("inf")
+PAST_L1: Final = ("cg", "cv")
 INTEGER: Final = ("s", "u")
 WARP: Final = 32
 
@@ -370,13 +371,16 @@ class CostTable:
         )
 
     def _is_cached(self, bound: BoundInstruction) -> bool:
-        return bound.form.base[0] == "ld" and dict(bound.slots).get("sem", "") in ("", "weak")
+        slots = dict(bound.slots)
+        weak = slots.get("sem", "") in ("", "weak")
+        return bound.form.base[0] == "ld" and weak and slots.get("cache", "") not in PAST_L1
 
     def _mma(self, bound: BoundInstruction) -> tuple[str, float]:
         slots = dict(bound.slots)
         words = slots["shape"].replace("m", "").replace("n", " ").replace("k", " ").split()
         m, n, k = (int(word) for word in words)
-        return slots["at"], 2.0 * m * n * k
+        # Only tf32 has a form of its own, which does not name it.
+        return slots.get("at") or "tf32", 2.0 * m * n * k
 
 
 def _releases_to_cluster(bound: BoundInstruction, slots: dict[str, str]) -> bool:

@@ -1,6 +1,7 @@
-"""Device memory: all channels together, one byte rate for reads and writes, a rate at which pages open, one latency.
+"""Device memory: all channels together, one byte rate for reads and writes, one latency.
 
-What lies in one page comes at the byte rate; short pieces of many pages come as fast as pages can be opened.
+Requests in flight share the channels: of those that come together none is done before nearly all of the bytes are, so a
+request also waits for the ones that follow it closely.  How long such a burst is, is taken from the one before it.
 
 Work is booked when it is asked for, so that a request which starts later does not leave a hole
 before it.
@@ -8,7 +9,13 @@ before it.
 
 from __future__ import annotations
 
+from typing import Final
+
 from hopsim.config.groups import Dram
+from hopsim.hw.timing.l2_tags import Lines
+
+# A request whose lines spread over more than so many times their number is scattered.
+DENSE: Final = 2
 
 
 class DramChannels:
@@ -19,47 +26,71 @@ class DramChannels:
     """
 
     __slots__ = (
+        "_before",
         "_bytes_per_clk",
         "_latency_cycles",
-        "_pages_per_clk",
+        "_longest",
+        "_nominal",
+        "_scatter_cycles",
         "_spread_cycles",
+        "_window_end",
         "busy_cycles",
         "free",
-        "page_bytes",
         "read_bytes",
         "written_bytes",
     )
 
     def __init__(self, config: Dram) -> None:
-        self._bytes_per_clk = config.bandwidth_bytes_per_clk * config.efficiency
-        self._pages_per_clk = config.pages_per_clk
-        self.page_bytes = config.page_bytes
+        self._nominal = config.bandwidth_bytes_per_clk * config.efficiency
+        self._bytes_per_clk = self._nominal
         self._latency_cycles = float(config.latency_cycles)
         self._spread_cycles = float(config.latency_spread_cycles)
+        self._scatter_cycles = float(config.scatter_latency_cycles)
+        # The longest wait in the present window, as long as a latency, and in the one before.
+        self._longest = self._before = 0.0
+        self._window_end = 0.0
         self.free = 0.0
         self.busy_cycles = 0.0
         self.read_bytes = 0
         self.written_bytes = 0
 
-    def latency(self, lines: int) -> float:
+    def speed_up(self, factor: float) -> None:
+        """Serve so many times the nominal bytes a cycle from now on."""
+        self._bytes_per_clk = self._nominal * factor
+
+    def latency(self, lines: Lines) -> float:
         """Return when the slowest of some lines comes on an idle chip.
 
         Latencies of single lines are taken as spread evenly, so that of n the slowest lies at n / (n + 1) of the spread.
+        Lines that lie scattered, each in a row of its own, come later than neighbours, which share rows.
         """
-        return self._latency_cycles + self._spread_cycles * lines / (lines + 1)
+        count = len(lines)
+        latency = self._latency_cycles + self._spread_cycles * count / (count + 1)
+        if int(lines[-1]) - int(lines[0]) >= DENSE * count:
+            latency += self._scatter_cycles
+        return latency
 
-    def read(self, now: float, count_bytes: int, pages: int = 0) -> float:
-        """Ask for bytes that lie in so many pages; return the cycles beyond the latency until the last one comes."""
+    def read(self, now: float, count_bytes: int) -> float:
+        """Ask for bytes; return the cycles beyond the latency until the last one comes (queueing and transfer)."""
         self.read_bytes += count_bytes
-        return self._transfer(now, count_bytes, pages)
+        wait = self._transfer(now, count_bytes)
+        if now >= self._window_end:
+            # Windows without requests count as one without waits.
+            late = now >= self._window_end + self._latency_cycles
+            self._before = 0.0 if late else self._longest
+            self._longest = 0.0
+            self._window_end = now + self._latency_cycles
+        if wait > self._longest:
+            self._longest = wait
+        return wait if wait > self._before else self._before
 
     def write(self, now: float, count_bytes: int) -> float:
         """Write bytes back; return the cycles until the channels have taken them."""
         self.written_bytes += count_bytes
-        return self._transfer(now, count_bytes, 0)
+        return self._transfer(now, count_bytes)
 
-    def _transfer(self, now: float, count_bytes: int, pages: int) -> float:
-        cycles = max(count_bytes / self._bytes_per_clk, pages / self._pages_per_clk)
+    def _transfer(self, now: float, count_bytes: int) -> float:
+        cycles = count_bytes / self._bytes_per_clk
         self.busy_cycles += cycles
         begin = self.free if self.free > now else now
         self.free = begin + cycles

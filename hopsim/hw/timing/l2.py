@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from hopsim.config.groups import L2
 from hopsim.hw.timing.dram import DramChannels
-from hopsim.hw.timing.l2_tags import L2Tags, Lines
+from hopsim.hw.timing.l2_tags import L2Tags, Lines, Masks
 
 # (first line, count, last line) of a box
 MergeKey = tuple[int, int, int]
@@ -83,8 +83,12 @@ class L2Cache:
         self._near = float(config.latency_near_cycles)
         self._far = float(config.latency_far_cycles)
         self._merge_window = float(config.merge_window_cycles)
-        self._sectors_per_clk = (
-            config.bandwidth_bytes_per_clk / config.partitions / config.sector_bytes
+        self._nominal = config.bandwidth_bytes_per_clk / config.partitions / config.sector_bytes
+        self._sectors_per_clk = self._nominal
+        # Look-ups of a written sector, in those of a read one; a write is looked up at its home too.
+        looked_up = 2.0 - 1.0 / config.partitions
+        self._write_cost = (
+            config.bandwidth_bytes_per_clk / config.write_bandwidth_bytes_per_clk / looked_up
         )
         self.free = [0.0] * config.partitions
         self.busy_cycles = 0.0
@@ -95,8 +99,11 @@ class L2Cache:
         self._merges: list[dict[MergeKey, tuple[float, float]]] = [
             {} for _ in range(config.partitions)
         ]
-        self._page_shift = (dram.page_bytes // config.line_bytes).bit_length() - 1
         self._side_of = deal(gpc_sm_counts, config.partitions)
+
+    def speed_up(self, factor: float) -> None:
+        """Serve so many times the nominal sectors a cycle from now on."""
+        self._sectors_per_clk = self._nominal * factor
 
     def side_of(self, gpc: int) -> int:
         """Return the partition that the SMs of a GPC ask first."""
@@ -110,6 +117,7 @@ class L2Cache:
         sectors: int,
         gpc: int,
         key: MergeKey | None = None,
+        masks: Masks | None = None,
     ) -> float:
         """Read a box or the lines of a warp; return when the last byte reaches the SM.
 
@@ -120,6 +128,7 @@ class L2Cache:
             sectors: how many sectors of them are wanted.
             gpc: of the SM that asks.
             key: `merge_key(lines)` when the request can join one for the same lines in flight.
+            masks: of each line, a bit for each sector that is wanted; None: whole lines.
         """
         counters = self.counters
         counters.requested += sectors
@@ -133,17 +142,26 @@ class L2Cache:
             if now < until:
                 counters.merged += sectors
                 return max(ready, start + self._near)
-        found, written_back = self.tags.read(lines, side)
+        found, written_back = self.tags.read(lines, side, masks is None)
         queue = self._serve(now, side, sectors)
         counters.read += sectors
         fetched = found.fetched
-        if fetched is None:
+        absent = None if masks is None else self.tags.claim(lines, masks)
+        short = 0 if absent is None else int(absent.sum())
+        if fetched is None and short:
+            # The lines are there, but not these sectors of them.
+            assert absent is not None
+            fetched = lines[absent > 0]
+            counters.hit += sectors - short
+            ready = start + self._near + queue
+            ready = max(ready, start + self._fetch(now, short, fetched))
+        elif fetched is None:
             counters.hit += sectors
             ready = start + self._near + queue
         else:
-            missed = sectors * found.missed // count
+            missed = sectors * found.missed // count if absent is None else short
             far = sectors * found.far // count
-            counters.hit += sectors - missed - far
+            counters.hit += max(0, sectors - missed - far)
             looked_up = far + sectors * found.remote_missed // count
             if looked_up:
                 # The home partition is asked as well.
@@ -152,12 +170,8 @@ class L2Cache:
                 queue = max(queue, self._serve_others(now, side, looked_up))
             latency = self._far if found.far or found.remote_missed else self._near
             ready = start + latency + queue
-            if found.missed:
-                counters.dram_read += missed
-                delay = self._dram.read(
-                    now, missed * self.sector_bytes, self._pages(fetched, found.missed)
-                )
-                ready = max(ready, start + self._dram.latency(found.missed) + delay)
+            if missed:
+                ready = max(ready, start + self._fetch(now, missed, fetched))
         if written_back:
             self._write_back(now, written_back)
         ready = self._note_arrival(lines, fetched, ready, start)
@@ -175,19 +189,18 @@ class L2Cache:
         remote = sectors * self.tags.remote_lines(lines, side) // len(lines)
         counters.written += sectors + remote
         counters.hit += sectors + remote
-        queue = self._serve(now, side, sectors)
+        queue = self._serve(now, side, sectors * self._write_cost)
         if remote:
-            queue = max(queue, self._serve_others(now, side, remote))
+            queue = max(queue, self._serve_others(now, side, remote * self._write_cost))
         if written_back:
             self._write_back(now, written_back)
         return start + queue
 
-    def _pages(self, fetched: Lines, missed: int) -> int:
-        """Return how many pages of device memory the missed ones of the fetched lines lie in."""
-        pages = fetched >> self._page_shift
-        spread = 1 + int(np.count_nonzero(np.diff(pages)))
-        # Lines that the other half had are left out in proportion.
-        return max(1, spread * missed // len(fetched))
+    def _fetch(self, now: float, sectors: int, lines: Lines) -> float:
+        """Read sectors of some lines from device memory; return the cycles until the last one is there."""
+        self.counters.dram_read += sectors
+        delay = self._dram.read(now, sectors * self.sector_bytes)
+        return self._dram.latency(lines) + delay
 
     def warm(self, lines: Lines) -> None:
         """Put lines into L2 before the launch, as if both halves had used them."""
@@ -213,7 +226,7 @@ class L2Cache:
             self._last_arrival = ready
         return ready
 
-    def _serve(self, now: float, side: int, sectors: int) -> float:
+    def _serve(self, now: float, side: int, sectors: float) -> float:
         """Take bandwidth of a partition; return the cycles until it is through."""
         cycles = sectors / self._sectors_per_clk
         self.busy_cycles += cycles
@@ -222,11 +235,11 @@ class L2Cache:
         free[side] = begin + cycles
         return free[side] - now
 
-    def _serve_others(self, now: float, side: int, sectors: int) -> float:
+    def _serve_others(self, now: float, side: int, sectors: float) -> float:
         """Take bandwidth of the other partitions, spread evenly."""
         others = self.tags.partition_count - 1
         return max(
-            self._serve(now, number, -(-sectors // others))
+            self._serve(now, number, sectors / others)
             for number in range(others + 1)
             if number != side
         )

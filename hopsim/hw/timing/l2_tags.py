@@ -18,11 +18,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 Lines = NDArray[np.int64]
+Masks = NDArray[np.uint8]
 
 # Which home a line has is a hash nobody has published; a multiplicative one spreads any stride over the partitions.
 HASH_MULTIPLIER: Final = 0x9E3779B97F4A7C15
 HASH_SHIFT: Final = 61
 GROWTH: Final = 2
+# Of four sectors: all of them, and how many a mask has.
+WHOLE: Final = 15
+BITS: Final = np.array([number.bit_count() for number in range(WHOLE + 1)], np.uint8)
 
 
 class Lookup(NamedTuple):
@@ -129,6 +133,8 @@ class L2Tags:
         ]
         self._home: NDArray[np.int8] = np.zeros(0, np.int8)
         self._dirty: NDArray[np.uint8] = np.zeros(0, np.uint8)
+        # Sectors of each line that were fetched or written, a bit each.
+        self._held: NDArray[np.uint8] = np.zeros(0, np.uint8)
         self._tick = 0
 
     @property
@@ -157,6 +163,7 @@ class L2Tags:
         extra = size - self._size
         self._home = np.concatenate((self._home, home))
         self._dirty = np.concatenate((self._dirty, np.zeros(extra, np.uint8)))
+        self._held = np.concatenate((self._held, np.zeros(extra, np.uint8)))
         for partition in self._partitions:
             partition.stamp = np.concatenate((partition.stamp, np.zeros(extra, np.int32)))
         self._size = size
@@ -168,8 +175,18 @@ class L2Tags:
             self.cover(int(addresses.min()), int(addresses.max()))
         return numbers
 
-    def read(self, lines: Lines, side: int) -> tuple[Lookup, int]:
-        """Read lines through partition `side`.
+    def claim(self, lines: Lines, masks: Masks) -> NDArray[np.uint8]:
+        """Return how many of the wanted sectors of each line are not held; they are from now on.
+
+        Args:
+            masks: of each line, a bit for each sector that is wanted.
+        """
+        held = self._held[lines]
+        self._held[lines] = held | masks
+        return BITS[masks & ~held]
+
+    def read(self, lines: Lines, side: int, whole: bool = True) -> tuple[Lookup, int]:
+        """Read lines through partition `side`; unless they are read as a `whole`, `claim` says which sectors of them.
 
         Returns: what was found, and the dirty sectors written back to make room.
         """
@@ -196,6 +213,8 @@ class L2Tags:
                 remote_missed += len(theirs) - found
                 partition.use(tick, theirs, len(theirs) - found)
         missed += remote_missed
+        if whole:
+            self._held[fetched] = WHOLE
         own.use(tick, lines, count - near)
         return Lookup(near, far, missed, remote_missed, fetched), self._make_room()
 
@@ -210,6 +229,7 @@ class L2Tags:
         self._tick += 1
         home = self._home[lines]
         each = min(self.sectors_per_line, -(-sectors // max(1, len(lines))))
+        self._held[lines] = WHOLE
         self._dirty[lines] = np.minimum(self._dirty[lines] + each, self.sectors_per_line)
         for number, partition in enumerate(self._partitions):
             here = home == number
@@ -238,6 +258,7 @@ class L2Tags:
                     break
                 # Only the home's copy may be dirty.
                 at_home = old[self._home[old] == number]
+                self._held[at_home] = 0
                 dirty = int(self._dirty[at_home].sum(dtype=np.int64))
                 if dirty:
                     written += dirty

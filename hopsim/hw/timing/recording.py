@@ -14,6 +14,7 @@ from hopsim.hw.timing.recorder import Recorder, Track
 from hopsim.hw.timing.tensor_core import Run
 
 BARRIER = "mbarrier"
+WGMMA = "wgmma"
 
 
 def barrier_track(sm: str, cta: int, address: int) -> Track:
@@ -50,13 +51,17 @@ class Recording:
             op=operation.number,
         )
 
-    def multiplied(self, group: Group, run: Run) -> None:
-        """A wgmma group has had its time on the tensor core."""
+    def multiplied(self, group: Group, run: Run, issued: tuple[Track, float] | None) -> None:
+        """A wgmma group has had its time on the tensor core, given by the warps of a track at a time."""
         work: TensorWork = group.operations[0].work
         name = f"{len(group.operations)} x m64n{work.n}k{work.k}.{work.kind}"
         cta: Cta = group.owner.cta
         track = (self._sm_of[cta.index], "tensor core")
         self._recorder.span(track, name, run.start, run.last + run.cycles, cta=cta.index)
+        if issued is not None:
+            source, time = issued
+            # The first operations may start before the last ones are issued.
+            self._recorder.flow(WGMMA, source, min(time, run.start), track, run.start)
 
     def landing(self, operation: Operation, now: float) -> None:
         """An operation lands; what happens until `landed` is its doing."""
@@ -76,6 +81,7 @@ class Recording:
         """A strand stops: what it did since it last went on was one stretch of work."""
         if actor.time > actor.active_since:
             self._recorder.span(actor.track, "run", actor.active_since, actor.time)
+            actor.active_since = actor.time
 
     def waited(self, actor: Actor) -> None:
         """A strand waited from its own time until it can go on."""

@@ -21,36 +21,30 @@ import numpy as np
 from simpy.core import EmptySchedule
 
 from hopsim.config import HardwareConfig
-from hopsim.errors import LaunchError
-from hopsim.hw.machine.barriers import NamedBarrier
 from hopsim.hw.machine.cta import Cluster, Cta
 from hopsim.hw.machine.launch import Machine
-from hopsim.hw.machine.memory import GLOBAL_BASE
 from hopsim.hw.machine.operations import Operation
 from hopsim.hw.machine.schedule import Outcome, Schedule
 from hopsim.hw.machine.strand import StrandCore
 from hopsim.hw.machine.tensor_queue import Group
 from hopsim.hw.machine.waiting import Wait
-from hopsim.hw.timing.actor import Actor, Clock, GroupLanding, Landing, Moment, Placed
+from hopsim.hw.timing.actor import Actor, Clock, GroupLanding, Landing
 from hopsim.hw.timing.bookings import Bookings
 from hopsim.hw.timing.charge import Charge
+from hopsim.hw.timing.chip import Chip
+from hopsim.hw.timing.clock import LoadClock
 from hopsim.hw.timing.costs import CostTable, Head, Stall
 from hopsim.hw.timing.counters import Totals, counters
-from hopsim.hw.timing.cta_scheduler import Placement
-from hopsim.hw.timing.dram import DramChannels
-from hopsim.hw.timing.fabric import Fabric
-from hopsim.hw.timing.l2 import L2Cache
-from hopsim.hw.timing.occupancy import WARP, occupancy
+from hopsim.hw.timing.launcher import Launcher
 from hopsim.hw.timing.recorder import Recorder
 from hopsim.hw.timing.recording import Recording
-from hopsim.hw.timing.sm import Port, Sm
 from hopsim.hw.timing.tensor_core import WarpgroupQueue
 from hopsim.hw.timing.thread_access import ThreadAccess
+from hopsim.hw.timing.wakeups import WakeUps
 
 # A strand that executes ahead of the clock gives others a turn after so many steps.
 RUN_AHEAD_STEPS: Final = 64
 PROGRESS_EVENTS: Final = 4096
-WARM_LINES: Final = 4096
 COLLECT_AFTER: Final = 100_000
 
 Progress = Callable[[float], None]
@@ -86,11 +80,6 @@ class TimedSchedule(Schedule):
         self.progress = progress
         self.env = Clock()
         self.totals = Totals()
-        self.dram = DramChannels(config.dram)
-        self.l2 = L2Cache(config.l2, self.dram, config.device.gpc_sm_counts)
-        self.l2.tags.cover(GLOBAL_BASE, GLOBAL_BASE)
-        self.fabric = Fabric(config.dsmem, config.device.sm_count)
-        self.sms: list[Sm] = []
         self.now = 0.0
         self._warm = warm
         self._machine: Machine | None = None
@@ -102,25 +91,8 @@ class TimedSchedule(Schedule):
         self._ended: list[Cta] = []
         self._arrive_extra = 0.0
         self._arrive_latency = float(config.mbarrier.arrive_latency_cycles)
-        self._next_launch = 0.0
-        self._starting = 0
         self._end = 0.0
         self._peeked_at = -1
-        barrier = config.barrier
-        self._wake_latency: dict[str, tuple[float, Stall]] = {
-            "mbarrier": (float(config.mbarrier.wakeup_latency_cycles), Stall.MBARRIER),
-            "named barrier": (float(barrier.bar_sync_latency_cycles), Stall.BARRIER),
-            "cluster barrier": (
-                float(barrier.cluster_barrier_latency_cycles),
-                Stall.CLUSTER_BARRIER,
-            ),
-            "wgmma group": (config.tensor.wait_cycles, Stall.GMMA),
-            "bulk group": (config.cp_async.wait_cycles, Stall.BULK_GROUP),
-            "cp.async group": (config.cp_async.wait_cycles, Stall.COPY_GROUP),
-            "registers": (float(barrier.setmaxnreg_cycles), Stall.REGISTERS),
-            "collective": (0.0, Stall.CONVERGENCE),
-            "sleep": (0.0, Stall.SLEEPING),
-        }
 
     # -- the run -----------------------------------------------------------------------------------
 
@@ -132,26 +104,12 @@ class TimedSchedule(Schedule):
         """
         config, env = self.config, self.env
         self._machine = machine
-        self._occupancy = occupancy(
-            config.device, machine.threads, machine.registers_per_thread, machine.shared_bytes
-        )
-        self._placement = Placement(config.device, self._occupancy.ctas_per_sm)
-        if machine.cluster_size > self._placement.largest_cluster():
-            raise LaunchError(
-                f"a cluster of {machine.cluster_size} CTAs fits in no GPC "
-                f"({self._placement.largest_cluster()} places in the largest)",
-                hint="use smaller clusters, or less shared memory and registers a CTA",
-            )
-        resident_shared = self._occupancy.shared_bytes_per_cta * self._occupancy.ctas_per_sm
-        placement = self._placement
-        ports = [Port() for _ in range(placement.tpc_count)]
-        self.sms = [
-            Sm(config, number, placement.gpc_of[number], ports[tpc], resident_shared)
-            for number, tpc in enumerate(placement.tpc_of)
-        ]
+        self._chip = chip = Chip(config, machine)
+        sms = chip.sms
         self._costs = CostTable(config, machine.program, machine.threads)
-        self._bookings = Bookings(config, self.sms, self.l2, self.fabric)
-        accesses = ThreadAccess(config, self.sms, self.l2, self.fabric)
+        self._bookings = Bookings(config, sms, chip.l2, chip.fabric)
+        self._wake_ups = WakeUps(config, machine.threads)
+        accesses = ThreadAccess(config, sms, chip.l2, chip.fabric)
         self._charge = Charge(
             config,
             self._costs,
@@ -161,31 +119,29 @@ class TimedSchedule(Schedule):
             self._commit,
             machine.setup.serialised_wgmma,
         )
-        self._fill_l2()
+        self._clock = LoadClock(config.clock, config.device.clock_hz, sms, chip.l2, chip.dram)
+        chip.warm(self._warm, config.l2.line_bytes)
         if self._recording is not None:
             machine.probe.barrier.append(self._recording.barrier)
-        launch = config.launch
-        # The overhead is that of an empty kernel with one CTA an SM; their launch is simulated.
-        warps = -(-machine.threads // WARP)
-        self._launch_interval = (
-            launch.cta_launch_interval_cycles + launch.warp_launch_interval_cycles * warps
-        )
-        simulated = self._launch_interval * len(self.sms)
-        simulated += launch.cta_launch_cycles + launch.cta_retire_cycles
-        before = max(0.0, launch.kernel_overhead_cycles - simulated)
-        Moment(env, self._launch_more).set(before)
+        self._launcher = Launcher(config.launch, machine, chip, env, self._start_cluster)
         with _rare_collection():
             ended = self._loop(machine)
         self._end = max(self._end, float(env.now)) if ended != "finished" else self._end
         cycles = int(np.ceil(self._end))
-        for sm in self.sms:
+        for sm in sms:
             if sm.ctas:
                 sm.active_cycles += self._end - sm.active_since
+        mean_hz, sustained_hz = self._clock.finish(self._end)
         outcome = Outcome(ended, cycles)
         outcome.facts = {
-            "counters": counters(cycles, self.sms, self.l2, self.dram, self.fabric, self.totals),
+            "clock_hz": round(mean_hz),
+            "counters": {
+                **counters(cycles, sms, chip.l2, chip.dram, chip.fabric, self.totals),
+                "hopsim__clock_launch.hz": round(mean_hz),
+                "hopsim__clock_sustained.hz": round(sustained_hz),
+            },
             "stalls": self.totals.shares(),
-            "occupancy": replace(self._occupancy, sms_used=sum(sm.used for sm in self.sms)),
+            "occupancy": replace(chip.occupancy, sms_used=sum(sm.used for sm in sms)),
         }
         if ended != "finished":
             outcome.stuck = list(machine.waiting)
@@ -208,8 +164,10 @@ class TimedSchedule(Schedule):
                     return "deadlock"
                 continue
             totals.events += 1
-            if totals.events % PROGRESS_EVENTS == 0 and progress is not None:
-                progress(machine.clusters_done / goal)
+            if totals.events % PROGRESS_EVENTS == 0:
+                self._clock.advance(float(env.now))
+                if progress is not None:
+                    progress(machine.clusters_done / goal)
             if env.now > limit:
                 return "cap"
 
@@ -240,61 +198,27 @@ class TimedSchedule(Schedule):
         self._drain()
         return parted
 
-    def _fill_l2(self) -> None:
-        """Put warm memory into L2."""
-        line = self.config.l2.line_bytes
-        for address, count_bytes in self._warm:
-            lines = np.arange(
-                address // line, (address + count_bytes - 1) // line + 1, dtype=np.int64
-            )
-            for first in range(0, len(lines), WARM_LINES):
-                self.l2.warm(self.l2.tags.number(lines[first : first + WARM_LINES] * line))
-
     # -- clusters ----------------------------------------------------------------------------------
 
-    def _launch_more(self, _: Moment) -> None:
-        """Place clusters while there is room."""
-        machine, launch = self._machine, self.config.launch
-        assert machine is not None
-        size = machine.cluster_size
-        while machine.clusters_started + self._starting < machine.cluster_count:
-            sms = self._placement.place(size)
-            if sms is None:
-                return
-            time = max(float(self.env.now), self._next_launch)
-            self._next_launch = time + self._launch_interval * size
-            start = time + launch.cta_launch_cycles
-            if size > 1:
-                start += launch.cluster_launch_cycles
-            self._starting += 1
-            Placed(self.env, self._start_cluster, sms).set(start)
-
-    def _start_cluster(self, event: Placed) -> None:
+    def _start_cluster(self, places: tuple[int, ...]) -> None:
+        """Let the first instructions of a cluster issue on these SMs."""
         machine = self._machine
         assert machine is not None
-        self._starting -= 1
         self.now = float(self.env.now)
         self._current = None
-        for sm in event.sms:
-            self.sms[sm].enter(self.now)
-        cluster = machine.start_next_cluster(event.sms)
+        for sm in places:
+            self._chip.sms[sm].enter(self.now)
+        cluster = machine.start_next_cluster(places)
         if self._recording is not None:
             for cta in cluster.ctas:
-                self._recording.started(cta, self.sms[cta.sm].name)
+                self._recording.started(cta, self._chip.sms[cta.sm].name)
         self._drain()
-
-    def _free_place(self, event: Placed) -> None:
-        for sm in event.sms:
-            self._placement.release(sm)
-        self._launch_more(event)
 
     def _end_ctas(self, time: float) -> None:
         """CTAs whose last thread left in this step: their places become free a little later."""
         for cta in self._ended:
-            self.sms[cta.sm].leave(time)
-            free = time + self.config.launch.cta_retire_cycles
-            self._end = max(self._end, free)
-            Placed(self.env, self._free_place, (cta.sm,)).set(free)
+            self._chip.sms[cta.sm].leave(time)
+            self._end = max(self._end, self._launcher.retire(cta.sm, time))
             for warpgroup in cta.warpgroups:
                 self._charge.forget(warpgroup)
         self._ended.clear()
@@ -306,7 +230,7 @@ class TimedSchedule(Schedule):
         actor = self._actors.get(strand)
         if actor is None:
             cta: Cta = strand.cta
-            actor = Actor(self.env, self._wake, strand, self.sms[cta.sm])
+            actor = Actor(self.env, self._wake, strand, self._chip.sms[cta.sm])
             self._actors[strand] = actor
             actor.time = actor.active_since = self.now
         actor.resume = self.now
@@ -317,9 +241,7 @@ class TimedSchedule(Schedule):
     def woken(self, strand: Any, wait: Wait) -> None:
         """What a strand waited for happened."""
         actor = self._actors[strand]
-        latency, stall = self._wake_latency[wait.kind]
-        if stall is Stall.BARRIER:
-            latency += self.config.barrier.bar_sync_warp_cycles * self._parties(actor, wait.subject)
+        latency, stall = self._wake_ups.after(wait)
         actor.resume = self.now + self._arrive_extra + latency
         actor.waited = stall
         actor.resumed = wait.kind != "collective"
@@ -327,20 +249,13 @@ class TimedSchedule(Schedule):
             self._recording.woken(actor, wait.subject, self.now)
         self._runnable.append(actor)
 
-    def _parties(self, actor: Actor, barrier: NamedBarrier) -> int:
-        """Return how many warps meet at a named barrier."""
-        assert self._machine is not None
-        threads = self._machine.threads if barrier.count is None else barrier.count
-        return -(-threads // WARP)
-
     def retired(self, strand: Any) -> None:
         """A strand is gone."""
         actor = self._actors.pop(strand)
         actor.sm.issue.admit(actor.ports, -1)
         if actor is not self._current and self.now > actor.time:
             # It waited until it became part of another one.
-            wait: Wait | None = strand.waiting
-            stall = Stall.CONVERGENCE if wait is None else self._wake_latency[wait.kind][1]
+            stall = self._wake_ups.stall(strand.waiting)
             self.totals.stalls[stall] += (self.now - actor.time) * actor.warps
 
     def issued(self, operation: Operation) -> None:
@@ -460,7 +375,8 @@ class TimedSchedule(Schedule):
         """Set the landing of a wgmma group."""
         tensor = actor.sm.tensor
         run = tensor.close(queue)
-        landing = GroupLanding(self.env, self._land_group, group, tensor, run)
+        issued = None if self._recording is None else (actor.track, time)
+        landing = GroupLanding(self.env, self._land_group, group, tensor, run, issued)
         landing.set(max(tensor.complete(run), time))
 
     def _land(self, event: Landing) -> None:
@@ -485,7 +401,7 @@ class TimedSchedule(Schedule):
         self._begin_landing()
         assert self._machine is not None
         if self._recording is not None:
-            self._recording.multiplied(event.group, event.run)
+            self._recording.multiplied(event.group, event.run, event.issued)
         self._machine.land_group(event.group)
         self._end_landing()
 

@@ -108,7 +108,7 @@ def test_stalls_are_shares() -> None:
     [
         {"dram.latency": "1200cycles"},
         {"dram.bandwidth": "200GB/s"},
-        {"l2.bandwidth": "600B/clk"},
+        {"l2.bandwidth": "100B/clk"},
         {"tma.latency": "600cycles"},
         {"mbarrier.wakeup_latency": "300cycles"},
         {"tensor.latency_base": "400cycles"},
@@ -236,7 +236,19 @@ def test_the_recorder_hears_tma_barriers_and_tensor_core(monkeypatch: pytest.Mon
     assert any("warps" in track[1] for track, *_ in heard.spans)
     assert all(0 <= start <= stop for _, _, start, stop in heard.spans)
     names = {name for name, *_ in heard.flows}
-    assert names == {"bytes", "mbarrier"}
+    assert names == {"bytes", "mbarrier", "wgmma"}
+    products = [flow for flow in heard.flows if flow[0] == "wgmma"]
+    # 8 tiles, 4 k-blocks, one group each; from the consumer's track to the tensor core, forward in time.
+    assert len(products) == 8 * 4
+    assert all(
+        "warps" in source[1] and target[1] == "tensor core" for _, source, _, target, _ in products
+    )
+    assert all(start <= stop for _, _, start, _, stop in products)
+    runs: dict[Any, float] = {}
+    for track, name, start, stop in heard.spans:
+        if name == "run":
+            assert start >= runs.get(track, 0.0), "stretches of work of a warp overlap"
+            runs[track] = stop
     loads = sum(name == "tma load" for _, name, *_ in heard.spans)
     assert loads == 8 * (256 // 64) * 2
     monkeypatch.undo()

@@ -139,7 +139,7 @@ def test_a_miss_takes_dram_latency_a_hit_the_near_one() -> None:
     line = run(0, 1)
     side_of_home = 0 if unit.tags.remote_lines(line, 0) == 0 else 1
     gpc = unit._side_of.index(side_of_home)
-    transfer = 1 / CONFIG.dram.pages_per_clk
+    transfer = 32 / (CONFIG.dram.bandwidth_bytes_per_clk * CONFIG.dram.efficiency)
     slowest = CONFIG.dram.latency_cycles + CONFIG.dram.latency_spread_cycles / 2
     assert unit.read(0.0, 0.0, line, 1, gpc) == pytest.approx(slowest + transfer)
     service = 32 / (CONFIG.l2.bandwidth_bytes_per_clk / 2)
@@ -194,15 +194,6 @@ def test_halves_serve_as_many_sms_each_as_can_be() -> None:
     assert served == [66, 66]
 
 
-def test_scattered_lines_come_as_fast_as_pages_open() -> None:
-    dram = CONFIG.dram
-    scattered, dense = (
-        cache().read(0.0, 0.0, np.arange(128, dtype=np.int64) * step, 512, 0) for step in (8, 1)
-    )
-    bytes_rate = 128 * LINE / (dram.bandwidth_bytes_per_clk * dram.efficiency)
-    assert scattered - dense == pytest.approx(128 / dram.pages_per_clk - bytes_rate)
-
-
 @settings(max_examples=30, deadline=None)
 @given(
     st.lists(
@@ -239,3 +230,37 @@ def test_warm_lines_hit_from_both_halves() -> None:
         unit.read(0.0, 0.0, run(0, 200), 800, gpc)
     assert unit.counters.dram_read == 0
     assert unit.counters.hit == unit.counters.read == 1600
+
+
+def test_a_burst_is_as_long_as_the_one_before() -> None:
+    dram = DramChannels(CONFIG.dram)
+    each = 16384 / (CONFIG.dram.bandwidth_bytes_per_clk * CONFIG.dram.efficiency)
+    first = [dram.read(0.0, 16384) for _ in range(8)]
+    assert first == pytest.approx([each * k for k in range(1, 9)])
+    # Those of the next burst share the channels: none is done long before the last one.
+    second = [dram.read(600.0, 16384) for _ in range(8)]
+    assert second == pytest.approx([each * 8] * 8)
+    assert dram.read(5000.0, 16384) == pytest.approx(each)
+
+
+def test_scattered_lines_come_later() -> None:
+    lines = np.arange(64, dtype=np.int64)
+    dram = DramChannels(CONFIG.dram)
+    assert dram.latency(lines * 64) - dram.latency(lines) == CONFIG.dram.scatter_latency_cycles
+    assert dram.latency(lines * 2) == dram.latency(lines)
+
+
+def test_sectors_of_a_line_are_fetched_once_each() -> None:
+    """Boxes of rows that are not aligned to lines share lines, not sectors."""
+    unit = cache()
+    lines = run(0, 16)
+    left, right = (np.full(16, mask, np.uint8) for mask in (0b0011, 0b1110))
+    unit.read(0.0, 0.0, lines, 32, 0, masks=left)
+    assert unit.counters.dram_read == 32
+    late = unit.read(5000.0, 5000.0, lines, 48, 0, masks=right)
+    assert unit.counters.dram_read == 32 + 32
+    assert late >= 5000 + CONFIG.dram.latency_cycles
+    unit.read(9000.0, 9000.0, lines, 64, 0)
+    unit.read(9900.0, 9900.0, lines, 48, 0, masks=right)
+    assert unit.counters.dram_read == 64
+    assert unit._dram.read_bytes == 64 * 32

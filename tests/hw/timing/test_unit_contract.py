@@ -42,7 +42,7 @@ def changed(config: HardwareConfig, group: str, **values: Any) -> HardwareConfig
 def dram(config: HardwareConfig) -> Unit:
     unit = DramChannels(config.dram)
     return Unit(
-        lambda t, n: t + unit.latency(n) + unit.read(t, n * 32, n),
+        lambda t, n: t + unit.latency(np.arange(n)) + unit.read(t, n * 32),
         lambda: unit.read_bytes,
         32,
     )
@@ -120,8 +120,8 @@ UNITS: dict[str, Callable[[HardwareConfig], Unit]] = {
 
 SLOWER = {
     "dram latency": ("dram", {"latency_cycles": 2000}),
+    "dram scatter": ("dram", {"scatter_latency_cycles": 900}),
     "dram spread": ("dram", {"latency_spread_cycles": 900}),
-    "dram pages": ("dram", {"pages_per_clk": 0.1}),
     "dram bandwidth": ("dram", {"bandwidth_bytes_per_clk": 100.0}),
     "fabric latency": ("dsmem", {"latency_cycles": 900}),
     "fabric bandwidth": ("dsmem", {"bandwidth_per_sm_bytes_per_clk": 2.0}),
@@ -140,7 +140,7 @@ SLOWER = {
 IDEAL = CONFIG
 for _group, _values in {
     "dram": {
-        "latency_cycles": 0, "latency_spread_cycles": 0, "bandwidth_bytes_per_clk": 1e12, "pages_per_clk": 1e12,
+        "latency_cycles": 0, "latency_spread_cycles": 0, "scatter_latency_cycles": 0, "bandwidth_bytes_per_clk": 1e12,
     },
     "dsmem": {"latency_cycles": 0, "bandwidth_per_sm_bytes_per_clk": 1e12},
     "smem": {"latency_cycles": 0, "bandwidth_bytes_per_clk": 1e12},

@@ -1,0 +1,65 @@
+"""The units of the chip that a launch runs on: SMs in their places, L2, device memory, the SM-to-SM network."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+
+from hopsim.config import HardwareConfig
+from hopsim.errors import LaunchError
+from hopsim.hw.machine.launch import Machine
+from hopsim.hw.machine.memory import GLOBAL_BASE
+from hopsim.hw.timing.cta_scheduler import Placement
+from hopsim.hw.timing.dram import DramChannels
+from hopsim.hw.timing.fabric import Fabric
+from hopsim.hw.timing.l2 import L2Cache
+from hopsim.hw.timing.occupancy import occupancy
+from hopsim.hw.timing.sm import Port, Sm
+
+WARM_LINES: Final = 4096
+
+
+class Chip:
+    """All units of one launch.
+
+    Args:
+        config: numbers of the chip.
+        machine: the launch; its CTAs' needs say how many fit an SM and how large L1 is.
+    Raises:
+        LaunchError: a CTA, or a cluster, does not fit.
+    """
+
+    def __init__(self, config: HardwareConfig, machine: Machine) -> None:
+        device = config.device
+        self.dram = DramChannels(config.dram)
+        self.l2 = L2Cache(config.l2, self.dram, device.gpc_sm_counts)
+        self.l2.tags.cover(GLOBAL_BASE, GLOBAL_BASE)
+        self.fabric = Fabric(config.dsmem, device.sm_count)
+        self.occupancy = occupancy(
+            device, machine.threads, machine.registers_per_thread, machine.shared_bytes
+        )
+        self.placement = placement = Placement(device, self.occupancy.ctas_per_sm)
+        if machine.cluster_size > placement.largest_cluster():
+            raise LaunchError(
+                f"a cluster of {machine.cluster_size} CTAs fits in no GPC "
+                f"({placement.largest_cluster()} places in the largest)",
+                hint="use smaller clusters",
+            )
+        resident_shared = self.occupancy.shared_bytes_per_cta * self.occupancy.ctas_per_sm
+        ports = [Port() for _ in range(placement.tpc_count)]
+        self.sms = [
+            Sm(config, number, placement.gpc_of[number], ports[tpc], resident_shared)
+            for number, tpc in enumerate(placement.tpc_of)
+        ]
+
+    def warm(self, ranges: Sequence[tuple[int, int]], line_bytes: int) -> None:
+        """Put memory into L2: (address, bytes) of each range."""
+        for address, count_bytes in ranges:
+            lines = np.arange(
+                address // line_bytes, (address + count_bytes - 1) // line_bytes + 1, dtype=np.int64
+            )
+            for first in range(0, len(lines), WARM_LINES):
+                chosen = lines[first : first + WARM_LINES] * line_bytes
+                self.l2.warm(self.l2.tags.number(chosen))

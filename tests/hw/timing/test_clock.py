@@ -1,0 +1,82 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from hopsim.config import load
+from hopsim.hw.machine.work import TensorWork
+from hopsim.hw.timing.clock import LoadClock
+from hopsim.hw.timing.dram import DramChannels
+from hopsim.hw.timing.l2 import L2Cache
+from hopsim.hw.timing.sm import Port, Sm
+from hopsim.hw.timing.tensor_core import WarpgroupQueue
+from tests.hw.timing.kernels import launch
+
+CONFIG = load("h100-sxm")
+HIGHEST = CONFIG.device.clock_hz
+MMA = TensorWork("bf16", 256, 16, 16, True, None)
+
+
+def chip(sms: int = 2) -> tuple[LoadClock, list[Sm], L2Cache, DramChannels]:
+    dram = DramChannels(CONFIG.dram)
+    l2 = L2Cache(CONFIG.l2, dram, [sms])
+    units = [Sm(CONFIG, number, 0, Port(), 0) for number in range(sms)]
+    return LoadClock(CONFIG.clock, HIGHEST, units, l2, dram), units, l2, dram
+
+
+def work(sm: Sm, cycles: int) -> None:
+    queue = WarpgroupQueue(8)
+    for _ in range(cycles // 128):
+        sm.tensor.book(queue, 0.0, MMA)
+
+
+def test_without_tensor_cores_the_clock_is_the_highest() -> None:
+    clock, *_ = chip()
+    assert clock.finish(10_000.0) == (HIGHEST, HIGHEST)
+
+
+@pytest.mark.parametrize(
+    ("share", "measured"),
+    [(0.345, 1.760), (0.447, 1.773), (0.514, 1.748), (0.657, 1.716), (0.697, 1.640), (0.87, 1.565)],
+)
+def test_recorded_clocks(share: float, measured: float) -> None:
+    """Triton bf16 GEMMs of 4096 cubed under Nsight Compute, one launch each."""
+    clock, *_ = chip()
+    assert clock.hertz(share) == pytest.approx(measured * 1e9, rel=0.03)
+
+
+def test_the_clock_falls_with_load_and_further_with_time() -> None:
+    clock, *_ = chip()
+    shares = [k / 20 for k in range(21)]
+    clocks = [clock.hertz(share) for share in shares]
+    assert clocks == sorted(clocks, reverse=True)
+    assert all(clock.hertz(share, sustained=True) <= clock.hertz(share) for share in shares)
+    assert 1.3e9 < clock.hertz(0.93, sustained=True) < 1.6e9
+
+
+def test_the_mean_clock_is_cycles_over_time() -> None:
+    clock, sms, *_ = chip(1)
+    work(sms[0], 128 * 75)
+    clock.advance(12_800.0)
+    busy = clock.hertz(0.75)
+    mean, _ = clock.finish(25_600.0)
+    assert mean == pytest.approx(25_600 / (12_800 / busy + 12_800 / HIGHEST))
+
+
+def test_memory_is_faster_in_cycles_of_a_slower_clock() -> None:
+    clock, sms, l2, dram = chip(1)
+    before = dram.read(0.0, 1 << 20)
+    service = l2._sectors_per_clk
+    work(sms[0], 128 * 100)
+    clock.advance(12_800.0)
+    factor = HIGHEST / clock.hertz(1.0)
+    assert dram.read(1e6, 1 << 20) == pytest.approx(before / factor)
+    assert l2._sectors_per_clk == pytest.approx(service * factor)
+
+
+def test_a_launch_says_its_clock() -> None:
+    idle: Any = launch("ret;")
+    assert idle.clock_hz == HIGHEST
+    assert idle.counters["hopsim__clock_sustained.hz"] == HIGHEST
+    assert idle.time_us == pytest.approx(idle.cycles / HIGHEST * 1e6)
