@@ -9,9 +9,10 @@ import pytest
 from hopsim.hazards.facts import CheckOptions
 from hopsim.kernels.gemm.launch import run
 from hopsim.kernels.gemm.problem import GemmProblem
+from hopsim.kernels.measured.program import Program
 from hopsim.results import LaunchResult
 from hopsim.runtime.gpu import Gpu
-from tests.hazards.triton_kernels import BF16, run_bf16
+from tests.kernels import triton_programs
 from tests.kernels.test_gemm_run import small_integers
 
 ORDERS: list[dict[str, Any]] = [
@@ -78,12 +79,13 @@ def test_releases_of_cta_scope_are_a_note(order: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("order", ORDERS, ids=lambda order: order["schedule"])
-@pytest.mark.parametrize("entry", BF16, ids=lambda entry: entry["kernel"])
-def test_triton_kernels_are_clean(entry: dict[str, Any], order: dict[str, Any]) -> None:
-    tile = entry["tile"]
-    sizes = (tile["bm"] * 2 - 8, tile["bn"], tile["bk"] * (tile["stages"] + 2))
-    result = run_bf16(entry, sizes, **order)
+@pytest.mark.parametrize("program", triton_programs.BF16, ids=lambda program: program.name)
+def test_triton_kernels_are_clean(program: Program, order: dict[str, Any]) -> None:
+    bm, bn, bk = program.tile
+    size = (bm * 2 - 8, bn, bk * (program.options["stages"] + 2))
+    result, is_exact = triton_programs.run(program, size, **order)
+    assert is_exact
     assert result.verdict == "clean"
     # ptxas serialises the wgmma of five of them (C7515), and that is told.
-    expected = [("HS014", "note")] if entry["kernel"] in SERIALISED else []
+    expected = [("HS014", "note")] if program.name in SERIALISED else []
     assert [(h.rule, h.level) for h in result.hazards] == expected

@@ -2,88 +2,69 @@
 
 from __future__ import annotations
 
-import json
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
+from dataclasses import dataclass, replace
 
-import ml_dtypes
 import numpy as np
 
 from hopsim.explore.case import Arguments, Case, Device
 from hopsim.isa.program.kernel import Kernel, loads
-from hopsim.launch.arrays import TensorMap
-
-DATA = Path(__file__).parents[1] / "data"
-ENTRIES: dict[str, dict[str, Any]] = {
-    entry["kernel"]: entry
-    for entry in json.loads((DATA / "triton_bf16" / "triton_bf16.json").read_text(encoding="utf-8"))
-}
+from hopsim.kernels.gemm.launch import NUMPY_TYPES
+from hopsim.kernels.measured.program import Operands, Program, Size, arguments
+from tests.kernels.triton_programs import BF16
 
 
 @dataclass(frozen=True)
-class TmaCase:
-    """One of the bf16 kernels that load and store by TMA, on m x n x k."""
+class ProgramCase:
+    """A program on a problem of small whole numbers."""
 
-    kernel_name: str
-    ptx: str
-    sizes: tuple[int, int, int]
+    program: Program
+    size: Size
     cluster: None = None
 
     @property
-    def entry(self) -> dict[str, Any]:
-        return ENTRIES[self.kernel_name]
-
-    @property
     def grid(self) -> int:
-        tile = self.entry["tile"]
-        return -(-self.sizes[0] // tile["bm"]) * -(-self.sizes[1] // tile["bn"])
+        return self.program.triton_grid(self.size)
 
     @property
-    def block(self) -> Any:
-        return self.entry["block"]
+    def block(self) -> int:
+        return self.program.block
 
     @property
     def shared_bytes(self) -> int:
-        return self.entry["shared_bytes"]
+        return self.program.shared_bytes
 
     def kernel(self) -> Kernel:
-        return loads(self.ptx, f"{self.kernel_name}.ptx")[self.entry["entry"]]
+        return loads(self.program.ptx, f"{self.program.name}.ptx")[self.program.entry]
 
     def arguments(self, gpu: Device) -> Arguments:
-        m, n, k = self.sizes
+        m, n, k = self.size
         rng = np.random.default_rng(m + n + k)
-        kind = ml_dtypes.bfloat16
-        a = gpu.array(rng.integers(-3, 4, (m, k)).astype(kind))
-        b = gpu.array(rng.integers(-3, 4, (n, k)).astype(kind))
-        c = gpu.array(np.zeros((m, n), kind))
-        tile = self.entry["tile"]
-        inner = min(64, tile["bk"])
-        boxes = ((inner, tile["bm"]), (inner, tile["bn"]), (min(64, tile["bn"]), tile["bm"]))
-        args: list[Any] = []
-        for array, box in zip((a, b, c), boxes, strict=True):
-            rows, columns = array.shape
-            args += [TensorMap(array, box=box, swizzle="128B"), np.int32(rows), np.int32(columns)]
-            args += [np.int64(columns), np.int64(1)]
-        args += [np.int32(m), np.int32(n), np.int32(k), None, None]
-        return Arguments(args, {"c": c})
+        kind = NUMPY_TYPES[self.program.dtype]
+        a, b = (gpu.array(rng.integers(-3, 4, (rows, k)).astype(kind)) for rows in (m, n))
+        c = gpu.array(np.zeros((m, n), NUMPY_TYPES[self.program.out_dtype]))
+        return Arguments(arguments(self.program, self.size, Operands(a, b, c)), {"c": c})
 
 
 @dataclass(frozen=True)
-class TmaSubject:
+class ProgramSubject:
     name: str
-    sizes: tuple[int, int, int]
+    size: Size
+
+    @property
+    def program(self) -> Program:
+        (found,) = (program for program in BF16 if program.name == self.name)
+        return found
 
     @property
     def text(self) -> str:
-        return (DATA / "triton_bf16" / f"{self.name}.ptx").read_text(encoding="utf-8")
+        return self.program.ptx
 
     def case(self, text: str) -> Case:
-        return TmaCase(self.name, text, self.sizes)
+        return ProgramCase(replace(self.program, ptx=text), self.size)
 
 
 TRITON = (
-    TmaSubject("mm_tma_bf16_64x64x64_s4_w4_al", (64, 64, 384)),
-    TmaSubject("mm_tma_bf16_128x128x64_s3_w4_al", (128, 128, 384)),
-    TmaSubject("mm_tma_bf16_128x128x128_s2_w8_al", (128, 128, 512)),
+    ProgramSubject("mm_tma_bf16_64x64x64_s4_w4_al", (64, 64, 384)),
+    ProgramSubject("mm_tma_bf16_128x128x64_s3_w4_al", (128, 128, 384)),
+    ProgramSubject("mm_tma_bf16_128x128x128_s2_w8_al", (128, 128, 512)),
 )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,9 +9,8 @@ from typing import Any, Final
 
 from hopsim.kernels.gemm.kernel import GemmKernel, build
 from hopsim.kernels.gemm.problem import GemmProblem
-from hopsim.kernels.measured.program import Program, Size, read
+from hopsim.kernels.measured.program import Program, Size, read_all
 
-SM_COUNT: Final = 132
 WS: Final = "warp-specialized"
 PIPELINED: Final = "pipelined"
 OWN: Final[tuple[tuple[str, dict[str, Any]], ...]] = (
@@ -97,12 +95,7 @@ def small_case(program: Program) -> Case:
     """Return the problem of a program whose bits are kept."""
     if program.file.startswith("own/"):
         return Case(program, SMALL, _built(program.dtype, program.options, SMALL).grid[0])
-    return Case(program, SMALL, _tiles(program, SMALL))
-
-
-def _tiles(program: Program, size: Size) -> int:
-    tiles = -(-size[0] // program.tile[0]) * -(-size[1] // program.tile[1])
-    return min(tiles, SM_COUNT) if program.options.get("persistent") else tiles
+    return Case(program, SMALL, program.triton_grid(SMALL))
 
 
 def own_cases() -> list[Case]:
@@ -120,14 +113,11 @@ def own_cases() -> list[Case]:
 def triton_cases(folder: Path) -> list[Case]:
     """Return what is measured of the programs that `folder/triton/programs.json` lists; none without that file."""
     file = folder / "triton" / "programs.json"
-    rows: list[dict[str, Any]] = []
-    if file.exists():
-        rows = json.loads(file.read_text(encoding="utf-8"))
-    found: list[Case] = []
-    for row in rows:
-        program = read(row, folder)
-        found += [Case(program, size, _tiles(program, size)) for size in triton_sizes(program)]
-    return found
+    return [
+        Case(program, size, program.triton_grid(size))
+        for program in (read_all(file, folder) if file.exists() else ())
+        for size in triton_sizes(program)
+    ]
 
 
 def triton_sizes(program: Program) -> Iterator[Size]:

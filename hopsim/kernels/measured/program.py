@@ -8,7 +8,8 @@ C[M,N] = A[M,K] B[N,K]^T, all row-major.  A program is kept as text, so that it 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+import json
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -31,6 +32,8 @@ SCALARS: Final = {"i32": np.int32, "u32": np.uint32, "i64": np.int64}
 MAP_OPTIONS: Final = {"swizzle": "128B", "l2_promotion": "128B"}
 ROW_BYTES: Final = 128
 """Bytes of a row of a box with the 128-byte swizzle."""
+SM_COUNT: Final = 132
+"""CTAs of a persistent program."""
 
 
 @dataclass(frozen=True)
@@ -66,6 +69,11 @@ class Program:
         """Hash of the text."""
         return hashlib.sha256(self.ptx.encode()).hexdigest()
 
+    def triton_grid(self, size: Size) -> int:
+        """Return the CTAs of a Triton program on a problem: one a tile of C; a persistent one fills the device."""
+        tiles = -(-size[0] // self.tile[0]) * -(-size[1] // self.tile[1])
+        return min(tiles, SM_COUNT) if self.options.get("persistent") else tiles
+
 
 def describe(program: Program) -> dict[str, Any]:
     """Return a program as plain data, see `read`."""
@@ -81,7 +89,7 @@ def describe(program: Program) -> dict[str, Any]:
 def read(row: Mapping[str, Any], folder: Path) -> Program:
     """Return the program that plain data describes; paths of PTX files are from `folder`.
 
-    Without types it is bf16, without parameters a Triton program with tensor maps.
+    Without types it is bf16, without parameters a Triton program: of tensor maps, or with `operands` of `pointers`.
 
     Raises: ConfigError: its text is missing, or not the one that was measured.
     """
@@ -93,9 +101,13 @@ def read(row: Mapping[str, Any], folder: Path) -> Program:
         text = (folder / file).read_text(encoding="utf-8")
     except OSError as error:
         raise ConfigError(f"cannot read {folder / file}: {error.strerror}") from None
+    parameters: Sequence[Parameter] = row.get("parameters") or (
+        TRITON_POINTERS
+        if row.get("operands") == "pointers"
+        else triton_maps(tile, dtype, out_dtype)
+    )
     program = Program(
-        row["kernel"], text, row["entry"], dtype, out_dtype, tile,
-        row.get("parameters") or triton_maps(tile, dtype, out_dtype), row["block"], row["shared_bytes"],
+        row["kernel"], text, row["entry"], dtype, out_dtype, tile, parameters, row["block"], row["shared_bytes"],
         row.get("cluster", 1), row.get("options") or row["tile"], file,
     )  # fmt: skip
     if row.get("ptx_sha256", program.ptx_sha256) != program.ptx_sha256:
@@ -104,6 +116,16 @@ def read(row: Mapping[str, Any], folder: Path) -> Program:
             hint="record it again: hopsim record --part gemm",
         )
     return program
+
+
+def read_all(file: Path, folder: Path | None = None) -> Iterator[Program]:
+    """Give the programs that a JSON file lists; paths of PTX files are from `folder`, or from that of the file.
+
+    Raises: ConfigError.
+    """
+    rows: list[dict[str, Any]] = json.loads(file.read_text(encoding="utf-8"))
+    for row in rows:
+        yield read(row, folder or file.parent)
 
 
 def triton_maps(tile: Size, dtype: str, out_dtype: str) -> list[Parameter]:
@@ -171,6 +193,12 @@ def _argument(one: Parameter, size: Size, arrays: Mapping[str, DeviceArray]) -> 
     return SCALARS[kind](named[value] if isinstance(value, str) else value)
 
 
+def arguments(program: Program, size: Size, given: Operands) -> list[Any]:
+    """Return the arguments of a launch, one a parameter."""
+    arrays = {"A": given.a, "B": given.b, "C": given.c}
+    return [_argument(one, size, arrays) for one in program.parameters]
+
+
 def launch(
     gpu: Any, program: Program, size: Size, grid: int, given: Operands, **options: Any
 ) -> LaunchResult:
@@ -180,9 +208,8 @@ def launch(
         options: of `gpu.launch`.
     Raises: what `gpu.launch` raises.
     """
-    arrays = {"A": given.a, "B": given.b, "C": given.c}
-    arguments = [_argument(one, size, arrays) for one in program.parameters]
     kernel = load_module(program.ptx)[program.entry]
     return gpu.launch(
-        kernel, grid, program.block, program.cluster, arguments, program.shared_bytes, **options
-    )
+        kernel, grid, program.block, program.cluster, arguments(program, size, given), program.shared_bytes,
+        **options,
+    )  # fmt: skip

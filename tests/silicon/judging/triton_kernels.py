@@ -1,7 +1,8 @@
 # ruff: noqa: N803
 """Compile the Triton GEMMs that judge the timing, with no GPU: `python triton_kernels.py` (triton==3.6.0).
 
-Writes triton/NAME.ptx and triton/programs.json, which says how each is launched.  None of them is calibrated on.
+Writes triton/NAME.ptx and triton/programs.json, which says what each was compiled for; `hopsim.kernels.measured` knows
+how Triton's host code launches them.  None of them is calibrated on.
 """
 
 from __future__ import annotations
@@ -133,29 +134,13 @@ def compile_one(kernel, dtype, tile, stages, warps):
     name = f"{kernel.__name__}_{dtype}_{bm}x{bn}x{bk}_s{stages}_w{warps}"
     text = compiled.asm["ptx"]
     (HERE / f"{name}.ptx").write_text(text)
-    if kernel is mm_pointers:
-        parameters = [{"pointer": one} for one in "ABC"]
-    else:
-        parameters = []
-        for one, (rows, columns), (down, across), size in (
-            ("A", "MK", (bm, bk), dtype), ("B", "NK", (bn, bk), dtype), ("C", "MN", (bm, bn), out),
-        ):  # fmt: skip
-            width = min(across, 128 if size == "e4m3" else 64)
-            parameters += [
-                {"map": one, "box": [width, down]},
-                {"i32": rows},
-                {"i32": columns},
-                {"i64": columns},
-                {"i64": 1},
-            ]
-    parameters += [*({"i32": one} for one in "MNK"), {"null": True}, {"null": True}]
     return {
         "kernel": name, "entry": kernel.__name__, "ptx": f"triton/{name}.ptx",
         "ptx_sha256": hashlib.sha256(text.encode()).hexdigest(), "dtype": dtype, "out_dtype": out,
         "shared_bytes": compiled.metadata.shared, "block": 32 * compiled.metadata.num_warps, "cluster": 1,
         "tile": {"bm": bm, "bn": bn, "bk": bk},
         "options": {"stages": stages, "warps": warps, "group_m": 8, "persistent": kernel is mm_persistent},
-        "parameters": parameters,
+        "operands": "pointers" if kernel is mm_pointers else "maps",
     }  # fmt: skip
 
 
