@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from hopsim.errors import NotModelled, PtxError
-from hopsim.isa.forms.form import FORMS, Form, OperandSpec
+from hopsim.isa.forms.form import FORMS, Form, OperandSpec, Unmodelled
 from hopsim.isa.ptx.ast import (
     FlatAddress,
     FlatInstruction,
@@ -24,6 +24,7 @@ from hopsim.isa.ptx.ast import (
     Sink,
     SymbolRef,
 )
+from hopsim.isa.ptx.special import has_components, is_modelled
 from hopsim.isa.types import TYPES, ScalarType
 
 CLOCKS = frozenset(
@@ -263,8 +264,19 @@ class _Binder:
         if isinstance(operand, SymbolRef):
             if operand.kind == "special" and operand.name in CLOCKS:
                 raise _Mismatch("a clock register is read by mov only")
+            if operand.kind == "special":
+                self._check_special(operand.name)
+            if operand.kind in ("function", "prototype"):
+                raise NotModelled(f"the address of function {operand.name} is not modelled")
             return SymbolArg(operand, kind.width_bits)
         raise _Mismatch(f"operand {spec.name} must be a register or an immediate")
+
+    def _check_special(self, name: str) -> None:
+        stem, _, component = name.partition(".")
+        if not is_modelled(stem):
+            raise NotModelled(f"special register {name} is not modelled")
+        if has_components(stem) and not component:
+            raise _Mismatch(f"special register {name} needs a component: {name}.x, .y or .z")
 
     def _check_width(self, spec: OperandSpec, kind: ScalarType, register: Register) -> None:
         if register.width_bits == kind.width_bits:
@@ -350,14 +362,17 @@ def decode(instruction: FlatInstruction, path: str = "<ptx>", text: str = "") ->
     """Choose the form of one instruction and bind its operands.
 
     Raises:
-        NotModelled: no declared form has this opcode and these modifiers.
+        NotModelled: no declared form has this opcode and these modifiers, or hopsim lacks what an operand names.
         PtxError: a form has the opcode, but the operands break its rules.
     """
+    where = f"{path}:{instruction.span.line}:{instruction.span.column}"
     matches = FORMS.find(instruction.opcode)
     reasons: list[str] = []
     for form, slots in matches:
         if form.check is not None:
             wrong = form.check(slots)
+            if isinstance(wrong, Unmodelled):
+                raise NotModelled(f"{instruction.mnemonic} is not modelled: {wrong}", where=where)
             if wrong:
                 reasons.append(wrong)
                 continue
@@ -365,7 +380,8 @@ def decode(instruction: FlatInstruction, path: str = "<ptx>", text: str = "") ->
             return _Binder(instruction, form, slots).bind()
         except _Mismatch as mismatch:
             reasons.append(str(mismatch))
-    where = f"{path}:{instruction.span.line}:{instruction.span.column}"
+        except NotModelled as problem:
+            raise NotModelled(problem.what, where=where) from None
     if not matches:
         known = sorted({form.name for form in FORMS.by_word.get(instruction.opcode[0], ())})
         hint = (

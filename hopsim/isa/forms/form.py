@@ -60,6 +60,12 @@ class _Blocked:
 BLOCKED: Final = _Blocked()
 
 
+class Unmodelled(str):
+    """What `check` says of a combination that PTX has and hopsim does not."""
+
+    __slots__ = ()
+
+
 @dataclass(frozen=True, slots=True)
 class Slot:
     """A place for one modifier."""
@@ -302,8 +308,8 @@ def form(syntax: str, **options: Any) -> Callable[[Factory], Factory]:
         syntax: see the module docstring.
         options: alternatives of each slot (tuples of words), and `unit`, `source`, `effects`, `check`.
 
-    `check(slots)` returns what is wrong with a combination of slots, or the empty string; `counts(slots)` gives the
-    number of items of each vector operand, by name.
+    `check(slots)` returns what is wrong with a combination of slots, or the empty string (`Unmodelled` where only hopsim
+    lacks it); `counts(slots)` gives the number of items of each vector operand, by name.
     """
     return _declare("pure", syntax, options)
 

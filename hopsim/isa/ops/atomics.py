@@ -12,7 +12,7 @@ from typing import Any, cast
 import numpy as np
 
 from hopsim.isa.context import Context
-from hopsim.isa.forms.form import shared_form
+from hopsim.isa.forms.form import Unmodelled, shared_form
 from hopsim.isa.numerics.floating import make_add as make_float_add
 from hopsim.isa.types import TYPES, ScalarType
 from hopsim.isa.values import Value
@@ -57,10 +57,14 @@ RED = 'PTX ISA 8.7, "red"'
 
 def _problem(slots: dict[str, str]) -> str:
     op, t, v = slots["op"], slots["t"], slots.get("v", "")
+    if op == "exch" and t == "b128":
+        return Unmodelled("128-bit atomics")
     if t not in ALLOWED[op]:
         return f".{op} does not take .{t}; expected .{', .'.join(ALLOWED[op])}"
     if op in ("min", "max") and TYPES[t].kind in ("float", "packed"):
-        return f".{op}.{t} is not modelled"
+        return (
+            Unmodelled("vectors of minima and maxima") if v else f".{op}.{t} needs .v2, .v4 or .v8"
+        )
     if v and slots.get("space") not in ("global", ""):
         return "vector atomics work on global memory only"
     if v and TYPES[t].width_bits * LENGTH[v] > 128:

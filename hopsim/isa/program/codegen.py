@@ -18,7 +18,6 @@ from typing import Any
 
 import numpy as np
 
-from hopsim.errors import NotModelled
 from hopsim.isa.forms.decode import (
     AddressArg,
     Arg,
@@ -117,7 +116,7 @@ class _Source:
         if symbol.kind in ("global", "const"):
             text = f"s.symbols[{symbol.name!r}]"
             return f"({text} + {symbol.offset})" if symbol.offset else text
-        raise NotModelled(f"the address of function {symbol.name} is not modelled")
+        raise AssertionError(f"decoding refuses {symbol.kind} {symbol.name}")
 
     def arg(self, arg: Arg, picked: bool = False) -> str:
         """Return the expression that an operation is called with."""

@@ -20,15 +20,18 @@ _SCALARS: Final = (
     "%globaltimer", "%globaltimer_lo", "%globaltimer_hi",
     "%total_smem_size", "%aggr_smem_size", "%dynamic_smem_size",
     "%reserved_smem_offset_begin", "%reserved_smem_offset_end", "%reserved_smem_offset_cap",
-    "%current_graph_exec",
-    *(f"%pm{i}" for i in range(8)),
-    *(f"%pm{i}_64" for i in range(8)),
 )  # fmt: skip
+# What the system or a profiler decides; no machine of hopsim has them.
+_UNMODELLED: Final = (
+    "%current_graph_exec", *(f"%pm{i}" for i in range(8)), *(f"%pm{i}_64" for i in range(8)),
+)  # fmt: skip
+_ENVIRONMENT: Final = frozenset({"%envreg1", "%envreg2"})
+"""The two that kernels read in practice (a grid's own barrier); 0 where the launch has none."""
 _NUMBERED: Final = re.compile(
     r"%envreg(?:[12]?[0-9]|3[01])|%reserved_smem_offset_(?:0|[1-9][0-9]*)"
 )
 
-SPECIAL_REGISTERS: Final = frozenset((*_VECTORS, *_SCALARS))
+SPECIAL_REGISTERS: Final = frozenset((*_VECTORS, *_SCALARS, *_UNMODELLED))
 """All but the numbered ones, without components."""
 
 
@@ -40,3 +43,8 @@ def is_special(name: str) -> bool:
 def has_components(name: str) -> bool:
     """Whether a special register is a vector with `.x`, `.y`, `.z` (and `.w`, always 0)."""
     return name in _VECTORS
+
+
+def is_modelled(name: str) -> bool:
+    """Whether a special register, without component, has a value on hopsim's machine."""
+    return name in _VECTORS or name in _SCALARS or name in _ENVIRONMENT
