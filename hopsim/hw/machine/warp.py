@@ -165,7 +165,7 @@ class WarpOps(TensorOps):
     def elect(self, mask: Value) -> Any:
         """elect.sync: (leader lane, whether this lane is it); the leader is the lowest lane of the mask.
 
-        PTX leaves the choice open; an H100 takes the lowest lane (DEVIATIONS D-ELECT).
+        PTX leaves the choice open; an H100 takes the lowest lane.  Source: tests/silicon/probes/collective.npz.
         """
         if self.gather_lanes(mask, "elect.sync") is BLOCKED:
             return BLOCKED
