@@ -566,7 +566,7 @@ class SyncOps(ConvergenceOps):
         )
 
     def read_clock(self, name: str) -> int:
-        """The SM clock, or the device's nanoseconds, as the schedule counts them."""
+        """The SM clock as the schedule counts it; %globaltimer counts the same (DEVIATIONS D-CLOCK)."""
         # Time passes: a loop that looks at the clock is not the same twice.
         self.machine.version += 1
         ticks = self.machine.schedule.clock(self)
