@@ -12,7 +12,7 @@ import re
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -160,52 +160,65 @@ def record(
         observed[twin.name] = bad, good
         if tell is not None:
             tell(f"{twin.name}: {bad} (good: {good})")
-    found = _sanitize_all(sanitizer, twins) if sanitizer else {}
+    hanging = frozenset(name for name, (bad, _) in observed.items() if bad.hang)
+    found = sanitize_all(sanitizer, twins, hanging, tell) if sanitizer else {}
     return {name: Entry(bad, good, found.get(name, {})) for name, (bad, good) in observed.items()}
 
 
-def _sanitize_all(program: str, twins: Sequence[Twin]) -> dict[str, dict[str, str]]:
-    def one(twin: Twin) -> dict[str, str]:
-        return sanitize(program, twin)
+def sanitize_all(
+    program: str,
+    twins: Sequence[Twin],
+    hanging: Collection[str] = (),
+    tell: Callable[[str], None] | None = None,
+) -> dict[str, dict[str, str]]:
+    """Return what each tool of compute-sanitizer says about each bad twin, by its name.
 
-    with ThreadPoolExecutor(SANITIZERS_AT_ONCE) as pool:
-        messages = pool.map(one, twins)
-        return {twin.name: found for twin, found in zip(twins, messages, strict=True)}
+    Args:
+        program: compute-sanitizer.
+        hanging: twins that do not end, which come last: they hold a processor and the device up to the time limit.
+    """
+    order = sorted(twins, key=lambda twin: twin.name in hanging)
+    runs = [(twin, tool) for twin in order for tool in SANITIZER_TOOLS]
+
+    def one(run: tuple[Twin, str]) -> str:
+        twin, tool = run
+        message = sanitize(program, twin, tool)
+        if tell is not None:
+            tell(f"{twin.name}, {tool}: {message or 'nothing'}")
+        return message
+
+    with ThreadPoolExecutor(max(SANITIZERS_AT_ONCE, os.cpu_count() or 1)) as pool:
+        messages = dict(zip(runs, pool.map(one, runs), strict=True))
+    return {twin.name: {tool: messages[twin, tool] for tool in SANITIZER_TOOLS} for twin in twins}
 
 
-def sanitize(program: str, twin: Twin) -> dict[str, str]:
-    """Return the first message of each tool of compute-sanitizer about the bad twin.
+def sanitize(program: str, twin: Twin, tool: str) -> str:
+    """Return the first message of one tool of compute-sanitizer about the bad twin.
 
     It is empty where the tool says nothing, or does not end within its time limit.
     """
-    messages: dict[str, str] = {}
-    for tool in SANITIZER_TOOLS:
-        words = [
-            program, "--tool", tool, "--target-processes", "all", "--error-exitcode", str(SANITIZER_EXIT),
-            sys.executable, "-m", "hopsim", "zoo", "silicon", twin.name,
-        ]  # fmt: skip
-        try:
-            started = subprocess.Popen(
-                words,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.DEVNULL,
-                text=True,
-                start_new_session=True,
-            )
-        except OSError as error:
-            raise ConfigError(
-                f"cannot run {program}: {error.strerror}", where="--sanitizer"
-            ) from None
-        try:
-            output, _ = started.communicate(timeout=SANITIZER_LIMIT_S)
-        except subprocess.TimeoutExpired:
-            # The program that hangs is a child of the sanitizer and would go on without it.
-            os.killpg(started.pid, signal.SIGKILL)
-            started.communicate()
-            messages[tool] = ""
-            continue
-        messages[tool] = first_message(output) if started.returncode == SANITIZER_EXIT else ""
-    return messages
+    words = [
+        program, "--tool", tool, "--target-processes", "all", "--error-exitcode", str(SANITIZER_EXIT),
+        sys.executable, "-m", "hopsim", "zoo", "silicon", twin.name,
+    ]  # fmt: skip
+    try:
+        started = subprocess.Popen(
+            words,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+            start_new_session=True,
+        )
+    except OSError as error:
+        raise ConfigError(f"cannot run {program}: {error.strerror}", where="--sanitizer") from None
+    try:
+        output, _ = started.communicate(timeout=SANITIZER_LIMIT_S)
+    except subprocess.TimeoutExpired:
+        # The program that hangs is a child of the sanitizer and would go on without it.
+        os.killpg(started.pid, signal.SIGKILL)
+        started.communicate()
+        return ""
+    return first_message(output) if started.returncode == SANITIZER_EXIT else ""
 
 
 def first_message(text: str) -> str:

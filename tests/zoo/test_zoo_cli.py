@@ -27,6 +27,7 @@ from hopsim.zoo.silicon import (
     read_recording,
     record,
     sanitize,
+    sanitize_all,
     write_recording,
 )
 
@@ -125,13 +126,18 @@ def test_compute_sanitizer_is_asked_with_each_tool(tmp_path: Path) -> None:
         "sys.exit(77 if tool == 'racecheck' else 0)\n"
     )
     program.chmod(program.stat().st_mode | stat.S_IEXEC)
-    found = sanitize(str(program), TWIN)
+    other = twin_named("missing-arriver")
+    told: list[str] = []
+    both = sanitize_all(str(program), [other, TWIN], [other.name], told.append)
+    found = both[TWIN.name]
     assert found == {"memcheck": "", "racecheck": "Error: a race", "synccheck": "", "initcheck": ""}
+    assert list(both) == [other.name, TWIN.name]
+    assert len(told) == 8
     entry = Entry(Observed(1, 1), Observed(1, 0), found)
     assert Recording({}, {TWIN.name: entry}).sanitizer(TWIN) == "racecheck"
     assert first_message("nothing") == "reported, with no message"
     with pytest.raises(ConfigError, match="cannot run"):
-        sanitize(str(tmp_path / "none"), TWIN)
+        sanitize(str(tmp_path / "none"), TWIN, "memcheck")
 
 
 def test_inputs_differ_in_neighbouring_words() -> None:
