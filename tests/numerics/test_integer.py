@@ -125,14 +125,13 @@ def test_unary_arithmetic(width: int) -> None:
         integer.make_abs(width), lambda x: abs(signed(x, width)) & mask, a,
         widths=(width,), result=width,
     )  # fmt: skip
-    check(bitfield.make_not(width), lambda x: x ^ mask, a, widths=(width,), result=width)
     check(bitfield.make_cnot(width), lambda x: int(x == 0), a, widths=(width,), result=width)
 
 
 @pytest.mark.parametrize("width", [16, 32])
 @pytest.mark.parametrize("is_signed", [True, False])
 def test_wide_products(width: int, is_signed: bool) -> None:
-    a, b, c = words(width, 0), words(width, 1), words(2 * width, 2)
+    a, b = words(width, 0), words(width, 1)
     mask = (1 << 2 * width) - 1
 
     def n(x: int) -> int:
@@ -141,10 +140,6 @@ def test_wide_products(width: int, is_signed: bool) -> None:
     check(
         integer.make_mul_wide(width, is_signed), lambda x, y: n(x) * n(y) & mask, a, b,
         widths=(width, width), result=2 * width,
-    )  # fmt: skip
-    check(
-        integer.make_mad_wide(width, is_signed), lambda x, y, z: (n(x) * n(y) + z) & mask,
-        a, b, c, widths=(width, width, 2 * width), result=2 * width,
     )  # fmt: skip
 
 
@@ -158,7 +153,6 @@ def test_three_operand_arithmetic(width: int, is_signed: bool) -> None:
         return number(x, width, is_signed)
 
     cases = (
-        (integer.make_mad_lo(width), lambda x, y, z: (x * y + z) & mask),
         (
             integer.make_mad_hi(width, is_signed),
             lambda x, y, z: ((n(x) * n(y) >> width) + z) & mask,
@@ -428,15 +422,6 @@ def test_packed_halves() -> None:
             ),
             a, b, widths=(32, 32), result=32,
         )  # fmt: skip
-
-
-def test_predicates_stay_predicates() -> None:
-    p = np.array([True, False])
-    assert bitfield.make_not(1)(True) is False
-    assert bitfield.make_not(1)(p).tolist() == [False, True]
-    assert bitfield.make_and(1)(True, False) is False
-    assert bitfield.make_or(1)(p, False).tolist() == [True, False]
-    assert bitfield.make_xor(1)(p, True).tolist() == [False, True]
 
 
 @settings(max_examples=60, deadline=None)

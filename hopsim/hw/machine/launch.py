@@ -7,7 +7,7 @@ possible (`spawned`, `woken`, `issued`).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -54,7 +54,6 @@ class Setup:
     track_initialisation: bool = True
     has_register_bound: bool = True
     serialised_wgmma: bool = False
-    notes: list[str] = field(default_factory=list[str])
 
 
 class Machine:
@@ -106,9 +105,7 @@ class Machine:
         self.parameter_maps: dict[int, Any] = {}
         self.clusters_started = 0
         self.clusters_done = 0
-        self.notes = setup.notes
         self._operations = 0
-        self._lane_sets: dict[int, Any] = {}
 
     # -- clusters ----------------------------------------------------------------------------------
 
@@ -265,10 +262,6 @@ class Machine:
         waiters, barrier.waiters = barrier.waiters, []
         for strand in waiters:
             self.wake(strand)
-
-    def region_of(self, address: int) -> Region:
-        """Return the global allocation that holds `address` (RegionFault if none)."""
-        return self.memory.find(address)
 
     def fault(self, what: str, where: str, hint: str = "") -> MachineFault:
         """Make (not raise) a fault outside any strand."""

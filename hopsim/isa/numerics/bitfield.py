@@ -1,4 +1,4 @@
-"""Logic, shifts and bit fields of PTX on raw bits: factories like those of `integer`.
+"""Shifts and bit fields, cnot and prmt of PTX on raw bits: factories like those of `integer`.
 
     >>> make_shl(32)(1, 40), make_bfe(32, signed=True)(0x0F0, 4, 4) == 0xFFFFFFFF
     (0, True)
@@ -9,9 +9,8 @@ brev, clz, popc, szext, bmsk), "Data Movement and Conversion Instructions" (prmt
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable
-from typing import Any, Final, Literal, cast
+from typing import Any, Final, Literal
 
 import numpy as np
 
@@ -23,13 +22,9 @@ from hopsim.isa.numerics.integer import (
     full_array,
 )
 from hopsim.isa.types import DTYPES
-from hopsim.isa.values import Array, Predicate, Value
+from hopsim.isa.values import Array, Value
 
 Quaternary = Callable[[Value, Value, Value, Value], Value]
-# `operator` has no types for its arguments.
-_AND: Final = cast(Binary, operator.and_)  # pyright: ignore[reportUnknownMemberType]
-_OR: Final = cast(Binary, operator.or_)  # pyright: ignore[reportUnknownMemberType]
-_XOR: Final = cast(Binary, operator.xor)  # pyright: ignore[reportUnknownMemberType]
 
 PrmtMode = Literal["", "f4e", "b4e", "rc8", "ecl", "ecr", "rc16"]
 
@@ -43,36 +38,6 @@ _PRMT_SELECTORS: Final[dict[str, tuple[int, int, int, int]]] = {
     "rc16": (0x1010, 0x3232, 0x1010, 0x3232),
 }
 _REVERSED_BYTE: Final = np.array([int(f"{i:08b}"[::-1], 2) for i in range(256)], np.uint8)
-
-
-def make_and(width: int) -> Binary:
-    """`and`, also of predicates (width 1)."""
-    del width  # both operands are within their width already
-    return _AND
-
-
-def make_or(width: int) -> Binary:
-    """`or`, also of predicates (width 1)."""
-    del width
-    return _OR
-
-
-def make_xor(width: int) -> Binary:
-    """`xor`, also of predicates (width 1)."""
-    del width
-    return _XOR
-
-
-def make_not(width: int) -> Callable[[Any], Any]:
-    """`not`, also of predicates (width 1: bool in, bool out)."""
-    if width == 1:
-        return _not_predicate
-    mask = (1 << width) - 1
-    return lambda a: a ^ mask
-
-
-def _not_predicate(predicate: Predicate) -> Predicate:
-    return np.logical_not(predicate) if isinstance(predicate, np.ndarray) else not predicate
 
 
 def make_cnot(width: int) -> Unary:

@@ -40,7 +40,6 @@ from hopsim.isa.numerics.rounding import (
     two_product,
     two_sum,
 )
-from hopsim.isa.types import DTYPES
 from hopsim.isa.values import Array, Value
 
 Unary: TypeAlias = Callable[[Value], Value]
@@ -375,17 +374,3 @@ def make_rcp(type_name: str, rounding: Rounding = "rn", *, ftz: bool = False) ->
     """`rcp.rnd{.ftz}`: 1 / a, correctly rounded."""
     kernel = _kernel("rcp", element(type_name)[0], rounding)
     return finish(kernel, type_name, ftz, exact=_directed("rcp", rounding))
-
-
-def mma_f64(a: Array, b: Array, c: Array | None) -> Array:
-    """`mma.sync` on f64: bits of C + A B^T for a (M, K), b (N, K), c (M, N).
-
-    A chain of fused multiply-adds along K, each rounded to nearest (measured on H200: m8n8k4, m16n8k16).
-    """
-    rows, depth = a.shape
-    total = np.zeros(rows * len(b), DTYPES[64]) if c is None else c.reshape(-1)
-    with np.errstate(all="ignore"):
-        for k in range(depth):
-            left, right = np.repeat(a[:, k], len(b)), np.tile(b[:, k], rows)
-            total = _fma_f64_nearest(left, right, total)
-    return total.reshape(rows, len(b))

@@ -195,28 +195,9 @@ def _make_mad(multiply: Binary, result_width: int) -> Ternary:
     return mad
 
 
-def make_mad_lo(width: int) -> Ternary:
-    """`mad.lo`: low half of a * b, plus c, wrapping."""
-    mask = (1 << width) - 1
-
-    def mad_lo(a: Value, b: Value, c: Value) -> Value:
-        total = a * b
-        if isinstance(total, int):
-            total &= mask
-        total = total + c
-        return total & mask if isinstance(total, int) else total
-
-    return mad_lo
-
-
 def make_mad_hi(width: int, signed: bool) -> Ternary:
     """`mad.hi`: high half of a * b, plus c, wrapping."""
     return _make_mad(make_mul_hi(width, signed), width)
-
-
-def make_mad_wide(width: int, signed: bool) -> Ternary:
-    """`mad.wide`: the whole product plus a double-width c, wrapping."""
-    return _make_mad(make_mul_wide(width, signed), 2 * width)
 
 
 def make_mad_hi_sat() -> Ternary:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from hopsim.kernels.ptx.text import Operand, PtxEntry, Reg, address, vector
+from hopsim.kernels.ptx.text import Operand, PtxEntry, Reg, vector
 from hopsim.layout.descriptor import MatrixDescriptor
 
 
@@ -162,8 +162,3 @@ def emit_ceil_div(b: PtxEntry, name: str, value: Reg, divisor: int) -> Reg:
     if divisor & (divisor - 1) == 0:
         return b.let(".b32", name, "shr.u32", padded, divisor.bit_length() - 1)
     return b.let(".b32", name, "div.s32", padded, divisor)
-
-
-def barrier_at(smem: Reg, offset: int) -> str:
-    """Return the operand of an mbarrier at a constant offset."""
-    return address(smem, offset)
