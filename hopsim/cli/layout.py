@@ -187,7 +187,7 @@ def descriptor(
     json_file: JsonOption = None,
 ) -> None:
     """Show the canonical layout of a wgmma operand: LBO, SBO, descriptor, steps along K."""
-    from hopsim.layout.tiled_operand import canonical
+    from hopsim.layout.operand_tile import canonical
     from hopsim.report.layout_views import descriptor_page
 
     down, along = _pair(tile, "--tile")

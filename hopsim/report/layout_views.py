@@ -7,11 +7,11 @@ from numpy.typing import NDArray
 
 from hopsim.config.groups import Smem
 from hopsim.hw.timing.shared_memory import Banks
+from hopsim.layout.operand_tile import OperandTile
 from hopsim.layout.swizzle import Swizzle, swizzle_addresses
 from hopsim.layout.tiled import Operand, TiledCopy, TiledMma
 from hopsim.layout.tiled_access import CopyAccess, Order, access, better
 from hopsim.layout.tiled_notation import show
-from hopsim.layout.tiled_operand import OperandTile
 from hopsim.report.layout_page import Grid, Page, Table
 
 _CHUNK_BYTES = 16
@@ -179,7 +179,7 @@ def _mode(swizzle: Swizzle) -> str:
 def descriptor_page(tile: OperandTile, start_addr: int) -> Page:
     """Return the canonical layout of an operand tile, its descriptor and where its chunks lie."""
     first = tile.descriptor(start_addr)
-    unused = " (not used)" if tile.major == "K" and tile.swizzle is not Swizzle.NONE else ""
+    unused = "" if tile.uses_leading_offset else " (not used)"
     chunk = _CHUNK_BYTES // tile.element_bytes
     facts = [
         ("operand", f"{tile.rows} x {tile.k}, {tile.element_bytes} bytes each, {tile.major}-major"),
@@ -187,7 +187,7 @@ def descriptor_page(tile: OperandTile, start_addr: int) -> Page:
         ("swizzle", _mode(tile.swizzle)),
         ("LBO", f"{tile.leading_byte_offset} bytes{unused}"),
         ("SBO", f"{tile.stride_byte_offset} bytes"),
-        ("TMA", f"{tile.boxes} boxes of {tile.box[0]} x {tile.box[1]}, {tile.tile_bytes} bytes"),
+        ("TMA", f"{tile.boxes} boxes of {tile.box[0]} x {tile.box[1]}, {tile.total_bytes} bytes"),
         ("descriptor", f"{first.encode():#018x}"),
     ]
     steps = Table(
@@ -213,7 +213,7 @@ def _operand_grid(tile: OperandTile) -> Grid:
     chunks = inner * tile.element_bytes // _CHUNK_BYTES
     line = np.arange(line_count)[:, None]
     at = np.arange(chunks)[None, :]
-    box_bytes = tile.tile_bytes // tile.boxes
+    box_bytes = tile.total_bytes // tile.boxes
     linear = at // per_box * box_bytes + line * tile.swizzle.width_bytes + at % per_box * 16
     placed = swizzle_addresses(linear.astype(np.int64), tile.swizzle)
     name, along = ("row", "k") if tile.major == "K" else ("k", "row")

@@ -10,13 +10,13 @@ from hopsim.layout import fragments
 from hopsim.layout.box import load_plan
 from hopsim.layout.box_copy import shared_chunks
 from hopsim.layout.descriptor import Major, operand_addresses
+from hopsim.layout.operand_tile import canonical
 from hopsim.layout.swizzle import Swizzle
 from hopsim.layout.tensormap import TensorMapSpec
 from hopsim.layout.tensormap_types import TensorDataType
 from hopsim.layout.tiled import Atom, atom, library, split, tiled_copy, tiled_mma
 from hopsim.layout.tiled_access import access, better
 from hopsim.layout.tiled_notation import CuteLayout, parse_layout
-from hopsim.layout.tiled_operand import canonical
 
 MMA_SYNC = [
     ("m16n8k16", "bf16"), ("m16n8k16", "fp16"), ("m16n8k8", "fp16"), ("m16n8k8", "tf32"),
@@ -159,7 +159,7 @@ def test_descriptor_of_a_tile_finds_what_tma_put_there(major: Major, swizzle: Sw
     chunk = 8
     where: dict[tuple[int, int], int] = {}
     for box in range(tile.boxes):
-        start = box * tile.tile_bytes // tile.boxes
+        start = box * tile.total_bytes // tile.boxes
         places = shared_chunks(load_plan(spec, (box * tile.box[0], 0), start))
         for line, chunks in enumerate(places.tolist()):
             for at, address in enumerate(chunks):

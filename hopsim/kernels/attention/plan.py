@@ -16,8 +16,8 @@ import math
 from dataclasses import dataclass
 
 from hopsim.errors import LaunchError
+from hopsim.layout.operand_tile import OperandTile, canonical
 from hopsim.layout.swizzle import Swizzle
-from hopsim.layout.tiled_operand import OperandTile, canonical
 
 SHARED_LIMIT_BYTES = 232_448
 """Dynamic shared memory that one CTA can have. Source: CUDA Hopper tuning guide 13.0 (227 KiB)."""

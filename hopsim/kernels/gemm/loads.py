@@ -10,9 +10,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from hopsim.kernels.gemm.frame import Frame
-from hopsim.kernels.gemm.operand import OperandTile
 from hopsim.kernels.gemm.plan import GemmPlan
 from hopsim.kernels.ptx.text import Operand, PtxEntry, Reg, address, vector
+from hopsim.layout.operand_tile import OperandTile
 
 _LOAD = "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes"
 

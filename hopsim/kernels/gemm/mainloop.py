@@ -9,11 +9,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from hopsim.kernels.gemm.frame import Frame
-from hopsim.kernels.gemm.operand import ATOM_K_BYTES, OperandTile
 from hopsim.kernels.gemm.plan import ATOM_M, GemmPlan
 from hopsim.kernels.gemm.registers import AFragments, emit_a_fragments, emit_load_fragments
 from hopsim.kernels.gemm.ring import Cursor
 from hopsim.kernels.ptx.text import Operand, PtxEntry, Reg, vector
+from hopsim.layout.operand_tile import ATOM_K_BYTES, OperandTile
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,9 +14,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from hopsim.kernels.gemm.frame import POINTERS, SHARED_SYMBOL, SIZES, Place, emit_ceil_div
-from hopsim.kernels.gemm.operand import ATOM_K_BYTES
 from hopsim.kernels.gemm.plan import GemmPlan
 from hopsim.kernels.ptx.text import PtxEntry, Reg, address, vector
+from hopsim.layout.operand_tile import ATOM_K_BYTES
 
 MMA_PARAMS = POINTERS + SIZES
 WARPS = 4

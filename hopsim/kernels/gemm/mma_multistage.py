@@ -23,11 +23,11 @@ from hopsim.kernels.gemm.mma import (
     emit_row_address,
     emit_store_pair,
 )
-from hopsim.kernels.gemm.operand import ATOM_K_BYTES, OperandTile
 from hopsim.kernels.gemm.place import emit_place
 from hopsim.kernels.gemm.plan import GemmPlan
 from hopsim.kernels.gemm.scheduler import emit_origin, emit_walk
 from hopsim.kernels.ptx.text import PtxEntry, Reg, address, vector
+from hopsim.layout.operand_tile import ATOM_K_BYTES, OperandTile
 
 _CHUNK_BYTES = 16
 _THREADS = 32 * WARPS
@@ -125,7 +125,7 @@ def _emit_copies(
     along: Reg,
 ) -> _Copies:
     base = emit_pointer(b, name)
-    chunks = operand.k * operand.size // _CHUNK_BYTES
+    chunks = operand.k * operand.element_bytes // _CHUNK_BYTES
     rows_apart = _THREADS // chunks
     at_row = b.let(".b32", f"{name}_copy_row", "add.s32", first, own_row)
     sources: list[Reg] = []

@@ -20,10 +20,10 @@ from hopsim.kernels.gemm.mma import (
     emit_row_address,
     emit_store_pair,
 )
-from hopsim.kernels.gemm.operand import ATOM_K_BYTES
 from hopsim.kernels.gemm.plan import GemmPlan
 from hopsim.kernels.gemm.scheduler import emit_origin, emit_walk
 from hopsim.kernels.ptx.text import PtxEntry, Reg, address
+from hopsim.layout.operand_tile import ATOM_K_BYTES
 
 _HALF_BYTES = ATOM_K_BYTES // 2
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from hopsim.kernels.gemm.operand import OperandTile
 from hopsim.kernels.ptx.text import PtxEntry, Reg
+from hopsim.layout.operand_tile import OperandTile
 from hopsim.layout.swizzle import Swizzle
 
 

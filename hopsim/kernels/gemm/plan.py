@@ -14,10 +14,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from hopsim.errors import LaunchError
-from hopsim.kernels.gemm.operand import ATOM_K_BYTES, OperandTile, widest_swizzle
 from hopsim.kernels.gemm.order import ORDERS
 from hopsim.kernels.gemm.problem import ElementType
 from hopsim.layout.descriptor import Major
+from hopsim.layout.operand_tile import ATOM_K_BYTES, OperandTile, widest_swizzle
 from hopsim.layout.swizzle import Swizzle
 
 SHARED_LIMIT_BYTES = 232_448

@@ -10,10 +10,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from hopsim.kernels.gemm.frame import Frame
-from hopsim.kernels.gemm.operand import ATOM_K_BYTES
 from hopsim.kernels.gemm.place import emit_place
 from hopsim.kernels.gemm.plan import ATOM_M, GemmPlan
 from hopsim.kernels.ptx.text import PtxEntry, Reg, address, vector
+from hopsim.layout.operand_tile import ATOM_K_BYTES
 
 _WARP_ROWS = 16
 _CHUNK_BYTES = 16

@@ -1,4 +1,4 @@
-"""How one operand of a stage lies in shared memory: lines, slabs, boxes, and the descriptor that names them.
+"""How a tile of A or B lies in shared memory: lines, slabs, TMA boxes, and the wgmma descriptor that names them.
 
 A *line* is one swizzled row (`swizzle.width_bytes`) along the operand's contiguous mode: along K for a
 K-major operand, along M or N for an MN-major one.  A *slab* is the stack of lines that one TMA box
@@ -12,12 +12,17 @@ brings; slabs follow one another along the contiguous mode.
 >>> a = OperandTile(2, "MN", Swizzle.B128, rows=128, k=64)
 >>> a.box, a.boxes, a.step_offset(1), a.row_offset(64)
 ((64, 64), 2, 2048, 8192)
+>>> canonical("K", Swizzle.B128, rows=64, k=64, element_bytes=2).step_offsets
+(0, 32, 64, 96)
+
+Source: PTX ISA 8.7 "Strides" (canonical layouts); CUTLASS 4.2, mma_sm90_desc.hpp.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
+from hopsim.errors import ConfigError
 from hopsim.layout.descriptor import Major, MatrixDescriptor
 from hopsim.layout.swizzle import Swizzle
 
@@ -27,20 +32,23 @@ ATOM_K_BYTES = 32
 _GROUP_LINES = 8
 """Lines of a core matrix. Source: PTX ISA 8.7 "Strides" (canonical layouts)."""
 
+_CHUNK_BYTES = 16
+_BITS = {Swizzle.NONE: 0, Swizzle.B32: 1, Swizzle.B64: 2, Swizzle.B128: 3}
+
 
 @dataclass(frozen=True, slots=True)
 class OperandTile:
     """One operand of one stage.
 
     Args:
-        size: bytes of an element.
+        element_bytes: 1, 2 or 4.
         major: the contiguous mode, "K" or "MN".
         swizzle: of the lines.
         rows: elements along M or N.  k: elements along K.
         parts: CTAs that bring the tile together, each an equal share of its rows.
     """
 
-    size: int
+    element_bytes: int
     major: Major
     swizzle: Swizzle
     rows: int
@@ -50,7 +58,7 @@ class OperandTile:
     @property
     def line(self) -> int:
         """Elements of one line."""
-        return self.swizzle.width_bytes // self.size
+        return self.swizzle.width_bytes // self.element_bytes
 
     @property
     def slab_lines(self) -> int:
@@ -65,7 +73,7 @@ class OperandTile:
     @property
     def total_bytes(self) -> int:
         """Bytes of the tile."""
-        return self.rows * self.k * self.size
+        return self.rows * self.k * self.element_bytes
 
     @property
     def box(self) -> tuple[int, int]:
@@ -89,9 +97,15 @@ class OperandTile:
     def step_offset(self, step: int) -> int:
         """Return where wgmma step `step` along K begins."""
         if self.major == "MN":
-            return step * (ATOM_K_BYTES // self.size) * self.swizzle.width_bytes
+            return step * (ATOM_K_BYTES // self.element_bytes) * self.swizzle.width_bytes
         slab, within = divmod(step * ATOM_K_BYTES, self.swizzle.width_bytes)
         return slab * self.slab_bytes + within
+
+    @property
+    def step_offsets(self) -> tuple[int, ...]:
+        """Where each wgmma step along K begins."""
+        steps = self.k * self.element_bytes // ATOM_K_BYTES
+        return tuple(self.step_offset(step) for step in range(steps))
 
     def row_offset(self, row: int) -> int:
         """Return where row `row` begins, which for an MN-major operand is the first of a line."""
@@ -100,18 +114,41 @@ class OperandTile:
         assert row % self.line == 0, (row, self)
         return row // self.line * self.slab_bytes
 
-    def descriptor(self) -> MatrixDescriptor:
-        """Return the matrix descriptor of a tile at address 0.
+    @property
+    def leading_byte_offset(self) -> int:
+        """LBO of the descriptor; 16, which nobody reads, where PTX does not use it."""
+        if self.swizzle is Swizzle.NONE and self.major == "MN":
+            return _GROUP_LINES * self.swizzle.width_bytes
+        return self.slab_bytes if self.uses_leading_offset else _CHUNK_BYTES
 
-        Source: PTX ISA 8.7 "Strides" (canonical layouts), tabulated at `operand_offsets`.
-        """
-        group = _GROUP_LINES * self.swizzle.width_bytes
-        leading, stride = self.slab_bytes, group
-        if self.major == "K" and self.swizzle is not Swizzle.NONE:
-            leading = 16  # not used
-        elif self.major == "MN" and self.swizzle is Swizzle.NONE:
-            leading, stride = group, self.slab_bytes
-        return MatrixDescriptor(0, leading, stride, swizzle=self.swizzle)
+    @property
+    def uses_leading_offset(self) -> bool:
+        """Whether LBO means anything: not for a swizzled K-major tile."""
+        return self.major == "MN" or self.swizzle is Swizzle.NONE
+
+    @property
+    def stride_byte_offset(self) -> int:
+        """SBO of the descriptor."""
+        if self.swizzle is Swizzle.NONE and self.major == "MN":
+            return self.slab_bytes
+        return _GROUP_LINES * self.swizzle.width_bytes
+
+    def descriptor(self, start_addr: int = 0) -> MatrixDescriptor:
+        """Return the matrix descriptor of the tile's first wgmma."""
+        return MatrixDescriptor(
+            start_addr, self.leading_byte_offset, self.stride_byte_offset, swizzle=self.swizzle
+        )
+
+    @property
+    def cute(self) -> str:
+        """The layout in CuTe's notation, T being the elements of 16 bytes."""
+        chunks = self.swizzle.width_bytes // _CHUNK_BYTES
+        if self.swizzle is Swizzle.NONE:
+            k, mn = "((8,m),(T,2)):((1T,SBO),(1,LBO))", "((T,1,m),(8,k)):((1,T,SBO),(1T,LBO))"
+        else:
+            k = f"((8,m),(T,2)):(({chunks}T,SBO),(1,T))"
+            mn = f"((T,{chunks},m),(8,k)):((1,T,LBO),({chunks}T,SBO))"
+        return f"Swizzle<{_BITS[self.swizzle]},4,3> o " + (k if self.major == "K" else mn)
 
     def problem(self) -> str:
         """Return what is wrong with it for TMA and wgmma, empty when nothing is."""
@@ -122,8 +159,8 @@ class OperandTile:
                 f"{contiguous} elements along the contiguous mode are no multiple of a "
                 f"{self.swizzle.name} line ({self.line})"
             )
-        if self.major == "MN" and self.size != 2:
-            return f"an MN-major operand needs a 16-bit type, got {8 * self.size} bits"
+        if self.major == "MN" and self.element_bytes != 2:
+            return f"an MN-major operand needs a 16-bit type, got {8 * self.element_bytes} bits"
         if self.rows % self.parts or share % (_GROUP_LINES if self.major == "K" else self.line):
             return f"{self.rows} rows cannot be split into {self.parts} shares of whole lines"
         if max(self.box) > 256:
@@ -138,3 +175,25 @@ def widest_swizzle(line_bytes: int) -> Swizzle:
         if line_bytes % mode.width_bytes == 0:
             return mode
     return Swizzle.NONE
+
+
+def canonical(major: Major, swizzle: Swizzle, rows: int, k: int, element_bytes: int) -> OperandTile:
+    """Return how a tile lies that one CTA loads by TMA, in boxes one swizzle width wide.
+
+    Raises: ConfigError: the tile is not made of whole boxes, or the type has no MN-major form.
+    """
+    width = swizzle.width_bytes
+    if major == "MN" and element_bytes != 2:
+        raise ConfigError(
+            f"MN-major operands need a 16-bit type, got {8 * element_bytes} bits",
+            where="layout descriptor",
+            source='PTX ISA 8.7, "wgmma.mma_async"',
+        )
+    inner = rows if major == "MN" else k
+    if inner * element_bytes % width or rows % _GROUP_LINES or k * element_bytes % ATOM_K_BYTES:
+        raise ConfigError(
+            f"expected whole rows of {width} bytes along {major}, rows in eights and K in steps of "
+            f"{ATOM_K_BYTES // element_bytes}, got {rows} rows and K = {k}",
+            where="layout descriptor",
+        )
+    return OperandTile(element_bytes, major, swizzle, rows, k)
