@@ -1,6 +1,7 @@
 """How well predictions match measurements: errors, rank correlation within a problem size, regret, counters.
 
->>> rows = [Row("a", "judging", (1, 1, 1), 100.0, 90.0), Row("b", "judging", (1, 1, 1), 200.0, 220.0)]
+>>> pairs = {"a": (100.0, 90.0), "b": (200.0, 220.0), "c": (300.0, 330.0)}
+>>> rows = [Row(name, "judging", (1, 1, 1), *pair) for name, pair in pairs.items()]
 >>> figures(rows).mape, figures(rows).kendall
 (10.0, 1.0)
 """

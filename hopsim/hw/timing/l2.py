@@ -30,7 +30,7 @@ def deal(gpc_sm_counts: Sequence[int], partitions: int) -> list[int]:
     """Return a partition for each GPC, so that all serve about as many SMs; which it is on silicon is unknown.
 
     >>> deal([4, 16, 16, 18], 2)
-    [0, 1, 0, 1]
+    [0, 1, 1, 0]
     """
     served = [0] * partitions
     result = [0] * len(gpc_sm_counts)

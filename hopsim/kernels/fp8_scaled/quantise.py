@@ -4,8 +4,8 @@ A scale is the largest magnitude of its block divided by 448, the largest e4m3 n
 scale * q.
 
 >>> quantised, scale = by_tensor(np.array([[224.0, -1.0]], np.float32))
->>> quantised.tolist(), float(scale)
-([[448, -2]], 0.5)
+>>> quantised.astype(float).tolist(), float(scale)
+([[448.0, -2.0]], 0.5)
 """
 
 from __future__ import annotations
