@@ -110,11 +110,39 @@ def test_deviations_cited_in_the_code_exist() -> None:
     assert cited - listed == set()
 
 
-@pytest.mark.parametrize("page", ["README.md", "CHANGELOG.md", "DEVIATIONS.md"])
-def test_links_between_pages_lead_somewhere(page: str) -> None:
-    text = (ROOT / page).read_text(encoding="utf-8")
-    targets = [t.split("#")[0] for t in re.findall(r"\]\(([^)]+)\)", text) if "://" not in t]
-    assert [t for t in targets if t and not (ROOT / t).exists()] == []
+PAGES = [ROOT / name for name in ("README.md", "CHANGELOG.md", "DEVIATIONS.md")]
+PAGES += sorted((ROOT / "docs").rglob("*.md"))
+
+
+def anchors(page: Path) -> set[str]:
+    """Return the anchors of a page's headings, as code hosts make them."""
+    headings = re.findall(r"^#+ (.+)$", page.read_text(encoding="utf-8"), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", text.lower()).replace(" ", "-") for text in headings}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_links_between_pages_lead_somewhere(page: Path) -> None:
+    links = re.findall(r"\]\(([^)\s]+)\)", page.read_text(encoding="utf-8"))
+    for link in links:
+        if "://" in link:
+            continue
+        name, _, anchor = link.partition("#")
+        target = page.parent / name if name else page
+        assert target.exists(), link
+        if anchor:
+            assert anchor in anchors(target), link
+
+
+ROOMS = "|".join(path.name for path in (ROOT / "hopsim").iterdir() if path.is_dir())
+TOPS = "hopsim|tests|docs|examples|benchmarks|configs"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_files_that_a_page_names_exist(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    named = {ROOT / name for name in re.findall(rf"`((?:{TOPS})/[\w./-]+)`", text)}
+    named |= {ROOT / "hopsim" / name for name in re.findall(rf"`((?:{ROOMS})/[\w./-]+)`", text)}
+    assert [str(path) for path in sorted(named) if not path.exists()] == []
 
 
 def test_the_first_example_of_the_readme() -> None:
