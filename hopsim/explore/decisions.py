@@ -17,7 +17,6 @@ from typing import Any, NamedTuple
 
 from hopsim.hw.machine.launch import Machine
 from hopsim.hw.machine.operations import Operation
-from hopsim.hw.machine.schedule import Outcome
 from hopsim.hw.machine.untimed import QUIET_TURN, TURN, Adversarial, InOrder, Seeded, Untimed
 
 RESIDENT_CLUSTERS = 4
@@ -53,7 +52,9 @@ class Turn:
 
 
 class Recorded(Untimed):
-    """An untimed schedule that keeps its turns."""
+    """An untimed schedule that keeps its turns; CTAs that fit on the device together run together."""
+
+    starts_early = True
 
     def __init__(self, *positional: Any, **options: Any) -> None:
         super().__init__(*positional, resident_clusters=RESIDENT_CLUSTERS, **options)
@@ -62,12 +63,6 @@ class Recorded(Untimed):
         self._issues: dict[tuple[int, str, int], int] = {}
         self._names: dict[int, tuple[int, str, int, int]] = {}
         self._stages: dict[int, int] = {}
-
-    def run(self, machine: Machine) -> Outcome:
-        """Drive the machine to its end; CTAs that fit on the device together start together."""
-        while self._start(machine, self.resident_clusters):
-            pass
-        return super().run(machine)
 
     def issued(self, operation: Operation) -> None:
         """Remember an operation in flight, by a name that any order gives it."""

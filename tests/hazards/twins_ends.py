@@ -271,7 +271,8 @@ FAULTS = [
         "red-as-acquire",
         "mov.u32 %r1, %ctaid.x;\nsetp.ne.u32 %p0, %r1, 0;\n@%p0 bra READER;\n"
         "@%leader st.global.b32 [%out+64], 7; //a\n@%leader st.release.gpu.global.b32 [%out], 1;\nbra END;\n"
-        "READER:\n-red.release.gpu.global.add.u32 [%out], 1;\n+atom.acq_rel.gpu.global.add.u32 %r2, [%out], 1;\n"
+        "READER:\nld.relaxed.gpu.global.b32 %r2, [%out];\nsetp.eq.u32 %p1, %r2, 0;\n@%p1 bra READER;\n"
+        "-red.release.gpu.global.add.u32 [%out], 1;\n+atom.acq_rel.gpu.global.add.u32 %r2, [%out], 1;\n"
         "ld.global.b32 %r3, [%out+64]; //b\nEND:\n",
         (("HS511", "a", "b"),),
         ctas=2,
