@@ -51,7 +51,7 @@ _INFINITY: Final = 0x7F800000
 _NAN: Final = 0x7FFFFFFF
 _SIGN: Final = 0x80000000
 _ABSENT: Final = -16000  # exponent of a zero; the sum of two fits int16
-_LOWEST_E: Final = -133  # E never falls below: measured on H200
+_LOWEST_E: Final = -133  # E never falls below: recorded on an H100
 _ROWS: Final = 64  # rows of C in flight: with 512 columns a work array of int32 is 128 KiB
 
 

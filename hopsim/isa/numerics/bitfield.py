@@ -112,7 +112,7 @@ def make_shf(direction: Literal["l", "r"], mode: Literal["clamp", "wrap"]) -> Te
 def _field_limit(width: int) -> int:
     """The bits of position and length that count: 8 of them, or all in the emulated 64-bit forms.
 
-    Source: PTX ISA 8.7 "bfe", "bfi" (32 bits); measured on H200 with code of ptxas 13.0 (64 bits).
+    Source: PTX ISA 8.7 "bfe", "bfi" (32 bits); recorded on an H100 (64 bits).
     """
     return 0xFF if width == 32 else 0xFFFFFFFF
 

@@ -4,7 +4,7 @@
     >>> hex(pack(0x3F800000, 0x40000000))  # a = 1.0 goes to the upper half, b = 2.0 to the lower
     '0x3f804000'
 
-What becomes of a NaN is not PTX's to say, but was measured on H200 for every pair:
+What becomes of a NaN is not PTX's to say, but is recorded on an H100 for every pair:
 
 - f64 on either side keeps sign and payload and makes it quiet (`.ftz` from f32: from the canonical NaN);
 - bf16 to f32 and f32 to f32 without rounding only move bits; `.rna.tf32` only drops bits;
@@ -219,7 +219,7 @@ def _make_float(
         and destination.exponent_bits >= source.exponent_bits
     )
     mode: Rounding = "rn"
-    # Compilers also write cvt.bf16.f16: to nearest even (measured on H200).
+    # Compilers also write cvt.bf16.f16: to nearest even (recorded on an H100).
     implied = not rounding and (widens or (destination.name, source.name) == ("bf16", "f16"))
     if not integral and not implied:
         mode = _float_rounding(rounding, what)
@@ -311,7 +311,7 @@ def _modify(bits: Array, fmt: FloatFormat, modifiers: Collection[str]) -> Array:
     if "sat" in modifiers:
         bits = saturate(bits, fmt)
     if "satfinite" in modifiers and fmt.name == "tf32":
-        # .rna: one step down from Inf, and from every NaN too.  Source: measured on H200.
+        # .rna: one step down from Inf, and from every NaN too.  Source: recorded on an H100, tests/silicon/probes.
         top = bits & fmt.infinity == fmt.infinity
         bits = np.where(top, bits - np.uint32(1 << fmt.dropped_bits), bits)
     elif "satfinite" in modifiers:

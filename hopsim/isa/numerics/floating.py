@@ -6,7 +6,7 @@
 
 Types: f16, f16x2, bf16, bf16x2, f32, f64.  Operands and results are registers (`hopsim.isa.values`).
 NaN results are canonical: 0x7FFFFFFF (f32), 0x7FFF (f16, bf16).  f64 keeps the payload of an operand: b
-goes before c, c before a; `div` takes a before b.  Source: measured on H200.
+goes before c, c before a; `div` takes a before b.  Source: recorded on an H100, tests/silicon/probes.
 
 Minimum, sign bits and comparisons are in `ordering`, `.approx` forms in `approximate`.
 

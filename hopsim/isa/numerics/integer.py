@@ -245,7 +245,7 @@ def _divide_arrays(a: Array, b: Array, signed: bool) -> tuple[Array, Array]:
 def make_div(width: int, signed: bool) -> Binary:
     """`div`: truncates toward zero; the smallest number over -1 wraps to itself.
 
-    A zero divisor gives all ones (PTX ISA 8.7 "div": machine-specific; measured on H200, every width).
+    A zero divisor gives all ones (PTX ISA 8.7 "div": machine-specific; recorded on an H100, every width).
     """
     mask = (1 << width) - 1
     sign = 1 << (width - 1 if signed else width)
@@ -268,7 +268,7 @@ def make_div(width: int, signed: bool) -> Binary:
 def make_rem(width: int, signed: bool) -> Binary:
     """`rem`: the remainder takes the sign of the dividend.
 
-    A zero divisor gives all ones (PTX ISA 8.7 "rem": machine-specific; measured on H200, every width).
+    A zero divisor gives all ones (PTX ISA 8.7 "rem": machine-specific; recorded on an H100, every width).
     """
     mask = (1 << width) - 1
     sign = 1 << (width - 1 if signed else width)

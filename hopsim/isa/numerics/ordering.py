@@ -93,7 +93,7 @@ def _sign_mask(type_name: str) -> int:
 def _make_sign_change(type_name: str, ftz: bool, change: Callable[[Array], Array]) -> Unary:
     """Change signs of numbers; a NaN becomes the canonical NaN, in f64 it is made quiet.
 
-    Source: measured on H200 (PTX ISA 8.7 leaves NaN open).
+    Source: recorded on an H100, tests/silicon/probes (PTX ISA 8.7 leaves NaN open).
     """
     fmt, _ = element(type_name)
     magnitude, infinity = fmt.sign_bit - 1, fmt.infinity

@@ -137,7 +137,7 @@ def set_canonical_nan(bits: Array, where: NDArray[np.bool_], fmt: FloatFormat) -
 def set_nan_f64(bits: Array, operands: list[Array]) -> Array:
     """Put the f64 NaN of an operation, in place: the last listed operand that is NaN, made quiet, wins.
 
-    An invalid operation on numbers gives 0xFFF8000000000000.  Source: measured on H200.
+    An invalid operation on numbers gives 0xFFF8000000000000.  Source: recorded on an H100, tests/silicon/probes.
     """
     magnitude, infinity = np.uint64(F64.sign_bit - 1), np.uint64(F64.infinity)
     invalid = bits & magnitude > infinity

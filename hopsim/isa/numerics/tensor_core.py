@@ -60,7 +60,7 @@ class MmaKind:
 
 _FP8: Final = ("e4m3", "e5m2")
 
-# Measured on H100 SXM and H200.
+# Recorded on an H100: tests/silicon/probes/wgmma.npz.
 WGMMA: Final[dict[tuple[str, str], MmaKind]] = {
     ("f16", "f16"): MmaKind("f16", "f16", 16, 25),
     ("bf16", "bf16"): MmaKind("bf16", "bf16", 16, 25),
@@ -68,13 +68,13 @@ WGMMA: Final[dict[tuple[str, str], MmaKind]] = {
     **{(a, b): MmaKind(a, b, 32, 13, cleared_low_bits=10) for a in _FP8 for b in _FP8},
 }
 
-# Measured on H200 with code of ptxas 13.0.
+# Recorded on an H100: tests/silicon/probes/mma_sync.npz.
 MMA_SYNC: Final[dict[tuple[str, str], MmaKind]] = {
     **{pair: WGMMA[pair] for pair in (("f16", "f16"), ("bf16", "bf16"), ("tf32", "tf32"))},
     **{(a, b): MmaKind(a, b, 32, 25, through_f16=True) for a in _FP8 for b in _FP8},
 }
 
-# E is never below these, by result format.  Measured on H200: for f32 a product of 2**-158 counts and one of
+# E is never below these, by result format.  Recorded on an H100 (`decisive`): for f32 a product of 2**-158 counts and one of
 # 2**-159 does not, for f16 2**-46 and 2**-47.
 _EXPONENT_FLOOR: Final = {"f32": -133, "f16": -21}
 _ZERO_EXPONENT: Final = (
@@ -385,7 +385,7 @@ def mma_chain(
         c: raw bits (..., M, N), uint32 (f32) or uint16 (f16); None means +0 (`scale-d` = 0).
         kind: a row of `WGMMA` or `MMA_SYNC`.
         instruction_k: elements of one instruction; default is the kind's.  K must be a multiple.
-        negate_a, negate_b: `imm-scale` = -1: flips the sign of each element first (measured on H200).
+        negate_a, negate_b: `imm-scale` = -1: flips the sign of each element first (recorded on an H100).
     Returns: raw bits (..., M, N), uint32 or uint16.
     """
     step_k = kind.instruction_k if instruction_k is None else instruction_k
