@@ -29,6 +29,7 @@ class Part(StrEnum):
     PROBES = "probes"
     MICRO = "micro"
     GEMM = "gemm"
+    LADDER = "ladder"
     TABLES = "tables"
 
 
@@ -41,11 +42,14 @@ def record(
     ] = None,
     groups: Annotated[
         list[str] | None,
-        typer.Option("--group", help="Only this group of probes or microbenchmarks. Repeatable."),
+        typer.Option(
+            "--group",
+            help="Only this group of probes or microbenchmarks. Repeatable.",
+        ),
     ] = None,
     index: Annotated[int, typer.Option("--device", min=0, help="Number of the device.")] = 0,
 ) -> None:
-    """Record on an H100 what the suite replays: bits of probes, microbenchmarks, times and counters of GEMMs."""
+    """Record on an H100 what the suite replays: bits, microbenchmarks, times and counters of GEMMs, the ladder."""
     from hopsim.cuda.gpu import CudaGpu
 
     if not out.is_dir():
@@ -61,6 +65,7 @@ def record(
         Part.PROBES: lambda: _probes(out, index, groups, say),
         Part.MICRO: lambda: _micro(out, facts, index, groups, say),
         Part.GEMM: lambda: _gemm(out, facts, say),
+        Part.LADDER: lambda: _ladder(out, facts, groups, say),
         Part.TABLES: lambda: _tables(out, facts, index),
     }
     for part in parts or list(Part):
@@ -137,6 +142,36 @@ def _gemm(out: Path, facts: DeviceFacts, say: Callable[[str], None]) -> list[Row
     ):
         _write(folder / name, found[name])
         described[f"judging/{name}"] = (what, len(found[name]))
+    return _indexed(out, described, facts)
+
+
+def _ladder(
+    out: Path, facts: DeviceFacts, groups: list[str] | None, say: Callable[[str], None]
+) -> list[Row]:
+    from hopsim.kernels.gemm import silicon
+
+    folder = out / "ladder"
+    folder.mkdir(exist_ok=True)
+    described: dict[str, tuple[str, int]] = {}
+    for dtype in groups or (*silicon.SIZES_OF, silicon.OTHERS):
+        log = folder / f"{dtype}.csv"
+        if dtype == silicon.OTHERS:
+            found: dict[str, Any] = {"kernels": silicon.record_others(log, say)}
+        else:
+            found = silicon.record(dtype, log, say)
+        made_with = {
+            "device": facts.name,
+            "driver": facts.driver,
+            "date": _today(),
+            "command": COMMAND,
+        }
+        _write(folder / f"{dtype}.json", {"made_with": made_with, **found})
+        log.unlink(missing_ok=True)
+        if dtype == silicon.OTHERS:
+            described["ladder/others.json"] = ("attention and fp8-scaled", len(found["kernels"]))
+            continue
+        what = f"the ladder of GEMM schedules, {dtype}: bits, times, cycles, and cuBLAS beside them"
+        described[f"ladder/{dtype}.json"] = (what, len(found["bits"]["c_sha256"]))
     return _indexed(out, described, facts)
 
 

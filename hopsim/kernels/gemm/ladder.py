@@ -14,7 +14,7 @@ from hopsim.errors import LaunchError
 from hopsim.kernels.gemm.choice import choose_for
 from hopsim.kernels.gemm.kernel import GemmKernel, build, plan_options
 from hopsim.kernels.gemm.plan import Tile
-from hopsim.kernels.gemm.problem import GemmProblem
+from hopsim.kernels.gemm.problem import GemmProblem, element_type
 from hopsim.kernels.gemm.roofline import fit
 from hopsim.kernels.gemm.schedules import SCHEDULES
 
@@ -119,7 +119,9 @@ def _split_steps(problem: GemmProblem, hardware: HardwareConfig) -> list[Step]:
     if splits == 1:
         return []
     steps: list[Step] = []
-    for reduction in ("tma", "atomic", "dsmem"):
+    # only f32 can be added up in global memory
+    is_f32 = element_type(problem.dtype).sum_ptx == "f32"
+    for reduction in ("tma", "atomic", "dsmem") if is_f32 else ("dsmem",):
         asked = problem if reduction == "dsmem" else replace(problem, out_dtype="f32")
         step = _fitted(asked, hardware, "split-k", splits=splits, reduction=reduction)
         if step is not None:

@@ -21,6 +21,8 @@ GROUPS: Final = {
     "chases": "latency of L2 by line, SM and working set",
     "placement": "where and when CTAs start",
     "streams": "rates of L2 and device memory, many SMs at once",
+    "boxes": "TMA loads of strided, shared and unaligned boxes",
+    "code": "straight code that is not in the instruction caches",
 }
 """Name of the group, which is the module that has its `benchmarks()`, and what it holds."""
 

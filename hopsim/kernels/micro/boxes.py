@@ -1,0 +1,220 @@
+"""TMA loads of boxes at chosen places: cold strided rows, boxes that SMs share, rows that are not aligned to lines.
+
+One thread of each CTA walks over boxes of 64 elements of 16 bits, 128 bytes, by some rows.  The boxes of a block of rows
+follow one another along K, then comes the next block of rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from hopsim.kernels.micro.clocked import Benchmark, Clocked, mean_of_rows
+from hopsim.kernels.micro.streams import KIB, SLOTS_BYTES, SMS
+from hopsim.kernels.ptx.text import Param, address
+from hopsim.launch.arrays import TensorMap
+
+BOX_K = 64
+ROW_BYTES = 2 * BOX_K
+"""Bytes of a row of a box."""
+SPARE_BYTES = 64 << 20
+"""What lies behind a cold tensor, so that making the array leaves none of the tensor in L2."""
+
+
+@dataclass(frozen=True, slots=True)
+class Boxes:
+    """What each CTA loads.
+
+    Args:
+        rows: of a box.
+        along_k: boxes of a block of rows.
+        blocks: of rows.
+        pitch_bytes: from one row of the tensor to the next.
+        depth: boxes in flight.
+        is_cold: whether the first walk is measured; else a walk before it brings the boxes into L2.
+    """
+
+    rows: int
+    along_k: int
+    blocks: int
+    pitch_bytes: int
+    depth: int
+    is_cold: bool = False
+
+    @property
+    def box_bytes(self) -> int:
+        """Shared bytes of a box."""
+        return self.rows * ROW_BYTES
+
+    @property
+    def total_bytes(self) -> int:
+        """Bytes that one CTA's walk brings."""
+        return self.box_bytes * self.along_k * self.blocks
+
+
+def _maps(boxes: Boxes, parts: int) -> Callable[[Any], list[Any]]:
+    """Return what makes the tensor map: rows of `along_k` boxes, at the pitch, for so many walks."""
+    rows = parts * boxes.rows * boxes.blocks
+    spare = SPARE_BYTES if boxes.is_cold else 0
+
+    def arguments(gpu: Any) -> list[Any]:
+        array = gpu.array(np.zeros((rows * boxes.pitch_bytes + spare) // 2, np.float16))
+        return [
+            TensorMap(
+                array, box=(BOX_K, boxes.rows), swizzle="128B",
+                dims=(boxes.pitch_bytes // 2, rows), strides=(boxes.pitch_bytes,),
+            )
+        ]  # fmt: skip
+
+    return arguments
+
+
+def walk(
+    name: str,
+    what: str,
+    boxes: Boxes,
+    ctas: int,
+    cluster: int = 1,
+    sharing: int = 1,
+) -> Benchmark:
+    """Every CTA, one an SM, walks over its boxes and clocks itself.
+
+    Args:
+        cluster: CTAs of a cluster.
+        sharing: neighbouring CTAs that load the same boxes.
+    """
+    count = boxes.along_k * boxes.blocks
+    assert count % boxes.depth == 0, boxes
+    assert count >= 2 * boxes.depth, boxes
+    assert boxes.depth * boxes.box_bytes <= SLOTS_BYTES, boxes
+    c = Clocked(name, [Param("map", ".b8", 128)], [".reqntid 32"])
+    c.own_row(1)
+    place = c.k.let(".b64", "map", "mov.b64", "map")
+    c.k.emit("cvta.param.u64", place, place)
+    c.k.emit("prefetch.tensormap", address(place))
+    cta = c.k.let(".b32", "cta", "mov.u32", "%ctaid.x")
+    part = c.k.let(".b32", "part", "div.u32", cta, sharing)
+    first_row = c.k.let(".b32", "first_row", "mul.lo.u32", part, boxes.rows * boxes.blocks)
+    barriers = [address(c.shared, SLOTS_BYTES + 8 * slot) for slot in range(boxes.depth)]
+    for barrier in barriers:
+        c.k.emit("mbarrier.init.shared::cta.b64", barrier, 1, guard=c.first)
+    c.k.emit("fence.mbarrier_init.release.cluster", guard=c.first)
+    done = c.k.label("$done")
+    k, row, left = (c.k.reg(".b32", one) for one in ("at_k", "at_row", "left"))
+    ends = c.k.reg(".pred", "ends")
+    parity = c.k.let(".b32", "parity", "mov.u32", 0)
+
+    def issue(slot: int) -> None:
+        c.k.emit("mbarrier.arrive.expect_tx.shared::cta.b64", "_", barriers[slot], boxes.box_bytes)
+        c.k.emit(
+            "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes",
+            address(c.shared, slot * boxes.box_bytes), f"[{place}, {{{k}, {row}}}]", barriers[slot],
+        )  # fmt: skip
+        c.k.emit("add.u32", k, k, BOX_K)
+        c.k.emit("setp.eq.u32", ends, k, BOX_K * boxes.along_k)
+        c.k.emit("selp.b32", k, 0, k, ends)
+        c.k.emit("add.u32", row, row, boxes.rows, guard=ends)
+
+    def once() -> None:
+        c.k.emit("mov.u32", k, 0)
+        c.k.emit("mov.u32", row, first_row)
+        c.k.emit("mov.u32", left, count // boxes.depth - 1)
+        for slot in range(boxes.depth):
+            issue(slot)
+        more, loop = c.k.reg(".pred", "more"), c.k.label("$walk")
+        c.k.place(loop)
+        for slot in range(boxes.depth):
+            c.wait_parity(barriers[slot], parity)
+            issue(slot)
+        c.k.emit("xor.b32", parity, parity, 1)
+        c.k.emit("sub.u32", left, left, 1)
+        c.k.emit("setp.ne.u32", more, left, 0)
+        c.k.emit("bra", loop, guard=more)
+        for slot in range(boxes.depth):
+            c.wait_parity(barriers[slot], parity)
+        c.k.emit("xor.b32", parity, parity, 1)
+
+    if not boxes.is_cold:
+        warmed = c.k.label("$warmed")
+        c.k.emit("bra", warmed, unless=c.first)
+        once()
+        c.k.place(warmed)
+    if cluster > 1:
+        _meet(c)
+    c.k.emit("bra", done, unless=c.first)
+    c.measure_one("walk", once)
+    c.k.place(done)
+    if cluster > 1:
+        _meet(c)
+    return c.benchmark(
+        what, grid=ctas, cluster=cluster, block=32, rows=ctas, summary=mean_of_rows,
+        shared_bytes=SLOTS_BYTES + 64, arguments=_maps(boxes, -(-ctas // sharing)),
+        amounts={"walk": float(boxes.total_bytes * ctas)},
+    )  # fmt: skip
+
+
+def _meet(c: Clocked) -> None:
+    c.k.emit("barrier.cluster.arrive")
+    c.k.emit("barrier.cluster.wait")
+
+
+# --- what is measured -----------------------------------------------------------------------------
+
+LONG_ROW_BYTES = 8 * KIB
+"""Pitch of a matrix with 4096 columns of 16 bits."""
+
+
+def strided(ctas: int, rows: int, depth: int) -> Benchmark:
+    """Cold loads as a GEMM has them: each CTA its own rows, one box after the other along K."""
+    boxes = Boxes(rows, LONG_ROW_BYTES // ROW_BYTES, 1, LONG_ROW_BYTES, depth, is_cold=True)
+    return walk(
+        f"tma_load_strided_{ctas}_{rows}r_d{depth}",
+        f"TMA loads, {ctas} SMs, out of device memory, boxes of {rows} rows 8 KiB apart, {depth} in flight",
+        boxes, ctas,
+    )  # fmt: skip
+
+
+def shared(ctas: int, cluster: int, *, same: bool, depth: int = 4) -> Benchmark:
+    """Loads out of L2 by neighbours, in clusters that make them neighbours: their own boxes, or the same ones."""
+    boxes = Boxes(128, 8, 2, 1024, depth)
+    which = "the same" if same else "own"
+    return walk(
+        f"tma_load_neighbours_{ctas}_c{cluster}_{'same' if same else 'own'}_d{depth}",
+        f"TMA loads out of L2, {ctas} SMs in clusters of {cluster}, {which} boxes of 16 KiB, {depth} in flight",
+        boxes, ctas, cluster, cluster if same else 1,
+    )  # fmt: skip
+
+
+def pitched(ctas: int, pitch_bytes: int, rows: int, *, is_cold: bool = False) -> Benchmark:
+    """Loads of rows whose starts are, or are not, multiples of a line."""
+    boxes = Boxes(rows, 8, 256 // rows, pitch_bytes, 4, is_cold)
+    where = "device memory" if is_cold else "L2"
+    return walk(
+        f"tma_load_pitch{pitch_bytes}_{ctas}_{rows}r" + ("_cold" if is_cold else ""),
+        f"TMA loads out of {where}, {ctas} SMs, boxes of {rows} rows {pitch_bytes} bytes apart, 4 in flight",
+        boxes, ctas,
+    )  # fmt: skip
+
+
+def benchmarks() -> list[Benchmark]:
+    """Return all of them."""
+    found = [
+        strided(ctas, rows, depth)
+        for rows in (64, 128) for depth in (1, 2, 4) for ctas in (1, 16, 32, 66, SMS)
+    ]  # fmt: skip
+    for ctas, cluster in ((1, 1), (2, 1)):
+        found += [shared(ctas, cluster, same=False, depth=depth) for depth in (1, 4)]
+    for ctas, cluster in ((2, 2), (4, 4), (8, 8), (16, 16), (SMS, 2), (120, 8)):
+        found += [
+            shared(ctas, cluster, same=same, depth=depth)
+            for depth in (1, 4) for same in (False, True)
+        ]  # fmt: skip
+    found += [
+        pitched(ctas, pitch, rows)
+        for rows in (64, 128) for pitch in (1024, 1056, 1152) for ctas in (1, 16, 66, SMS)
+    ]  # fmt: skip
+    found += [pitched(SMS, pitch, 128, is_cold=True) for pitch in (1024, 1056, 1152)]
+    return found

@@ -1,0 +1,56 @@
+"""Code that is not yet in the instruction caches: straight-line code, its first pass and the passes after it."""
+
+from __future__ import annotations
+
+from hopsim.kernels.micro.clocked import Benchmark, Clocked, mean_of_rows
+from hopsim.kernels.ptx.text import address
+
+INSTRUCTION_BYTES = 16
+"""Of one machine instruction. Source: NVIDIA CUDA Binary Utilities 13.0, instruction set of compute capability 7.0 on."""
+PASSES = 4
+CHAINS = 8
+"""Sums that do not depend on each other: twice the latency of an fma apart."""
+SMS = 132
+
+
+def straight(kib: int, ctas: int, warps: int = 1) -> Benchmark:
+    """So many KiB of independent fma, executed some times in a loop, by one warp or several."""
+    name = f"code_{kib}K_{ctas}_w{warps}"
+    c = Clocked(name, directives=[f".reqntid {32 * warps}"])
+    c.own_row(PASSES)
+    sums = c.k.regs(".f32", "sum", CHAINS)
+    one = c.k.let(".f32", "one", "cvt.rn.f32.u32", c.thread)
+    for total in sums:
+        c.k.emit("mov.f32", total, one)
+    left = c.k.let(".b32", "left", "mov.u32", PASSES)
+    out = c.k.let(".b64", "out", "mov.b64", c.results)
+    again, more = c.k.label("$again"), c.k.reg(".pred", "more")
+    c.k.place(again)
+    c.k.emit("bar.sync", 0)
+    before = c.clock()
+    for number in range(kib * 1024 // INSTRUCTION_BYTES):
+        total = sums[number % CHAINS]
+        c.k.emit("fma.rn.f32", total, total, one, total)
+    after = c.clock()
+    c.k.emit("sub.u64", after, after, before)
+    c.k.emit("st.global.u64", address(out), after, guard=c.first)
+    c.k.emit("add.u64", out, out, 8)
+    c.k.emit("sub.u32", left, left, 1)
+    c.k.emit("setp.ne.u32", more, left, 0)
+    c.k.emit("bra", again, guard=more)
+    for total in sums:
+        bits = c.k.let(".b32", "bits", "mov.b32", total)
+        c.keep(bits)
+    c.labels += [f"pass {number}" for number in range(PASSES)]
+    return c.benchmark(
+        f"{kib} KiB of straight code, {warps} warps on each of {ctas} SMs, first and later passes",
+        grid=ctas, block=32 * warps, rows=ctas, summary=mean_of_rows, shared_bytes=200 * 1024,
+    )  # fmt: skip
+
+
+def benchmarks() -> list[Benchmark]:
+    """Return all of them."""
+    found = [straight(kib, 1) for kib in (4, 16, 32, 64, 128, 256)]
+    found += [straight(kib, SMS) for kib in (4, 16, 64)]
+    found += [straight(kib, ctas, 4) for kib in (4, 16, 64) for ctas in (1, SMS)]
+    return found
