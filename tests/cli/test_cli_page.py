@@ -9,6 +9,8 @@ from enum import Enum
 from pathlib import Path
 from typing import Any, get_args, get_type_hints
 
+import numpy as np
+import pytest
 from typer.main import get_command
 
 from hopsim.cli.app import app
@@ -94,3 +96,18 @@ def test_the_page_has_every_command_and_option() -> None:
     assert begin
     assert end
     assert_golden(before + begin + section() + end + after, PAGE)
+
+
+def test_the_launch_file_of_the_page_launches_the_kernel_of_the_readme(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    readme = (PAGE.parents[1] / "README.md").read_text(encoding="utf-8")
+    page = PAGE.read_text(encoding="utf-8")
+    ptx, launch = tmp_path / "scale.ptx", tmp_path / "scale.toml"
+    ptx.write_text(readme.split('PTX = """')[1].split('"""')[0], encoding="utf-8")
+    launch.write_text(page.split("```toml\n")[1].split("```")[0], encoding="utf-8")
+    with pytest.raises(SystemExit) as ended:
+        app(["run", str(ptx), "--args", str(launch)])
+    assert ended.value.code == 0
+    assert "verdict       clean" in capsys.readouterr().out
+    assert np.load(tmp_path / "x.npy").shape == (64,)
