@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+
+from hopsim.cli.options import JsonOption
+
+if TYPE_CHECKING:
+    from hopsim.cli.output import Output
 
 
 def learn(
@@ -25,6 +30,7 @@ def learn(
         Path | None,
         typer.Option("--pages", metavar="FOLDER", help="Write the lessons as Markdown."),
     ] = None,
+    json_file: JsonOption = None,
 ) -> None:
     """Read a lesson, mend its program, have it checked; progress is kept on this machine only."""
     from hopsim.cli.output import Output
@@ -34,21 +40,31 @@ def learn(
     from hopsim.learn.progress import progress_file, read_progress
     from hopsim.report.zoo import marked
 
-    output = Output(None)
+    output = Output(json_file)
     if pages is not None:
         write_pages(pages)
+        output.finish({"command": "learn", "pages": str(pages)}, 0)
         return
     progress = read_progress(progress_file())
     if name is None:
         output.show(lesson_list(LESSONS, progress))
+        lessons = [
+            {"name": one.name, "title": one.title, "done": one.name in progress.done}
+            for one in LESSONS
+        ]
+        output.finish({"command": "learn", "lessons": lessons}, 0)
         return
     lesson = lesson_named(name)
+    content: dict[str, Any] = {"command": "learn", "lesson": lesson.name}
     if check is not None:
-        _check(lesson.name, check)
-    elif hint:
+        _check(output, lesson.name, check)
+        return
+    if hint:
         number = progress.next_hint(lesson.name, len(lesson.hints))
-        typer.echo(f"Hint {number} of {len(lesson.hints)}: {lesson.hints[number - 1]}")
+        content["hint"] = lesson.hints[number - 1]
+        output.show(f"Hint {number} of {len(lesson.hints)}: {content['hint']}")
     elif solution:
+        content["solution"] = lesson.pair.ptx(is_good=True)
         output.show(marked(lesson.pair))
     else:
         target = file or Path(f"{lesson.name}.ptx")
@@ -62,11 +78,12 @@ def learn(
                     where="--file",
                     hint="--file FILE.ptx",
                 ) from None
+        content |= {"title": lesson.title, "task": lesson.task, "file": str(target)}
         output.show(lesson_text(lesson, str(target), is_new))
+    output.finish(content, 0)
 
 
-def _check(name: str, path: Path) -> None:
-    from hopsim.cli.output import Output
+def _check(output: Output, name: str, path: Path) -> None:
     from hopsim.errors import ConfigError
     from hopsim.learn.grading import grade
     from hopsim.learn.lessons import lesson_named
@@ -79,10 +96,15 @@ def _check(name: str, path: Path) -> None:
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"cannot read {path}: {error}", where="--check") from None
     graded = grade(lesson, text)
-    Output(None).show(grade_report(lesson, graded, str(path), text.splitlines()))
-    if not graded.is_passed:
-        raise typer.Exit(2 if graded.error else 1)
-    read_progress(progress_file()).passed(lesson.name)
+    output.show(grade_report(lesson, graded, str(path), text.splitlines()))
+    if graded.is_passed:
+        read_progress(progress_file()).passed(lesson.name)
+    content = {
+        "command": "learn", "lesson": lesson.name, "passed": graded.is_passed, "why_not": graded.error,
+        "right_bits": graded.has_right_bits, "lost": list(graded.lost),
+        "verdict": graded.checked.result.verdict if graded.checked else None,
+    }  # fmt: skip
+    output.finish(content, 0 if graded.is_passed else 2 if graded.error else 1)
 
 
 def write_pages(folder: Path) -> None:

@@ -67,6 +67,7 @@ class Output:
             console.print(*renderables, sep="\n")
         else:
             sys.stdout.write(plain_text(*renderables))
+            sys.stdout.flush()
 
     def finish(self, content: Mapping[str, Any], code: int) -> None:
         """Write the JSON, if asked for, and leave with an exit code.

@@ -6,12 +6,14 @@ import datetime
 import json
 import time
 from collections.abc import Callable
+from dataclasses import asdict
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
+from hopsim.cli.options import JsonOption
 from hopsim.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -48,16 +50,19 @@ def record(
         ),
     ] = None,
     index: Annotated[int, typer.Option("--device", min=0, help="Number of the device.")] = 0,
+    json_file: JsonOption = None,
 ) -> None:
     """Record on an H100 what the suite replays: bits, microbenchmarks, times and counters of GEMMs, the ladder."""
+    from hopsim.cli.output import Output
     from hopsim.cuda.gpu import CudaGpu
 
+    output = Output(json_file)
     if not out.is_dir():
         raise ConfigError(f"there is no folder {out}", hint=f"mkdir -p {out}")
     began = time.monotonic()
 
     def say(text: str) -> None:
-        typer.echo(f"{time.monotonic() - began:6.1f} s  {text}"[:600])
+        output.show(f"{time.monotonic() - began:6.1f} s  {text}"[:600])
 
     with CudaGpu(index) as gpu:
         facts = gpu.facts
@@ -68,9 +73,11 @@ def record(
         Part.LADDER: lambda: _ladder(out, facts, groups, say),
         Part.TABLES: lambda: _tables(out, facts, index),
     }
+    files: dict[str, list[dict[str, Any]]] = {}
     for part in parts or list(Part):
-        rows = makers[part]()
-        say(f"{part}: {len(rows)} files")
+        files[part.value] = [asdict(row) for row in makers[part]()]
+        say(f"{part}: {len(files[part.value])} files")
+    output.finish({"command": "record", "folder": str(out), "files": files}, 0)
 
 
 def _today() -> str:

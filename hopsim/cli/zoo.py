@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -11,6 +11,7 @@ from hopsim.cli.command import Command
 from hopsim.cli.options import JsonOption
 
 if TYPE_CHECKING:
+    from hopsim.zoo.silicon import Recording
     from hopsim.zoo.twin import Twin
 
 app = typer.Typer(
@@ -35,6 +36,14 @@ def _chosen(names: list[str] | None) -> list[Twin]:
     return found
 
 
+def _content(twin: Twin, recording: Recording) -> dict[str, Any]:
+    return {
+        "name": twin.name, "rule": twin.rule, "story": twin.story, "incident": twin.incident,
+        "expected": list(twin.expected), "verdict": twin.verdict, "missed": twin.missed,
+        "silicon": recording.silicon(twin), "sanitizer": recording.sanitizer(twin),
+    }  # fmt: skip
+
+
 @app.command("list", cls=Command)
 def list_twins(names: NamesArgument = None, json_file: JsonOption = None) -> None:
     """List the twins with their rule, what silicon does, and the incident they are modelled on."""
@@ -45,14 +54,7 @@ def list_twins(names: NamesArgument = None, json_file: JsonOption = None) -> Non
     output = Output(json_file)
     twins, recording = _chosen(names), read_recording()
     output.show(zoo_table(twins, recording))
-    content = [
-        {
-            "name": twin.name, "rule": twin.rule, "story": twin.story, "incident": twin.incident,
-            "expected": list(twin.expected), "verdict": twin.verdict, "missed": twin.missed,
-            "silicon": recording.silicon(twin), "sanitizer": recording.sanitizer(twin),
-        }
-        for twin in twins
-    ]  # fmt: skip
+    content = [_content(twin, recording) for twin in twins]
     output.finish({"command": "zoo list", "twins": content}, 0)
 
 
@@ -62,21 +64,28 @@ def show(
     ptx: Annotated[
         str | None, typer.Option("--ptx", metavar="bad|good", help="Print that PTX text, whole.")
     ] = None,
+    json_file: JsonOption = None,
 ) -> None:
     """Show a twin: its story, and the lines that the bad and the good program differ by."""
-    from hopsim.cli.output import Output
+    from hopsim.cli.output import STDOUT, Output
     from hopsim.errors import ConfigError
     from hopsim.report.zoo import twin_page
     from hopsim.zoo.catalog import twin_named
     from hopsim.zoo.silicon import read_recording
 
-    twin = twin_named(name)
-    if ptx is not None:
-        if ptx not in ("bad", "good"):
-            raise ConfigError(f"expected bad or good, got {ptx!r}", where="--ptx")
+    output, twin = Output(json_file), twin_named(name)
+    if ptx not in (None, "bad", "good"):
+        raise ConfigError(f"expected bad or good, got {ptx!r}", where="--ptx")
+    recording = read_recording()
+    if ptx is None:
+        output.show(*twin_page(twin, recording))
+    elif json_file != STDOUT:
         typer.echo(twin.ptx(ptx == "good"), nl=False)
-        return
-    Output(None).show(*twin_page(twin, read_recording()))
+    content = {
+        "command": "zoo show", **_content(twin, recording),
+        "bad": twin.ptx(is_good=False), "good": twin.ptx(is_good=True),
+    }  # fmt: skip
+    output.finish(content, 0)
 
 
 @app.command("run", cls=Command)
@@ -105,21 +114,27 @@ def record(
     file: Annotated[
         Path | None, typer.Option("--file", metavar="FILE", help="Instead of the zoo's own.")
     ] = None,
+    json_file: JsonOption = None,
 ) -> None:
     """Run twins on a real sm_90 device and write down what happens; entries of other twins stay."""
+    from dataclasses import asdict
     from datetime import UTC, datetime
 
+    from hopsim.cli.output import Output
     from hopsim.cuda.gpu import CudaGpu
     from hopsim.zoo.silicon import RECORDING, Recording, read_recording, write_recording
     from hopsim.zoo.silicon import record as record_twins
 
-    path = file or RECORDING
+    output, path = Output(json_file), file or RECORDING
     before = read_recording(path)
     with CudaGpu(device) as gpu:
         made_with = {"device": gpu.config_name, "date": datetime.now(UTC).date().isoformat()}
-        entries = record_twins(gpu, _chosen(names), runs, sanitizer, typer.echo)
+        entries = record_twins(gpu, _chosen(names), runs, sanitizer, output.show)
     write_recording(Recording(made_with, before.entries | entries), path)
-    typer.echo(f"{len(entries)} twins recorded in {path}")
+    output.show(f"{len(entries)} twins recorded in {path}")
+    content: dict[str, Any] = {"command": "zoo record", "file": str(path), **made_with}
+    content["twins"] = {twin: asdict(entry) for twin, entry in entries.items()}
+    output.finish(content, 0)
 
 
 @app.command("silicon", cls=Command)
@@ -127,24 +142,32 @@ def silicon(
     name: NameArgument,
     good: Annotated[bool, typer.Option("--good", help="The good twin.")] = False,
     device: Annotated[int, typer.Option("--device", min=0, help="Number of the device.")] = 0,
+    json_file: JsonOption = None,
 ) -> None:
     """Run one twin once on a real device, in this process: for tools that watch a process."""
+    from hopsim.cli.output import Output
     from hopsim.cuda.gpu import CudaGpu
     from hopsim.explore.case import launch
     from hopsim.zoo.catalog import twin_named
 
+    output = Output(json_file)
     case = twin_named(name).case(good)
     launch(case, case.kernel(), CudaGpu(device, isolate=False), timing=False)
+    output.finish({"command": "zoo silicon", "name": name, "good": good}, 0)
 
 
 @app.command("page", cls=Command)
 def page(
     file: Annotated[Path, typer.Argument(metavar="FILE.md", help="To write: docs/zoo.md.")],
+    json_file: JsonOption = None,
 ) -> None:
     """Write the page that compares hopsim, silicon and compute-sanitizer."""
     from hopsim.cli.baseline import write_text
+    from hopsim.cli.output import Output
     from hopsim.report.zoo import comparison_page
     from hopsim.zoo.catalog import ROOMS
     from hopsim.zoo.silicon import read_recording
 
+    output = Output(json_file)
     write_text(file, comparison_page(ROOMS, read_recording()), "FILE.md")
+    output.finish({"command": "zoo page", "file": str(file)}, 0)

@@ -98,6 +98,15 @@ def test_the_page_has_every_command_and_option() -> None:
     assert_golden(before + begin + section() + end + after, PAGE)
 
 
+def test_every_command_writes_json() -> None:
+    without = [
+        name
+        for name, command in commands(get_command(app))
+        if "--json" not in {word for option in command.params for word in option.opts}
+    ]
+    assert without == []
+
+
 def test_the_launch_file_of_the_page_launches_the_kernel_of_the_readme(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
