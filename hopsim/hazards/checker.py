@@ -150,7 +150,7 @@ class Checker(Observer):
         """Threads started or left."""
         if event.what == "exited":
             cta = self.world.cta(event.agent[0])
-            self.lifetime.exited(cta, self.world.parties(event.agent))
+            self.lifetime.exited(cta, self.world.parties(event.agent), event.line)
 
     # -- fences of proxies -------------------------------------------------------------------------
 

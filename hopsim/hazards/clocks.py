@@ -109,6 +109,7 @@ class Agent:
         "cta",
         "dirty",
         "epochs",
+        "exit_line",
         "exited",
         "fresh",
         "key",
@@ -137,6 +138,7 @@ class Agent:
         self.warp = warp
         self.live = live
         self.exited = 0
+        self.exit_line = 0
         # Whether it accessed memory, or learned something, since its last proxy fence.
         self.dirty = False
         self.now = 1

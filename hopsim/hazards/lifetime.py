@@ -91,9 +91,10 @@ class Lifetime:
 
     # -- exit --------------------------------------------------------------------------------------
 
-    def exited(self, cta: CtaState, parties: Parties) -> None:
-        """Threads leave; with the last one the CTA's shared memory is gone."""
+    def exited(self, cta: CtaState, parties: Parties, line: int) -> None:
+        """Threads leave at a PTX line; with the last one the CTA's shared memory is gone."""
         for agent, mask in parties:
+            agent.exit_line = line
             agent.exited |= mask
             agent.live &= ~mask
             cta.live -= mask.bit_count()
@@ -108,13 +109,13 @@ class Lifetime:
                         self.findings.thread_side(
                             visit.agent, visit.mask, visit.line, visit.what, space="shared::cluster"
                         ),
-                        None, f"an edge from :{visit.line} to the exit of cta {cta.id}",
+                        None, f"an edge from :{visit.line} to the exit of cta {cta.id} at :{line}",
                         "before ret, in every thread of the cluster:  barrier.cluster.arrive;  barrier.cluster.wait;",
                     )
                 )  # fmt: skip
         for flight, record in cta.flights:
             if not self._is_over(flight, record):
-                self._left_behind(cta, flight, record)
+                self._left_behind(cta, flight, record, line)
         cta.flights = []
         cta.visits = {}
 
@@ -126,7 +127,7 @@ class Lifetime:
             sees(view.hb, visit.agent, visit.epoch, visit.mask) for _, view in agent.eyes(mask)
         )
 
-    def _left_behind(self, cta: CtaState, flight: Flight, record: Record) -> None:
+    def _left_behind(self, cta: CtaState, flight: Flight, record: Record, line: int) -> None:
         if flight.raced or flight.told:
             return
         own = flight.agent.cta is cta
@@ -141,7 +142,7 @@ class Lifetime:
         self.findings.add(
             Finding(
                 rule, "hazard", RULES[rule].sentence, side, None,
-                f"a wait for :{flight.line} before cta {cta.id} exits", f"before ret:  {how}",
+                f"a wait for :{flight.line} before cta {cta.id} exits at :{line}", f"before ret:  {how}",
                 cause=(flight.kind, flight.burst),
             )
         )  # fmt: skip

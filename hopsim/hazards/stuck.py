@@ -25,12 +25,13 @@ SURE, LIKELY, PERHAPS, ELSE = range(4)
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """Why a wait is in vain: the rule, the state of the barrier, and what to do."""
+    """Why a wait is in vain: the rule, the state of the barrier, what to do, and which warp left instead, if one did."""
 
     rule: str
     state: str
     hint: str
     weight: int = SURE
+    gone: Agent | None = None
 
 
 def explain_stuck(world: World, findings: Findings, deadlock: Deadlock | None = None) -> None:
@@ -167,7 +168,9 @@ def _finding(findings: Findings, cta: CtaState, wait: Wait, what: str, why: Reas
     agent = cta.agents[wait.warp]
     space = "register" if wait.kind == "setmaxnreg" else "shared::cta"
     side = findings.thread_side(agent, wait.lanes or agent.live, wait.line, what, space=space)
-    return Finding(why.rule, "hazard", RULES[why.rule].sentence, None, side, why.state, why.hint)
+    gone = why.gone
+    left = None if gone is None else findings.thread_side(gone, gone.exited, gone.exit_line, "exit")
+    return Finding(why.rule, "hazard", RULES[why.rule].sentence, left, side, why.state, why.hint)
 
 
 def _why_named(
@@ -198,7 +201,7 @@ def _why_named(
             f"let warp {names} pass the barrier before it exits, or count only those who come"
             f" at :{wait.line}"
         )
-        return Reason("HS509", state, hint)
+        return Reason("HS509", state, hint, gone=gone[0])
     arrives = [
         line
         for line in sorted(facts.kernel_lines)

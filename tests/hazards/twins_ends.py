@@ -76,8 +76,8 @@ HANGS = [
     ),
     Twin(
         "early-return-warp",
-        "setp.eq.u32 %p0, %w, 3;\n-@%p0 ret;\nbar.sync 1, 128; //b\n",
-        (("HS509", "", "b"),),
+        "setp.eq.u32 %p0, %w, 3;\n-@%p0 ret; //a\nbar.sync 1, 128; //b\n",
+        (("HS509", "a", "b"),),
         verdict="deadlock",
     ),
     Twin(

@@ -5,7 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.machine.programs import UNTIMED, expect, fault_of
+from hopsim.events import Observer, StrandEvent
+from hopsim.isa.program.kernel import loads
+from tests.machine.programs import HEAD, UNTIMED, build, expect, fault_of, gpu, launch
 
 LANES = np.arange(32)
 
@@ -347,3 +349,35 @@ def test_three_dimensions_of_grid_and_block() -> None:
     """
     n = np.arange(2 * 2 * 3 * 24)
     expect(body, n + n % 24 // 6 * 100, grid=(2, 3, 2), block=(3, 2, 4))
+
+
+@pytest.mark.parametrize("schedule", ["timed", "in-order", "seeded", "adversarial"])
+def test_an_empty_kernel_ends(schedule: str) -> None:
+    empty = loads(f"{HEAD}\n.visible .entry empty()\n{{\n}}\n")["empty"]
+    assert gpu().launch(empty, 2, 160, schedule=schedule).verdict == "clean"
+
+
+@pytest.mark.parametrize(
+    ("body", "fragments"),
+    [
+        ("setp.gt.u32 %p1, %t, 63;\n@%p1 exit; // first\nst.global.u32 [%mine], %t;", ["ret;", "first"]),
+        ("setp.gt.u32 %p1, %t, 7;\n@%p1 ret; // first\nst.global.u32 [%mine], %t;", ["ret;", "first"]),
+        ("@!%p1 bra OUT;\nOUT:", ["ret;"]),
+    ],
+)  # fmt: skip
+def test_threads_exit_at_a_line(body: str, fragments: list[str]) -> None:
+    class Exits(Observer):
+        def __init__(self) -> None:
+            self.found: dict[int, int] = {}
+
+        def strand(self, event: StrandEvent) -> None:
+            if event.what == "exited":
+                self.found[event.line] = self.found.get(event.line, 0) + len(event.agent[1])
+
+    kernel = build("setp.eq.u32 %p1, %t, %t;\n" + body)
+    seen = Exits()
+    launch(kernel, out=128, block=128, observers=[seen])
+    lines = [n for n, line in enumerate(kernel.module.lines, 1) for f in fragments if f in line]
+    assert sum(seen.found.values()) == 128
+    assert set(seen.found) <= set(lines)
+    assert len(seen.found) == len(fragments)

@@ -178,12 +178,12 @@ class Machine:
         if strand.is_scheduled:
             self.schedule.retired(strand)
 
-    def exited(self, strand: Any) -> None:
-        """The threads of a strand left the program."""
+    def exited(self, strand: Any, line: int) -> None:
+        """The threads of a strand left the program at the instruction of a PTX line."""
         self.version += 1
         cta: Cta = strand.cta
         if self.probe.strand:
-            event = StrandEvent(strand.agent, 0, "exited", None)
+            event = StrandEvent(strand.agent, line, "exited", None)
             for listen in self.probe.strand:
                 listen(event)
         cta.leave(strand.tids)

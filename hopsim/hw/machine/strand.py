@@ -140,7 +140,7 @@ class StrandCore:
             trail.append(segment)
             number = segment.body(self, registers)
             if number == EXIT:
-                self._exit()
+                self._exit(segment)
                 return False
             self.segment = number
             join = self.join
@@ -153,9 +153,10 @@ class StrandCore:
                 return True
         return True
 
-    def _exit(self) -> None:
+    def _exit(self, segment: Segment) -> None:
+        """Leave the program at the end of a segment."""
         self.done = True
-        self.machine.exited(self)
+        self.machine.exited(self, segment.last_line)
         leave(self)
 
     # -- divergence --------------------------------------------------------------------------------
@@ -249,7 +250,7 @@ class StrandCore:
         other.is_apart = self.is_apart
         self.warpgroup.strands.append(other)
         if target == EXIT:
-            other._exit()
+            other._exit(self.machine.program[self.segment])
         elif point is not None and target == point.segment:
             meet(other, point)
         else:

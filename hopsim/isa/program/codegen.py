@@ -56,6 +56,11 @@ class Segment:
     successors: tuple[int, ...]
     line: int
 
+    @property
+    def last_line(self) -> int:
+        """PTX line of its last instruction."""
+        return self.instructions[-1].line
+
 
 def invert(predicate: Predicate) -> Predicate:
     """Logical not, per lane."""

@@ -92,6 +92,9 @@ class _Flattening:
         for parameter in (*self.function.returns, *self.function.params):
             self.names.declare_parameter(scope, parameter)
         self.block(body, scope)
+        if not self.instructions:
+            # ptxas takes an empty body; leaving is all it does.
+            self.instructions.append(FlatInstruction(self.function.span, None, None, ("ret",), ()))
         return FlatBody(
             tuple(self.instructions),
             tuple(self.names.registers),
