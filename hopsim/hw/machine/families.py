@@ -1,14 +1,17 @@
 """The strand with all instruction families: what `ctx` is in the declarations of `hopsim.isa.ops`.
 
 Each family is a layer on the one below: control flow and registers (`strand`), memory (`access`), lanes that meet
-(`convergence`), barriers and fences (`sync`), wgmma (`tensor`), lanes of a warp (`warp`), thread-group copies (`copies`),
-TMA (`bulk`).
+(`convergence`), barriers and fences (`sync`), `mbarriers`, wgmma (`tensor`), lanes of a warp (`warp`), thread-group copies
+(`copies`), bulk copies (`bulk`), tensor copies (`tma`).
+
+What the hardware would trap at, or leave undefined, raises MachineFault with CTA, warp, lane and line; what PTX allows and
+hopsim lacks raises NotModelled.
 """
 
 from __future__ import annotations
 
-from hopsim.hw.machine.bulk import BulkOps
+from hopsim.hw.machine.tma import TmaOps
 
 
-class Strand(BulkOps):
+class Strand(TmaOps):
     """A strand that can execute every modelled instruction."""

@@ -15,8 +15,8 @@ import numpy as np
 
 from hopsim.errors import MachineFault
 from hopsim.events import FlightEvent, SyncEvent, Touch
+from hopsim.hw.machine.mbarriers import MbarrierOps
 from hopsim.hw.machine.operations import Operation
-from hopsim.hw.machine.sync import SyncOps
 from hopsim.hw.machine.tensor_queue import THREADS, Warpgroup
 from hopsim.hw.machine.waiting import Wait
 from hopsim.hw.machine.work import TensorWork
@@ -37,7 +37,7 @@ from hopsim.layout.fragments import (
 SOURCE = 'PTX ISA 8.7, "wgmma.mma_async"'
 
 
-class TensorOps(SyncOps):
+class TensorOps(MbarrierOps):
     """The warpgroup's own instructions."""
 
     def warpgroup_leader(self, what: str) -> Any:
