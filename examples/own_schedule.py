@@ -32,7 +32,7 @@ def emit_double_buffered(name: str, plan: parts.GemmPlan) -> parts.PtxEntry:
         exists = b.let(".pred", "exists", "setp.lt.s32", k, frame.k)
         loads = b.let(".pred", "loads", "and.pred", exists, frame.leader)
         slot = b.let(".b32", "slot", "mad.lo.s32", filling.stage, plan.stage_bytes, frame.smem)
-        full = address(parts.emit_slot_barrier(b, frame, filling.stage), plan.full_offset)
+        full = address(parts.emit_slot_barrier(b, frame.smem, filling.stage), plan.full_offset)
         parts.emit_stage_loads(
             b, plan, frame, parts.NO_MULTICAST,
             slot=slot, full=full, k=k, a_row=row, b_row=col, guard=loads,
@@ -45,7 +45,7 @@ def emit_double_buffered(name: str, plan: parts.GemmPlan) -> parts.PtxEntry:
     loop = b.label("K_LOOP")
     b.place(loop)
     load_next()
-    full = address(parts.emit_slot_barrier(b, frame, reading.stage), plan.full_offset)
+    full = address(parts.emit_slot_barrier(b, frame.smem, reading.stage), plan.full_offset)
     parts.emit_wait(b, plan, full, reading.parity, "full")
     begun = b.let(".pred", "begun", "setp.lt.s32", left, frame.k_blocks)
     parts.emit_stage_products(b, plan, products, reading, first=begun)

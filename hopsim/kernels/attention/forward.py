@@ -145,7 +145,7 @@ def _emit_producer(b: PtxEntry, plan: AttentionPlan, tile: _Tile) -> None:
         to = address(me.smem, slab * plan.q_slab_bytes)
         at = (slab * SLAB, tile.q_row, tile.head)
         pipe.emit_load(b, to, tile.maps["map_q"], at, q_full, me.leader)
-    k_slot, v_slot = pipe.emit_slot(b, "k", 1), pipe.emit_slot(b, "v", 1)
+    k_slot, v_slot = pipe.emit_cursor(b, 1, "k_"), pipe.emit_cursor(b, 1, "v_")
     row = b.let(".b32", "kv_row", "mul.lo.s32", tile.last, plan.block_kv)
     _emit_block_load(b, plan, tile, "k", k_slot, row)
     done, loop = b.label("LOADED"), b.label("LOAD_LOOP")
@@ -163,14 +163,14 @@ def _emit_producer(b: PtxEntry, plan: AttentionPlan, tile: _Tile) -> None:
 
 
 def _emit_block_load(
-    b: PtxEntry, plan: AttentionPlan, tile: _Tile, which: str, slot: pipe.Slot, row: Reg
+    b: PtxEntry, plan: AttentionPlan, tile: _Tile, which: str, slot: pipe.Cursor, row: Reg
 ) -> None:
     """Write the load of one block of K or V into its ring's next slot."""
     me = tile.me
     full, empty, ring = (
         (_K_FULL, _K_EMPTY, plan.k_offset) if which == "k" else (_V_FULL, _V_EMPTY, plan.v_offset)
     )
-    barrier = pipe.emit_slot_barrier(b, me.smem, slot)
+    barrier = pipe.emit_slot_barrier(b, me.smem, slot.stage)
     to = b.let(".b32", f"{which}_to", "mad.lo.s32", slot.stage, plan.stage_bytes, me.smem)
     pipe.emit_wait(b, address(barrier, plan.ring_barrier(empty)), slot.parity, f"{which}_empty")
     signal = address(barrier, plan.ring_barrier(full))
@@ -179,7 +179,7 @@ def _emit_block_load(
         at = (slab * SLAB, row, tile.head)
         place = address(to, ring + slab * plan.slab_bytes)
         pipe.emit_load(b, place, tile.maps[f"map_{which}"], at, signal, me.leader)
-    pipe.emit_next(b, slot, plan.stages)
+    pipe.emit_advance(b, slot, plan.stages)
 
 
 class _Consumer:
@@ -205,7 +205,7 @@ class _Consumer:
         self.never = b.let(".pred", "never", "mov.pred", 0)
         self.always = b.let(".pred", "always", "mov.pred", -1)
         self.accumulates = b.let(".pred", "accumulates", "mov.pred", 0)
-        self.k_slot, self.v_slot = pipe.emit_slot(b, "k", 0), pipe.emit_slot(b, "v", 0)
+        self.k_slot, self.v_slot = pipe.emit_cursor(b, 0, "k_"), pipe.emit_cursor(b, 0, "v_")
         self.block = b.let(".b32", "block", "mov.b32", tile.last)
         self.own_turn = b.let(".b32", "own_turn", "add.s32", self.warpgroup, _TURN_BARRIER)
         other = b.let(".b32", "other", "xor.b32", self.warpgroup, 1)
@@ -284,16 +284,16 @@ class _Consumer:
 
     # -- parts --------------------------------------------------------------------------------------
 
-    def _emit_ready(self, ring: int, slot: pipe.Slot, which: str) -> None:
-        barrier = pipe.emit_slot_barrier(self.b, self.tile.me.smem, slot)
+    def _emit_ready(self, ring: int, slot: pipe.Cursor, which: str) -> None:
+        barrier = pipe.emit_slot_barrier(self.b, self.tile.me.smem, slot.stage)
         full = address(barrier, self.plan.ring_barrier(ring))
         pipe.emit_wait(self.b, full, slot.parity, f"{which}_full")
 
-    def _emit_release(self, ring: int, slot: pipe.Slot) -> None:
-        barrier = pipe.emit_slot_barrier(self.b, self.tile.me.smem, slot)
+    def _emit_release(self, ring: int, slot: pipe.Cursor) -> None:
+        barrier = pipe.emit_slot_barrier(self.b, self.tile.me.smem, slot.stage)
         empty = address(barrier, self.plan.ring_barrier(ring))
         pipe.emit_arrive(self.b, empty, self.tile.me.elected)
-        pipe.emit_next(self.b, slot, self.plan.stages)
+        pipe.emit_advance(self.b, slot, self.plan.stages)
 
     def _emit_scores(self) -> None:
         """Write S = Q K^T of the slot of K, one committed group."""

@@ -25,20 +25,18 @@ from hopsim.kernels.gemm.loads import emit_share_row, emit_shares, emit_stage_lo
 from hopsim.kernels.gemm.mainloop import Products, emit_products, emit_stage_products
 from hopsim.kernels.gemm.plan import WARPGROUP_THREADS, GemmPlan
 from hopsim.kernels.gemm.ring import (
-    Cursor,
     Release,
     emit_advance,
     emit_barriers,
-    emit_cursor,
     emit_release,
     emit_release_targets,
     emit_remember,
-    emit_slot_barrier,
     emit_wait,
 )
 from hopsim.kernels.gemm.roles import emit_consumer_place, emit_roles, tile_loop
 from hopsim.kernels.gemm.scheduler import TileWalk, emit_walk
 from hopsim.kernels.ptx import pipeline as pipe
+from hopsim.kernels.ptx.pipeline import Cursor, emit_cursor, emit_slot_barrier
 from hopsim.kernels.ptx.text import Param, PtxEntry, Reg, address
 
 BLOCK = 128
@@ -114,7 +112,7 @@ def _emit_producer(
         k = b.let(".b32", "k_at", "mov.b32", 0)
         loop = b.label("LOAD_LOOP")
         b.place(loop)
-        slot_barrier = emit_slot_barrier(b, frame, cursor.stage)
+        slot_barrier = emit_slot_barrier(b, frame.smem, cursor.stage)
         slot = b.let(".b32", "slot", "mad.lo.s32", cursor.stage, gemm.stage_bytes, frame.smem)
         scales = b.let(
             ".b32", "sa_slot", "mad.lo.s32", cursor.stage, plan.a_scale_bytes, frame.smem
@@ -255,7 +253,7 @@ def _emit_blocks(
     remaining = b.let(".b32", "remaining", "mov.b32", frame.k_blocks)
     loop = b.label("K_LOOP")
     b.place(loop)
-    slot_barrier = emit_slot_barrier(b, frame, cursor.stage)
+    slot_barrier = emit_slot_barrier(b, frame.smem, cursor.stage)
     emit_wait(b, gemm, address(slot_barrier, gemm.full_offset), cursor.parity, "full")
     rows = b.let(".b32", "sa_addr", "mad.lo.s32", cursor.stage, plan.a_scale_bytes, scales.rows)
     of_a = [

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from hopsim.kernels.gemm.plan import GemmPlan
+from hopsim.kernels.ptx.pipeline import emit_ceil_div, emit_map, emit_self
 from hopsim.kernels.ptx.text import Param, PtxEntry, Reg, address
 
 SHARED_SYMBOL = "smem"
@@ -79,22 +80,13 @@ def emit_frame(
         map_of: writes the generic address of a tensor map; by default that of a by-value parameter.
         prefetches: whether the maps are fetched ahead of their first use.
     """
-    b.comment("who am I")
-    smem = b.let(".b32", "smem", "mov.b32", SHARED_SYMBOL)
-    thread = b.let(".b32", "thread", "mov.u32", "%tid.x")
-    lane = b.let(".b32", "lane", "and.b32", thread, 31)
-    own_warp = b.let(".b32", "thread_warp", "shr.u32", thread, 5)
-    warp = b.let(".b32", "warp", "shfl.sync.idx.b32", own_warp, 0, 31, -1, note="uniform for ptxas")
-    elected, leader = b.reg(".pred", "elected"), b.reg(".pred", "leader")
-    b.emit("elect.sync", f"{b.reg('.b32', 'elected_lane')}|{elected}", -1)
-    in_first = b.let(".pred", "in_warp_0", "setp.eq.s32", warp, 0)
-    b.emit("and.pred", leader, elected, in_first)
+    me = emit_self(b, SHARED_SYMBOL)
 
     b.comment("parameters")
     m, n, k = (b.let(".b32", name, "ld.param.u32", address(name)) for name in ("m", "n", "k"))
     map_a, map_b, map_c = ((map_of or emit_map)(b, name) for name in ("map_a", "map_b", "map_c"))
     for tensor_map in (map_a, map_b, map_c) if prefetches else ():
-        b.emit("prefetch.tensormap", address(tensor_map), guard=leader)
+        b.emit("prefetch.tensormap", address(tensor_map), guard=me.leader)
     k_blocks = emit_ceil_div(b, "k_blocks", k, plan.tile.k)
 
     cta = b.let(".b32", "cta", "mov.u32", "%ctaid.x")
@@ -109,21 +101,7 @@ def emit_frame(
         shift = plan.cluster_size.bit_length() - 1
         index = b.let(".b32", "cluster", "shr.u32", cta, shift)
     return Frame(
-        smem=smem, thread=thread, warp=warp, lane=lane, elected=elected, leader=leader,
+        smem=me.smem, thread=me.thread, warp=me.warp, lane=me.lane, elected=me.elected, leader=me.leader,
         m=m, n=n, k=k, k_blocks=k_blocks, map_a=map_a, map_b=map_b, map_c=map_c,
         rank_m=rank_m, rank_n=rank_n, index=index,
     )  # fmt: skip
-
-
-def emit_ceil_div(b: PtxEntry, name: str, value: Reg, divisor: int) -> Reg:
-    """Write `ceil(value / divisor)` for a constant divisor."""
-    padded = b.let(".b32", f"{name}_up", "add.s32", value, divisor - 1)
-    if divisor & (divisor - 1) == 0:
-        return b.let(".b32", name, "shr.u32", padded, divisor.bit_length() - 1)
-    return b.let(".b32", name, "div.s32", padded, divisor)
-
-
-def emit_map(b: PtxEntry, name: str) -> Reg:
-    """Write the generic address of a by-value tensor map."""
-    param = b.let(".b64", f"{name}_param", "mov.b64", name)
-    return b.let(".b64", name, "cvta.param.u64", param)

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from hopsim.kernels.gemm.frame import Frame
 from hopsim.kernels.gemm.plan import ATOM_M, GemmPlan
 from hopsim.kernels.gemm.registers import AFragments, emit_a_fragments, emit_load_fragments
-from hopsim.kernels.gemm.ring import Cursor
+from hopsim.kernels.ptx import pipeline as pipe
+from hopsim.kernels.ptx.pipeline import Cursor
 from hopsim.kernels.ptx.text import Operand, PtxEntry, Reg, vector
 from hopsim.layout.operand_tile import ATOM_K_BYTES, OperandTile
 
@@ -60,11 +61,8 @@ def emit_products(b: PtxEntry, plan: GemmPlan, frame: Frame, warpgroup: Reg | No
 
 
 def _emit_descriptor(b: PtxEntry, operand: OperandTile, name: str, shared_addr: Reg) -> Reg:
-    fixed = operand.descriptor().encode()
-    start = b.let(".b32", f"{name}_start", "bfe.u32", shared_addr, 4, 14)
-    wide = b.let(".b64", f"{name}_wide", "cvt.u64.u32", start)
     note = f"{operand.major}-major, {operand.swizzle.name}"
-    return b.let(".b64", name, "or.b64", wide, fixed, note=note)
+    return pipe.emit_descriptor(b, name, shared_addr, operand.descriptor(), note)
 
 
 def emit_stage_products(
@@ -92,25 +90,18 @@ def emit_stage_products(
         emit_load_fragments(b, plan, a_slot)
     b.emit("wgmma.fence.sync.aligned")
     for step in range(plan.k_steps):
-        b_desc = _emit_moved(b, "b_step", b_slot, plan.b.step_offset(step))
+        b_desc = pipe.emit_moved(b, "b_step", b_slot, plan.b.step_offset(step))
         scale_d = products.accumulate
         if step == 0 and first is not False:
             scale_d = products.overwrite if first is True else first
         for atom, fragment in enumerate(products.accumulators):
             if isinstance(a_slot, Reg):
                 a_offset = plan.a.step_offset(step) + plan.a.row_offset(atom * ATOM_M)
-                a_operand: Operand = _emit_moved(b, "a_step", a_slot, a_offset)
+                a_operand: Operand = pipe.emit_moved(b, "a_step", a_slot, a_offset)
             else:
                 a_operand = vector(a_slot.registers[step][atom])
             _emit_wgmma(b, plan, fragment, a_operand, b_desc, scale_d)
     b.emit("wgmma.commit_group.sync.aligned")
-
-
-def _emit_moved(b: PtxEntry, name: str, descriptor: Reg, offset_bytes: int) -> Reg:
-    """Write a descriptor moved by a constant; the sum cannot leave the 14 address bits."""
-    if not offset_bytes:
-        return descriptor
-    return b.let(".b64", name, "add.s64", descriptor, offset_bytes >> 4)
 
 
 def _emit_wgmma(

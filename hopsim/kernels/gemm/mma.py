@@ -13,8 +13,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from hopsim.kernels.gemm.frame import POINTERS, SHARED_SYMBOL, SIZES, Place, emit_ceil_div
+from hopsim.kernels.gemm.frame import POINTERS, SHARED_SYMBOL, SIZES, Place
 from hopsim.kernels.gemm.plan import GemmPlan
+from hopsim.kernels.ptx.pipeline import emit_ceil_div
 from hopsim.kernels.ptx.text import PtxEntry, Reg, address, vector
 from hopsim.layout.operand_tile import ATOM_K_BYTES
 

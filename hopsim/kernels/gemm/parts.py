@@ -12,15 +12,10 @@ from hopsim.kernels.gemm.frame import emit_frame, new_entry
 from hopsim.kernels.gemm.loads import Loads, emit_stage_loads
 from hopsim.kernels.gemm.mainloop import emit_products, emit_stage_products
 from hopsim.kernels.gemm.plan import GemmPlan
-from hopsim.kernels.gemm.ring import (
-    emit_advance,
-    emit_barriers,
-    emit_cursor,
-    emit_slot_barrier,
-    emit_wait,
-)
+from hopsim.kernels.gemm.ring import emit_advance, emit_barriers, emit_wait
 from hopsim.kernels.gemm.scheduler import emit_origin, emit_walk
 from hopsim.kernels.gemm.schedules import Schedule
+from hopsim.kernels.ptx.pipeline import emit_cursor, emit_slot_barrier
 from hopsim.kernels.ptx.text import PtxEntry, address
 
 NO_MULTICAST = Loads(None, None)

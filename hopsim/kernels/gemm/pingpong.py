@@ -13,12 +13,7 @@ from hopsim.kernels.gemm.epilogue import emit_epilogue, emit_staging, emit_store
 from hopsim.kernels.gemm.frame import Frame, emit_frame, new_entry
 from hopsim.kernels.gemm.mainloop import emit_products
 from hopsim.kernels.gemm.plan import WARPGROUP_THREADS, GemmPlan
-from hopsim.kernels.gemm.ring import (
-    emit_barriers,
-    emit_cursor,
-    emit_release_targets,
-    emit_skip,
-)
+from hopsim.kernels.gemm.ring import emit_barriers, emit_release_targets, emit_skip
 from hopsim.kernels.gemm.roles import (
     emit_clusters,
     emit_consumer_place,
@@ -27,6 +22,7 @@ from hopsim.kernels.gemm.roles import (
 )
 from hopsim.kernels.gemm.scheduler import TileWalk, emit_origin, emit_walk
 from hopsim.kernels.gemm.warp_specialized import emit_producer
+from hopsim.kernels.ptx.pipeline import emit_cursor
 from hopsim.kernels.ptx.text import PtxEntry
 
 _ORDER_BARRIER = 3

@@ -12,14 +12,9 @@ from hopsim.kernels.gemm.frame import Frame, emit_frame, new_entry
 from hopsim.kernels.gemm.loads import Loads, emit_stage_loads
 from hopsim.kernels.gemm.mainloop import emit_products, emit_stage_products
 from hopsim.kernels.gemm.plan import GemmPlan
-from hopsim.kernels.gemm.ring import (
-    emit_advance,
-    emit_barriers,
-    emit_cursor,
-    emit_slot_barrier,
-    emit_wait,
-)
+from hopsim.kernels.gemm.ring import emit_advance, emit_barriers, emit_wait
 from hopsim.kernels.gemm.scheduler import emit_origin, emit_walk
+from hopsim.kernels.ptx.pipeline import emit_cursor, emit_slot_barrier
 from hopsim.kernels.ptx.text import PtxEntry, Reg, address
 
 _OWN = Loads(None, None)
@@ -43,7 +38,7 @@ def emit_pipelined(name: str, plan: GemmPlan) -> PtxEntry:
 
     b.comment("first k-block")
     cursor = emit_cursor(b, first_parity=0)
-    slot_barrier = emit_slot_barrier(b, frame, cursor.stage)
+    slot_barrier = emit_slot_barrier(b, frame.smem, cursor.stage)
     emit_wait(b, plan, address(slot_barrier, plan.full_offset), cursor.parity, "full")
     emit_stage_products(b, plan, products, cursor, first=True)
     left_behind = b.let(".b32", "left_behind", "mov.b32", cursor.stage)
@@ -56,7 +51,7 @@ def emit_pipelined(name: str, plan: GemmPlan) -> PtxEntry:
 
     b.comment("k-blocks 1 and on")
     b.place(loop)
-    slot_barrier = emit_slot_barrier(b, frame, cursor.stage)
+    slot_barrier = emit_slot_barrier(b, frame.smem, cursor.stage)
     emit_wait(b, plan, address(slot_barrier, plan.full_offset), cursor.parity, "full")
     emit_stage_products(b, plan, products, cursor, first=False)
     b.emit("wgmma.wait_group.sync.aligned", 1, note="the k-block before is done")
@@ -101,7 +96,7 @@ def _emit_refill(
     exists = b.let(".pred", "refill_exists", "setp.lt.s32", k, frame.k)
     refills = b.let(".pred", "refills", "and.pred", exists, frame.leader)
     slot = b.let(".b32", "refill_slot", "mad.lo.s32", stage, plan.stage_bytes, frame.smem)
-    slot_barrier = emit_slot_barrier(b, frame, stage)
+    slot_barrier = emit_slot_barrier(b, frame.smem, stage)
     emit_stage_loads(
         b, plan, frame, _OWN,
         slot=slot, full=address(slot_barrier, plan.full_offset), k=k, a_row=row, b_row=col,

@@ -12,15 +12,9 @@ from dataclasses import dataclass
 
 from hopsim.kernels.gemm.frame import Frame
 from hopsim.kernels.gemm.plan import GemmPlan
+from hopsim.kernels.ptx import pipeline as pipe
+from hopsim.kernels.ptx.pipeline import Cursor
 from hopsim.kernels.ptx.text import PtxEntry, Reg, address
-
-
-@dataclass(frozen=True, slots=True)
-class Cursor:
-    """A role's place in the ring: the slot, and the parity that its next wait expects."""
-
-    stage: Reg
-    parity: Reg
 
 
 def emit_barriers(b: PtxEntry, plan: GemmPlan, frame: Frame) -> None:
@@ -29,40 +23,16 @@ def emit_barriers(b: PtxEntry, plan: GemmPlan, frame: Frame) -> None:
     readers = plan.slot_warps * (plan.cluster[0] + plan.cluster[1] - 1)
     for stage in range(plan.stages):
         full = address(frame.smem, plan.full_offset + 8 * stage)
-        b.emit("mbarrier.init.shared::cta.b64", full, 1, guard=frame.leader, note=f"full {stage}")
-    if plan.has_producer:
-        for stage in range(plan.stages):
-            empty = address(frame.smem, plan.empty_offset + 8 * stage)
-            b.emit(
-                "mbarrier.init.shared::cta.b64", empty, readers, guard=frame.leader,
-                note=f"empty {stage}",
-            )  # fmt: skip
-    if plan.cluster_size > 1:
-        b.emit("fence.mbarrier_init.release.cluster", guard=frame.leader)
-        b.emit("barrier.cluster.arrive.aligned")
-        b.emit("barrier.cluster.wait.aligned", note="peers' barriers are ready too")
-    else:
-        b.emit("bar.sync", 0)
-    b.emit(
-        "fence.proxy.async", guard=frame.leader,
-        note="initialised by generic writes, signalled by TMA",
-    )  # fmt: skip
-
-
-def emit_cursor(b: PtxEntry, first_parity: int) -> Cursor:
-    """Write a cursor at slot 0."""
-    stage = b.let(".b32", "stage", "mov.b32", 0)
-    parity = b.let(".b32", "parity", "mov.b32", first_parity)
-    return Cursor(stage, parity)
+        pipe.emit_init(b, full, 1, frame.leader, f"full {stage}")
+    for stage in range(plan.stages) if plan.has_producer else ():
+        empty = address(frame.smem, plan.empty_offset + 8 * stage)
+        pipe.emit_init(b, empty, readers, frame.leader, f"empty {stage}")
+    pipe.emit_init_done(b, frame.leader, is_cluster=plan.cluster_size > 1)
 
 
 def emit_advance(b: PtxEntry, plan: GemmPlan, cursor: Cursor) -> None:
     """Write the step to the next slot; the parity turns when the ring wraps."""
-    wraps = b.reg(".pred", "wraps")
-    b.emit("add.s32", cursor.stage, cursor.stage, 1)
-    b.emit("setp.eq.s32", wraps, cursor.stage, plan.stages)
-    b.emit("selp.b32", cursor.stage, 0, cursor.stage, wraps)
-    b.emit("xor.b32", cursor.parity, cursor.parity, 1, guard=wraps)
+    pipe.emit_advance(b, cursor, plan.stages)
 
 
 def emit_skip(
@@ -76,18 +46,10 @@ def emit_skip(
     b.emit("xor.b32", cursor.parity, cursor.parity, odd, guard=guard)
 
 
-def emit_slot_barrier(b: PtxEntry, frame: Frame, stage: Reg) -> Reg:
-    """Write the base to which `full_offset` or `empty_offset` is added for slot `stage`."""
-    return b.let(".b32", "slot_barrier", "mad.lo.s32", stage, 8, frame.smem)
-
-
 def emit_wait(b: PtxEntry, plan: GemmPlan, barrier: str, parity: Reg, what: str) -> None:
     """Write a wait for the phase of `parity`; in a cluster its arrivals come from other CTAs."""
-    ready, again = b.reg(".pred", f"{what}_ready"), b.label(f"WAIT_{what.upper()}")
     scope = ".acquire.cluster" if plan.cluster_size > 1 else ""
-    b.place(again)
-    b.emit(f"mbarrier.try_wait.parity{scope}.shared::cta.b64", ready, barrier, parity)
-    b.emit("bra", again, unless=ready)
+    pipe.emit_wait(b, barrier, parity, what, scope)
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,16 +17,9 @@ from hopsim.kernels.gemm.frame import Frame
 from hopsim.kernels.gemm.loads import Loads, emit_share_row, emit_stage_loads
 from hopsim.kernels.gemm.mainloop import Products, emit_stage_products
 from hopsim.kernels.gemm.plan import GemmPlan
-from hopsim.kernels.gemm.ring import (
-    Cursor,
-    Release,
-    emit_advance,
-    emit_release,
-    emit_remember,
-    emit_slot_barrier,
-    emit_wait,
-)
+from hopsim.kernels.gemm.ring import Release, emit_advance, emit_release, emit_remember, emit_wait
 from hopsim.kernels.gemm.scheduler import TileWalk, emit_origin
+from hopsim.kernels.ptx.pipeline import Cursor, emit_slot_barrier
 from hopsim.kernels.ptx.text import Operand, PtxEntry, Reg, address
 
 
@@ -132,7 +125,7 @@ def emit_tile_loads(
     k = b.let(".b32", "k_at", "mov.b32", first_k)
     loop = b.label("LOAD_LOOP")
     b.place(loop)
-    slot_barrier = emit_slot_barrier(b, frame, cursor.stage)
+    slot_barrier = emit_slot_barrier(b, frame.smem, cursor.stage)
     slot = b.let(".b32", "slot", "mad.lo.s32", cursor.stage, plan.stage_bytes, frame.smem)
     emit_wait(b, plan, address(slot_barrier, plan.empty_offset), cursor.parity, "empty")
     emit_stage_loads(
@@ -190,5 +183,5 @@ def emit_tile_products(
 
 
 def _emit_full_slot(b: PtxEntry, plan: GemmPlan, frame: Frame, cursor: Cursor) -> None:
-    slot_barrier = emit_slot_barrier(b, frame, cursor.stage)
+    slot_barrier = emit_slot_barrier(b, frame.smem, cursor.stage)
     emit_wait(b, plan, address(slot_barrier, plan.full_offset), cursor.parity, "full")

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from hopsim.kernels.gemm.frame import Place, emit_ceil_div
+from hopsim.kernels.gemm.frame import Place
 from hopsim.kernels.gemm.order import walk_order
 from hopsim.kernels.gemm.plan import GemmPlan
 from hopsim.kernels.gemm.problem import GemmProblem
+from hopsim.kernels.ptx.pipeline import emit_ceil_div
 from hopsim.kernels.ptx.text import PtxEntry, Reg
 
 

@@ -20,7 +20,7 @@ from hopsim.kernels.gemm.frame import MAPS, SIZES, Frame, emit_frame, new_entry
 from hopsim.kernels.gemm.loads import emit_shares
 from hopsim.kernels.gemm.mainloop import emit_products
 from hopsim.kernels.gemm.plan import ATOM_M, WARPGROUP_THREADS, GemmPlan
-from hopsim.kernels.gemm.ring import emit_barriers, emit_cursor, emit_release_targets
+from hopsim.kernels.gemm.ring import emit_barriers, emit_release_targets
 from hopsim.kernels.gemm.roles import (
     emit_consumer_place,
     emit_meeting,
@@ -29,6 +29,7 @@ from hopsim.kernels.gemm.roles import (
     emit_tile_products,
 )
 from hopsim.kernels.gemm.scheduler import emit_origin, emit_walk
+from hopsim.kernels.ptx.pipeline import emit_cursor
 from hopsim.kernels.ptx.text import Param, PtxEntry, Reg, address, vector
 
 _CONSUMERS_BARRIER = 3

@@ -11,7 +11,7 @@ from hopsim.kernels.gemm.frame import Frame, emit_frame, new_entry
 from hopsim.kernels.gemm.loads import emit_shares
 from hopsim.kernels.gemm.mainloop import emit_products
 from hopsim.kernels.gemm.plan import GemmPlan
-from hopsim.kernels.gemm.ring import emit_barriers, emit_cursor, emit_release_targets
+from hopsim.kernels.gemm.ring import emit_barriers, emit_release_targets
 from hopsim.kernels.gemm.roles import (
     emit_consumer_place,
     emit_roles,
@@ -20,6 +20,7 @@ from hopsim.kernels.gemm.roles import (
     tile_loop,
 )
 from hopsim.kernels.gemm.scheduler import TileWalk, emit_walk
+from hopsim.kernels.ptx.pipeline import emit_cursor
 from hopsim.kernels.ptx.text import PtxEntry
 
 

@@ -18,12 +18,13 @@ class Self:
 
     Args:
         smem: shared address of the dynamic shared memory.
-        warp: warp of the CTA, uniform for ptxas.  lane: lane of the warp.
+        thread: thread of the CTA.  warp: warp of the CTA, uniform for ptxas.  lane: lane of the warp.
         elected: predicate, true in one lane of each warp.
         leader: predicate, true in one thread of the CTA, the elected one of warp 0.
     """
 
     smem: Reg
+    thread: Reg
     warp: Reg
     lane: Reg
     elected: Reg
@@ -42,7 +43,7 @@ def emit_self(b: PtxEntry, shared_symbol: str) -> Self:
     b.emit("elect.sync", f"{b.reg('.b32', 'elected_lane')}|{elected}", -1)
     in_first = b.let(".pred", "in_warp_0", "setp.eq.s32", warp, 0)
     b.emit("and.pred", leader, elected, in_first)
-    return Self(smem, warp, lane, elected, leader)
+    return Self(smem, thread, warp, lane, elected, leader)
 
 
 def emit_map(b: PtxEntry, name: str) -> Reg:
@@ -56,53 +57,64 @@ def emit_init(b: PtxEntry, barrier: str, arrivals: int, guard: Reg, note: str) -
     b.emit("mbarrier.init.shared::cta.b64", barrier, arrivals, guard=guard, note=note)
 
 
-def emit_init_done(b: PtxEntry, leader: Reg) -> None:
-    """Write the point from which all threads and TMA may use the CTA's mbarriers."""
-    b.emit("bar.sync", 0)
+def emit_init_done(b: PtxEntry, leader: Reg, *, is_cluster: bool = False) -> None:
+    """Write the point from which all threads and TMA may use the mbarriers of the CTA, or of the cluster's CTAs."""
+    if is_cluster:
+        b.emit("fence.mbarrier_init.release.cluster", guard=leader)
+        b.emit("barrier.cluster.arrive.aligned")
+        b.emit("barrier.cluster.wait.aligned", note="peers' barriers are ready too")
+    else:
+        b.emit("bar.sync", 0)
     b.emit(
         "fence.proxy.async", guard=leader, note="initialised by generic writes, signalled by TMA"
     )
 
 
-def emit_wait(b: PtxEntry, barrier: str, parity: Operand, what: str) -> None:
-    """Write a wait for the phase of `parity` of an mbarrier of this CTA."""
+def emit_wait(b: PtxEntry, barrier: str, parity: Operand, what: str, scope: str = "") -> None:
+    """Write a wait for the phase of `parity` of an mbarrier of this CTA.
+
+    Args:
+        scope: `.acquire.cluster` where arrivals come from other CTAs.
+    """
     ready, again = b.reg(".pred", f"{what}_ready"), b.label(f"WAIT_{what.upper()}")
     b.place(again)
-    b.emit("mbarrier.try_wait.parity.shared::cta.b64", ready, barrier, parity)
+    b.emit(f"mbarrier.try_wait.parity{scope}.shared::cta.b64", ready, barrier, parity)
     b.emit("bra", again, unless=ready)
 
 
 @dataclass(frozen=True, slots=True)
-class Slot:
+class Cursor:
     """A role's place in a ring: the slot, and the parity that its next wait expects."""
 
     stage: Reg
     parity: Reg
 
 
-def emit_slot(b: PtxEntry, name: str, first_parity: int) -> Slot:
-    """Write a place at slot 0; on a fresh barrier a wait for parity 1 passes at once."""
-    return Slot(
-        b.let(".b32", f"{name}_stage", "mov.b32", 0),
-        b.let(".b32", f"{name}_parity", "mov.b32", first_parity),
-    )
+def emit_cursor(b: PtxEntry, first_parity: int, prefix: str = "") -> Cursor:
+    """Write a cursor at slot 0; on a fresh barrier a wait for parity 1 passes at once.
+
+    Args:
+        prefix: of its registers' names.
+    """
+    stage = b.let(".b32", f"{prefix}stage", "mov.b32", 0)
+    return Cursor(stage, b.let(".b32", f"{prefix}parity", "mov.b32", first_parity))
 
 
-def emit_next(b: PtxEntry, slot: Slot, stages: int) -> None:
+def emit_advance(b: PtxEntry, cursor: Cursor, stages: int) -> None:
     """Write the step to the next slot; the parity turns when the ring wraps."""
     if stages == 1:
-        b.emit("xor.b32", slot.parity, slot.parity, 1)
+        b.emit("xor.b32", cursor.parity, cursor.parity, 1)
         return
     wraps = b.reg(".pred", "wraps")
-    b.emit("add.s32", slot.stage, slot.stage, 1)
-    b.emit("setp.eq.s32", wraps, slot.stage, stages)
-    b.emit("selp.b32", slot.stage, 0, slot.stage, wraps)
-    b.emit("xor.b32", slot.parity, slot.parity, 1, guard=wraps)
+    b.emit("add.s32", cursor.stage, cursor.stage, 1)
+    b.emit("setp.eq.s32", wraps, cursor.stage, stages)
+    b.emit("selp.b32", cursor.stage, 0, cursor.stage, wraps)
+    b.emit("xor.b32", cursor.parity, cursor.parity, 1, guard=wraps)
 
 
-def emit_slot_barrier(b: PtxEntry, smem: Reg, slot: Slot) -> Reg:
-    """Write the base to which a barrier array's offset is added for this slot."""
-    return b.let(".b32", "slot_barrier", "mad.lo.s32", slot.stage, 8, smem)
+def emit_slot_barrier(b: PtxEntry, smem: Reg, stage: Reg) -> Reg:
+    """Write the base to which a barrier array's offset is added for slot `stage`."""
+    return b.let(".b32", "slot_barrier", "mad.lo.s32", stage, 8, smem)
 
 
 def emit_load(
@@ -136,11 +148,13 @@ def emit_arrive(b: PtxEntry, barrier: str, guard: Reg) -> None:
     b.emit("mbarrier.arrive.shared::cta.b64", "_", barrier, guard=guard)
 
 
-def emit_descriptor(b: PtxEntry, name: str, shared_addr: Reg, fixed: MatrixDescriptor) -> Reg:
+def emit_descriptor(
+    b: PtxEntry, name: str, shared_addr: Reg, fixed: MatrixDescriptor, note: str = ""
+) -> Reg:
     """Write the matrix descriptor `fixed` with a start address that is known at run time."""
     start = b.let(".b32", f"{name}_start", "bfe.u32", shared_addr, 4, 14)
     wide = b.let(".b64", f"{name}_wide", "cvt.u64.u32", start)
-    return b.let(".b64", name, "or.b64", wide, fixed.encode())
+    return b.let(".b64", name, "or.b64", wide, fixed.encode(), note=note)
 
 
 def emit_moved(b: PtxEntry, name: str, descriptor: Reg, offset_bytes: int) -> Reg:
@@ -150,9 +164,9 @@ def emit_moved(b: PtxEntry, name: str, descriptor: Reg, offset_bytes: int) -> Re
     return b.let(".b64", name, "add.s64", descriptor, offset_bytes >> 4)
 
 
-def emit_moved_to(b: PtxEntry, name: str, descriptor: Reg, slot: Slot, stage_bytes: int) -> Reg:
+def emit_moved_to(b: PtxEntry, name: str, descriptor: Reg, cursor: Cursor, stage_bytes: int) -> Reg:
     """Write a descriptor moved to a slot of its ring."""
-    moved = b.let(".b64", f"{name}_offset", "mul.wide.u32", slot.stage, stage_bytes >> 4)
+    moved = b.let(".b64", f"{name}_offset", "mul.wide.u32", cursor.stage, stage_bytes >> 4)
     return b.let(".b64", name, "add.s64", descriptor, moved)
 
 
