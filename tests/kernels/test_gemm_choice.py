@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from hopsim.kernels import choose
-from hopsim.kernels.gemm.plan import SHARED_LIMIT_BYTES
+from hopsim.kernels.ptx.limits import SHARED_LIMIT_BYTES
 
 
 @pytest.mark.parametrize(

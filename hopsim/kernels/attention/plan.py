@@ -16,11 +16,9 @@ import math
 from dataclasses import dataclass
 
 from hopsim.errors import LaunchError
+from hopsim.kernels.ptx.limits import SHARED_LIMIT_BYTES
 from hopsim.layout.operand_tile import OperandTile, canonical
 from hopsim.layout.swizzle import Swizzle
-
-SHARED_LIMIT_BYTES = 232_448
-"""Dynamic shared memory that one CTA can have. Source: CUDA Hopper tuning guide 13.0 (227 KiB)."""
 
 WARPGROUPS = 2
 WARPGROUP_ROWS = 64

@@ -19,15 +19,13 @@ from hopsim.isa.program.kernel import loads
 from hopsim.kernels.fp8_scaled.scaled import BLOCK, ScaledPlan, emit_fp8_scaled
 from hopsim.kernels.gemm.frame import SHARED_SYMBOL
 from hopsim.kernels.gemm.launch import NUMPY_TYPES, Device
-from hopsim.kernels.gemm.plan import SHARED_LIMIT_BYTES, GemmPlan, Tile
+from hopsim.kernels.gemm.plan import GemmPlan, Tile
 from hopsim.kernels.gemm.problem import GemmProblem, element_type
 from hopsim.kernels.gemm.scheduler import grid_ctas
+from hopsim.kernels.ptx.limits import SHARED_LIMIT_BYTES, SMS
 from hopsim.kernels.ptx.text import module_text
 from hopsim.launch.arrays import DeviceArray, TensorMap
 from hopsim.results import LaunchResult
-
-RESIDENT_CTAS = 132
-"""CTAs, one an SM, that run at once. Source: H100 SXM, 132 SMs."""
 
 _SCALES_OF_16_BYTES = 4
 
@@ -109,7 +107,7 @@ def build(
         plan=plan,
         ptx=module_text(emit_fp8_scaled(entry, plan), SHARED_SYMBOL),
         entry=entry,
-        grid=(grid_ctas(problem, gemm, resident_ctas or RESIDENT_CTAS), 1, 1),
+        grid=(grid_ctas(problem, gemm, resident_ctas or SMS), 1, 1),
         block=gemm.threads,
         cluster=gemm.cluster_size,
         shared_bytes=shared_bytes,

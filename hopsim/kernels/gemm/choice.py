@@ -19,10 +19,10 @@ from typing import Any, Final
 
 from hopsim.errors import LaunchError
 from hopsim.kernels.gemm.kernel import GemmKernel, build
-from hopsim.kernels.gemm.plan import SHARED_LIMIT_BYTES, Tile
+from hopsim.kernels.gemm.plan import Tile
 from hopsim.kernels.gemm.problem import GemmProblem, element_type
+from hopsim.kernels.ptx.limits import SHARED_LIMIT_BYTES, SMS
 
-H100_SMS: Final = 132
 _ROWS: Final = (64, 128, 256)
 _COLUMNS: Final = tuple(range(16, 257, 16))
 _MOST_STAGES: Final = 16
@@ -74,7 +74,7 @@ class _Fill:
 
 
 def choose(
-    m: int, n: int, k: int, dtype: str = "bf16", *, out_dtype: str = "", sms: int = H100_SMS
+    m: int, n: int, k: int, dtype: str = "bf16", *, out_dtype: str = "", sms: int = SMS
 ) -> Configuration:
     """Return how to compute C[m,n] = A[m,k] B[n,k]^T on a device of `sms` SMs, and why.
 
@@ -83,7 +83,7 @@ def choose(
     return choose_for(GemmProblem(m, n, k, dtype, out_dtype), sms)
 
 
-def choose_for(problem: GemmProblem, sms: int = H100_SMS) -> Configuration:
+def choose_for(problem: GemmProblem, sms: int = SMS) -> Configuration:
     """Return `choose` for a problem."""
     fill, tried = _best_fill(problem, sms)
     rows, columns = fill.tile

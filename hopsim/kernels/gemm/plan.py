@@ -16,15 +16,10 @@ from dataclasses import dataclass
 from hopsim.errors import LaunchError
 from hopsim.kernels.gemm.order import ORDERS
 from hopsim.kernels.gemm.problem import ElementType
+from hopsim.kernels.ptx.limits import REGISTER_FILE, SHARED_LIMIT_BYTES
 from hopsim.layout.descriptor import Major
 from hopsim.layout.operand_tile import ATOM_K_BYTES, OperandTile, widest_swizzle
 from hopsim.layout.swizzle import Swizzle
-
-SHARED_LIMIT_BYTES = 232_448
-"""Dynamic shared memory that one CTA can have. Source: CUDA Hopper tuning guide 13.0 (227 KiB)."""
-
-REGISTER_FILE = 65_536
-"""32-bit registers of one SM. Source: CUDA Hopper tuning guide 13.0."""
 
 WARPGROUP_THREADS = 128
 ATOM_M = 64

@@ -25,20 +25,20 @@ from hopsim.isa.program.kernel import loads
 from hopsim.kernels.gemm.frame import SHARED_SYMBOL, emit_frame, new_entry
 from hopsim.kernels.gemm.kernel import GemmKernel, build
 from hopsim.kernels.gemm.launch import Device, launch
-from hopsim.kernels.gemm.plan import REGISTER_FILE, GemmPlan
+from hopsim.kernels.gemm.plan import GemmPlan
 from hopsim.kernels.gemm.problem import GemmProblem
 from hopsim.kernels.gemm.ring import emit_barriers
 from hopsim.kernels.gemm.roles import emit_roles
 from hopsim.kernels.gemm.scheduler import emit_walk
 from hopsim.kernels.gemm.warp_specialized import emit_consumer, emit_producer
+from hopsim.kernels.ptx.limits import (
+    REGISTER_FILE,
+    RESERVED_PER_CTA_BYTES,
+    SHARED_PER_SM_BYTES,
+    THREADS_PER_SM,
+)
 from hopsim.kernels.ptx.text import PtxEntry, module_text
 from hopsim.kernels.surroundings.end_to_end import NamedLaunch
-
-_SHARED_PER_SM = 233_472
-_RESERVED_PER_CTA = 1024
-_THREADS_PER_SM = 2048
-"""Of an SM: 228 KiB, 1 KiB of it for each CTA's own use; 64 warps.
-Source: CUDA Hopper tuning guide 13.0."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,8 +152,8 @@ def _kernel(
 def _fits_beside(plan: GemmPlan) -> bool:
     """Return whether two CTAs of a plan run on one SM at once."""
     return (
-        2 * (plan.shared_bytes + _RESERVED_PER_CTA) <= _SHARED_PER_SM
-        and 2 * plan.threads <= _THREADS_PER_SM
+        2 * (plan.shared_bytes + RESERVED_PER_CTA_BYTES) <= SHARED_PER_SM_BYTES
+        and 2 * plan.threads <= THREADS_PER_SM
         and 2 * plan.threads * plan.entry_registers <= REGISTER_FILE
     )
 
