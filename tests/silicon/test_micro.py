@@ -26,7 +26,7 @@ QUICK = (
     "ping_pong_1", "ping_pong_2", "dsmem_load_c2_2", "dsmem_bulk_c2_2_4096B", "l2_map_sm0_dense", "l2_set_2MiB",
     "cta_cluster_16", "tma_load_l2_1x256K_8192B_d2", "tma_load_l2_2x256K_16384B_d4_m2", "tma_store_l2_1x128K_8192B_d4",
     "plain_load_l2_1x128K", "plain_store_l2_1x128K", "tma_load_strided_1_64r_d4", "tma_load_neighbours_2_c2_same_d1",
-    "tma_load_pitch1056_1_64r", "code_4K_1_w1",
+    "tma_load_pitch1056_1_64r", "code_4K_1_w1", "code_4K_1_w1_first", "tma_load_inside16_1_own_d4",
 )  # fmt: skip
 
 

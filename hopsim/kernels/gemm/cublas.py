@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from hopsim.errors import DeviceError
 from hopsim.kernels.gemm.problem import GemmProblem
 
-_FLUSH_BYTES: Final = 128 << 20
-"""More than twice the L2 of an H100."""
+_FLUSH_BYTES: Final = 1 << 30
+"""Far more than L2 holds: while it is written the host has the time to launch what follows."""
 
 
 class Cublas:

@@ -1,4 +1,4 @@
-"""TMA loads of boxes at chosen places: cold strided rows, boxes that SMs share, rows that are not aligned to lines.
+"""TMA loads of boxes at chosen places: cold strided rows, boxes that SMs share, unaligned rows, rows outside.
 
 One thread of each CTA walks over boxes of 64 elements of 16 bits, 128 bytes, by some rows.  The boxes of a block of rows
 follow one another along K, then comes the next block of rows.
@@ -14,7 +14,7 @@ import numpy as np
 
 from hopsim.kernels.micro.clocked import Benchmark, Clocked, mean_of_rows
 from hopsim.kernels.micro.streams import KIB, SLOTS_BYTES, SMS
-from hopsim.kernels.ptx.text import Param, address
+from hopsim.kernels.ptx.text import Param, address, vector
 from hopsim.launch.arrays import TensorMap
 
 BOX_K = 64
@@ -35,6 +35,7 @@ class Boxes:
         pitch_bytes: from one row of the tensor to the next.
         depth: boxes in flight.
         is_cold: whether the first walk is measured; else a walk before it brings the boxes into L2.
+        inside: rows of a box that the tensor has, the others lie outside; 0 for all.
     """
 
     rows: int
@@ -43,6 +44,7 @@ class Boxes:
     pitch_bytes: int
     depth: int
     is_cold: bool = False
+    inside: int = 0
 
     @property
     def box_bytes(self) -> int:
@@ -57,17 +59,21 @@ class Boxes:
 
 def _maps(boxes: Boxes, parts: int) -> Callable[[Any], list[Any]]:
     """Return what makes the tensor map: rows of `along_k` boxes, at the pitch, for so many walks."""
-    rows = parts * boxes.rows * boxes.blocks
+    rows = parts * (boxes.inside or boxes.rows * boxes.blocks)
     spare = SPARE_BYTES if boxes.is_cold else 0
+    pitch = boxes.pitch_bytes
+    shape: dict[str, Any] = {
+        "box": (BOX_K, boxes.rows), "dims": (pitch // 2, rows), "strides": (pitch,)
+    }  # fmt: skip
+    if boxes.inside:  # a matrix of so few rows for each walk
+        shape = {
+            "box": (BOX_K, boxes.rows, 1), "dims": (pitch // 2, boxes.inside, parts),
+            "strides": (pitch, pitch * boxes.inside),
+        }  # fmt: skip
 
     def arguments(gpu: Any) -> list[Any]:
-        array = gpu.array(np.zeros((rows * boxes.pitch_bytes + spare) // 2, np.float16))
-        return [
-            TensorMap(
-                array, box=(BOX_K, boxes.rows), swizzle="128B",
-                dims=(boxes.pitch_bytes // 2, rows), strides=(boxes.pitch_bytes,),
-            )
-        ]  # fmt: skip
+        array = gpu.array(np.zeros((rows * pitch + spare) // 2, np.float16))
+        return [TensorMap(array, swizzle="128B", **shape)]
 
     return arguments
 
@@ -79,16 +85,19 @@ def walk(
     ctas: int,
     cluster: int = 1,
     sharing: int = 1,
+    skew_cycles: int = 0,
 ) -> Benchmark:
     """Every CTA, one an SM, walks over its boxes and clocks itself.
 
     Args:
         cluster: CTAs of a cluster.
         sharing: neighbouring CTAs that load the same boxes.
+        skew_cycles: by which each CTA of a cluster starts later than the one before.
     """
     count = boxes.along_k * boxes.blocks
     assert count % boxes.depth == 0, boxes
     assert count >= 2 * boxes.depth, boxes
+    assert boxes.blocks == 1 or not boxes.inside, boxes
     assert boxes.depth * boxes.box_bytes <= SLOTS_BYTES, boxes
     c = Clocked(name, [Param("map", ".b8", 128)], [".reqntid 32"])
     c.own_row(1)
@@ -106,12 +115,13 @@ def walk(
     k, row, left = (c.k.reg(".b32", one) for one in ("at_k", "at_row", "left"))
     ends = c.k.reg(".pred", "ends")
     parity = c.k.let(".b32", "parity", "mov.u32", 0)
+    at, rank = (vector((k, 0, part)), 3) if boxes.inside else (vector((k, row)), 2)
 
     def issue(slot: int) -> None:
         c.k.emit("mbarrier.arrive.expect_tx.shared::cta.b64", "_", barriers[slot], boxes.box_bytes)
         c.k.emit(
-            "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes",
-            address(c.shared, slot * boxes.box_bytes), f"[{place}, {{{k}, {row}}}]", barriers[slot],
+            f"cp.async.bulk.tensor.{rank}d.shared::cluster.global.mbarrier::complete_tx::bytes",
+            address(c.shared, slot * boxes.box_bytes), f"[{place}, {at}]", barriers[slot],
         )  # fmt: skip
         c.k.emit("add.u32", k, k, BOX_K)
         c.k.emit("setp.eq.u32", ends, k, BOX_K * boxes.along_k)
@@ -145,6 +155,8 @@ def walk(
     if cluster > 1:
         _meet(c)
     c.k.emit("bra", done, unless=c.first)
+    if skew_cycles:
+        _wait_turn(c, skew_cycles)
     c.measure_one("walk", once)
     c.k.place(done)
     if cluster > 1:
@@ -159,6 +171,19 @@ def walk(
 def _meet(c: Clocked) -> None:
     c.k.emit("barrier.cluster.arrive")
     c.k.emit("barrier.cluster.wait")
+
+
+def _wait_turn(c: Clocked, skew_cycles: int) -> None:
+    """Write a wait of so many cycles for each CTA of the cluster that comes first."""
+    rank = c.k.let(".b32", "rank", "mov.u32", "%cluster_ctarank")
+    wait = c.k.let(".b64", "wait", "mul.wide.u32", rank, skew_cycles)
+    now = c.clock()
+    until = c.k.let(".b64", "until", "add.u64", now, wait)
+    loop, early = c.k.label("$turn"), c.k.reg(".pred", "early")
+    c.k.place(loop)
+    c.k.emit("mov.u64", now, "%clock64")
+    c.k.emit("setp.lt.u64", early, now, until)
+    c.k.emit("bra", loop, guard=early)
 
 
 # --- what is measured -----------------------------------------------------------------------------
@@ -177,14 +202,36 @@ def strided(ctas: int, rows: int, depth: int) -> Benchmark:
     )  # fmt: skip
 
 
-def shared(ctas: int, cluster: int, *, same: bool, depth: int = 4) -> Benchmark:
-    """Loads out of L2 by neighbours, in clusters that make them neighbours: their own boxes, or the same ones."""
-    boxes = Boxes(128, 8, 2, 1024, depth)
+def shared(
+    ctas: int, cluster: int, *, same: bool, depth: int = 4, blocks: int = 2, skew_cycles: int = 0
+) -> Benchmark:
+    """Loads out of L2 by neighbours, in clusters that make them neighbours: their own boxes, or the same ones.
+
+    Args:
+        blocks: of 128 KiB for each.
+    """
+    boxes = Boxes(128, 8, blocks, 1024, depth)
+    which = "the same" if same else "own"
+    more = (f"_{128 * blocks}K" if blocks != 2 else "") + (
+        f"_skew{skew_cycles}" if skew_cycles else ""
+    )
+    late = f", each {skew_cycles} cycles after the one before" if skew_cycles else ""
+    return walk(
+        f"tma_load_neighbours_{ctas}_c{cluster}_{'same' if same else 'own'}_d{depth}{more}",
+        f"TMA loads out of L2, {ctas} SMs in clusters of {cluster}, {which} boxes of 16 KiB, {depth} in flight, "
+        f"{128 * blocks} KiB{late}",
+        boxes, ctas, cluster, cluster if same else 1, skew_cycles,
+    )  # fmt: skip
+
+
+def outside(ctas: int, inside: int, depth: int, *, same: bool = False) -> Benchmark:
+    """Loads out of L2 of boxes of 64 rows, of which some lie outside of the tensor."""
+    boxes = Boxes(64, 16, 1, 2048, depth, inside=inside)
     which = "the same" if same else "own"
     return walk(
-        f"tma_load_neighbours_{ctas}_c{cluster}_{'same' if same else 'own'}_d{depth}",
-        f"TMA loads out of L2, {ctas} SMs in clusters of {cluster}, {which} boxes of 16 KiB, {depth} in flight",
-        boxes, ctas, cluster, cluster if same else 1,
+        f"tma_load_inside{inside}_{ctas}_{'same' if same else 'own'}_d{depth}",
+        f"TMA loads out of L2, {ctas} SMs, {which} boxes of 64 rows, {inside} of them inside, {depth} in flight",
+        boxes, ctas, 1, ctas if same else 1,
     )  # fmt: skip
 
 
@@ -217,4 +264,12 @@ def benchmarks() -> list[Benchmark]:
         for rows in (64, 128) for pitch in (1024, 1056, 1152) for ctas in (1, 16, 66, SMS)
     ]  # fmt: skip
     found += [pitched(SMS, pitch, 128, is_cold=True) for pitch in (1024, 1056, 1152)]
+    found += [
+        shared(*shape, same=False, blocks=1) for shape in ((SMS, 1), (SMS, 2), (120, 8), (16, 16))
+    ]
+    found += [shared(16, 16, same=True, skew_cycles=skew) for skew in (100, 400, 2000)]
+    found += [
+        outside(ctas, inside, depth) for ctas in (1, SMS) for depth in (1, 4) for inside in (64, 32, 16, 1)
+    ]  # fmt: skip
+    found += [outside(SMS, inside, 4, same=True) for inside in (64, 16)]
     return found

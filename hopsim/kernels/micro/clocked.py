@@ -58,6 +58,7 @@ class Benchmark:
         summary: makes named figures of the table (rows, labels); by default each label's largest value.
         amounts: bytes that a label stands for, over all CTAs: its rate is told too.
         is_map: whether the whole table is worth keeping.
+        is_first: whether the first launch is what is measured, not what later ones settle to.
     """
 
     name: str
@@ -74,6 +75,7 @@ class Benchmark:
     summary: Summary = _largest
     amounts: Mapping[str, float] = field(default_factory=dict[str, float])
     is_map: bool = False
+    is_first: bool = False
 
 
 class Clocked:

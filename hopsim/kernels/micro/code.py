@@ -1,4 +1,4 @@
-"""Code that is not yet in the instruction caches: straight-line code, its first pass and the passes after it."""
+"""Instruction fetch: straight-line code of several sizes, its first pass and the passes after it."""
 
 from __future__ import annotations
 
@@ -13,9 +13,13 @@ CHAINS = 8
 SMS = 132
 
 
-def straight(kib: int, ctas: int, warps: int = 1) -> Benchmark:
-    """So many KiB of independent fma, executed some times in a loop, by one warp or several."""
-    name = f"code_{kib}K_{ctas}_w{warps}"
+def straight(kib: int, ctas: int, warps: int = 1, *, is_first: bool = False) -> Benchmark:
+    """So many KiB of independent fma, executed some times in a loop, by one warp or several.
+
+    Args:
+        is_first: in the first launch, in which nobody has had the code before.
+    """
+    name = f"code_{kib}K_{ctas}_w{warps}" + ("_first" if is_first else "")
     c = Clocked(name, directives=[f".reqntid {32 * warps}"])
     c.own_row(PASSES)
     sums = c.k.regs(".f32", "sum", CHAINS)
@@ -43,8 +47,10 @@ def straight(kib: int, ctas: int, warps: int = 1) -> Benchmark:
         c.keep(bits)
     c.labels += [f"pass {number}" for number in range(PASSES)]
     return c.benchmark(
-        f"{kib} KiB of straight code, {warps} warps on each of {ctas} SMs, first and later passes",
+        f"{kib} KiB of straight code, {warps} warps on each of {ctas} SMs, pass by pass"
+        + (" of the first launch" if is_first else ""),
         grid=ctas, block=32 * warps, rows=ctas, summary=mean_of_rows, shared_bytes=200 * 1024,
+        is_first=is_first,
     )  # fmt: skip
 
 
@@ -53,4 +59,6 @@ def benchmarks() -> list[Benchmark]:
     found = [straight(kib, 1) for kib in (4, 16, 32, 64, 128, 256)]
     found += [straight(kib, SMS) for kib in (4, 16, 64)]
     found += [straight(kib, ctas, 4) for kib in (4, 16, 64) for ctas in (1, SMS)]
+    found += [straight(kib, 1, is_first=True) for kib in (4, 16, 64, 128)]
+    found += [straight(kib, SMS, is_first=True) for kib in (4, 16, 64)]
     return found

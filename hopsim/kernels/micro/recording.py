@@ -45,13 +45,15 @@ def run(gpu: Device, one: Benchmark, repeats: int = REPEATS, **options: Any) -> 
     """Run one microbenchmark.
 
     It is launched `repeats` times after a first launch that is not counted; of each figure the least is kept, which is
-    what undisturbed hardware takes.
+    what undisturbed hardware takes.  (Where the first launch is what is measured, there is no other.)
 
     Args:
         options: of `gpu.launch`.
     Returns: its name, what it is, the hash of its PTX, `cycles` by label, `slopes` by name, bytes a clock by label.
     """
     tables: list[list[list[int]]] = []
+    if one.is_first:
+        repeats = 0
     runs = measure(gpu, one, repeats + 1, tables=tables, **options)[min(repeats, 1) :]
     cycles = {label: min(found[label] for found in runs) for label in runs[0]}
     row: dict[str, Any] = {
