@@ -101,6 +101,27 @@ def trial_content(trial: Trial) -> dict[str, Any]:
     }
 
 
+def side_by_side(rooms: dict[str, tuple[Twin, ...]], recording: Recording) -> str:
+    """Return the counts of `docs/hazards.md`: of the bad twins of each room, how many each of the three shows."""
+    lines = [
+        "| bad twins of | all | hopsim names the rule | hopsim reports something | wrong bits, hang or error on silicon |"
+        " compute-sanitizer reports something |",
+        "|---|---:|---:|---:|---:|---:|",
+    ]
+    everything = tuple(twin for members in rooms.values() for twin in members)
+    for room, members in [*rooms.items(), ("all of them", everything)]:
+        entries = [recording.entries[twin.name] for twin in members]
+        counts = (
+            len(members),
+            sum(not twin.missed for twin in members),
+            sum(bool(twin.expected) or twin.verdict != "clean" for twin in members),
+            sum(bool(one.bad.wrong or one.bad.hang or one.bad.error) for one in entries),
+            sum(any(one.sanitizer.values()) for one in entries),
+        )
+        lines.append(f"| {room} | " + " | ".join(str(count) for count in counts) + " |")
+    return "\n".join(lines)
+
+
 def comparison_page(rooms: dict[str, tuple[Twin, ...]], recording: Recording) -> str:
     """Return `docs/zoo.md`: hopsim, silicon and compute-sanitizer side by side."""
     twins = [twin for room in rooms.values() for twin in room]

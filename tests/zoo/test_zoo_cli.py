@@ -15,7 +15,7 @@ from typer.testing import CliRunner, Result
 from hopsim.cli.app import app
 from hopsim.cuda.gpu import CudaGpu
 from hopsim.errors import ConfigError, DeviceError
-from hopsim.report.zoo import comparison_page
+from hopsim.report.zoo import comparison_page, side_by_side
 from hopsim.runtime.gpu import Gpu
 from hopsim.zoo.catalog import ROOMS, TWINS, twin_named
 from hopsim.zoo.silicon import (
@@ -85,6 +85,11 @@ def test_the_page_agrees_with_the_zoo() -> None:
     assert (ROOT / "docs" / "zoo.md").read_text(encoding="utf-8") == page, (
         "hopsim zoo page docs/zoo.md"
     )
+
+
+def test_the_counts_agree_with_the_zoo() -> None:
+    table = side_by_side(ROOMS, read_recording())
+    assert table in (ROOT / "docs" / "hazards.md").read_text(encoding="utf-8"), table
 
 
 def test_a_device_is_observed() -> None:
