@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
 from pathlib import Path
 
 from hopsim.cli.launch_file import LaunchFile, make_arguments, read_launch_file
 from hopsim.errors import LaunchError
 from hopsim.explore.case import Arguments, Device
-from hopsim.isa.program.kernel import Kernel, Module, load
+from hopsim.isa.program.kernel import Kernel, Module, load, loads
 
 
 @dataclass(frozen=True)
@@ -20,6 +20,7 @@ class FileCase:
         path: of the PTX.  launch_path: of the TOML.
         entry: name of the kernel; None takes the TOML's, or the only one.
         inputs_seed: of random arrays.
+        text: PTX to take instead of the file's.
     Raises: ConfigError, LaunchError, PtxError, NotModelled: when what they describe is first needed.
     """
 
@@ -27,6 +28,7 @@ class FileCase:
     launch_path: Path
     entry: str | None = None
     inputs_seed: int = 0
+    text: str | None = None
 
     @cached_property
     def described(self) -> LaunchFile:
@@ -53,16 +55,13 @@ class FileCase:
         """Dynamic shared memory."""
         return self.described.shared_bytes
 
-    def __getstate__(self) -> tuple[Path, Path, str | None, int]:
-        return (self.path, self.launch_path, self.entry, self.inputs_seed)
-
-    def __setstate__(self, state: tuple[Path, Path, str | None, int]) -> None:
-        names = ("path", "launch_path", "entry", "inputs_seed")
-        self.__dict__.update(zip(names, state, strict=True))
+    def __getstate__(self) -> dict[str, object]:
+        return {field.name: getattr(self, field.name) for field in fields(self)}
 
     def kernel(self) -> Kernel:
         """Load and decode the kernel."""
-        kernel = only_entry(load(self.path), self.entry or self.described.entry)
+        module = load(self.path) if self.text is None else loads(self.text, str(self.path))
+        kernel = only_entry(module, self.entry or self.described.entry)
         assert kernel.instructions is not None, "reading them raises what is not modelled"
         return kernel
 

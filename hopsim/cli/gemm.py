@@ -23,6 +23,7 @@ from hopsim.cli.options import (
     SetOption,
     TraceOption,
     ValuesOption,
+    overrides,
 )
 from hopsim.errors import ConfigError
 
@@ -193,6 +194,7 @@ def gemm(
     from hopsim.cli.launching import launch_json, launch_options, make_gpu, progress_bar, save_trace
     from hopsim.cli.output import Output
     from hopsim.config import load
+    from hopsim.kernels.gemm.kernel import plan_options
     from hopsim.kernels.gemm.launch import launch
     from hopsim.kernels.gemm.plan import Tile
     from hopsim.kernels.gemm.problem import GemmProblem
@@ -221,10 +223,19 @@ def gemm(
     }  # fmt: skip
     given_tile = Tile(*_extents(tile, 3, "--tile", "128x128x64")) if tile is not None else None
     if schedule is KernelSchedule.CHOSEN:
+        _refuse_choices(
+            {"tile": given_tile, "warpgroups": warpgroups, "stages": stages} | plan_options(wanted)
+        )
         kernel, rows, chosen = _by_rules(problem)
     else:
         kernel, rows, chosen = _fitted(
-            problem, load(gpu), schedule.value, given_tile, warpgroups, stages, wanted
+            problem,
+            load(gpu, overrides(settings)),
+            schedule.value,
+            given_tile,
+            warpgroups,
+            stages,
+            wanted,
         )
     plan = kernel.plan
     saved = _save_ptx(kernel.ptx, ptx)
@@ -367,6 +378,24 @@ def _words(problem: GemmProblem) -> str:
     p = problem
     sums = "s32" if p.out_dtype == "s32" else "f32"
     return f"C[{p.m},{p.n}] = A[{p.m},{p.k}] B[{p.n},{p.k}]^T   {p.dtype} -> {p.out_dtype}, {sums} sums"
+
+
+def _refuse_choices(given: dict[str, Any]) -> None:
+    """Say so where an option is given that `--schedule chosen` decides.
+
+    Raises: ConfigError.
+    """
+    names = [
+        name.removesuffix("_mode").replace("_", "-")
+        for name, value in given.items()
+        if value is not None
+    ]
+    if names:
+        raise ConfigError(
+            f"--schedule chosen decides --{names[0]} itself",
+            where=f"--{names[0]}",
+            hint=f"leave --{names[0]} out, or name a schedule",
+        )
 
 
 def _by_rules(problem: GemmProblem) -> tuple[GemmKernel, list[Row], tuple[str, ...]]:

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from hopsim.cli.options import JsonOption
 
 if TYPE_CHECKING:
-    from hopsim.explore.case import Arguments, Case, Device
-    from hopsim.isa.program.kernel import Kernel
+    from hopsim.explore.case import Case
     from hopsim.mutate.judge import Score, Subject
 
 
@@ -91,53 +90,6 @@ class FileSubject:
 
     def case(self, text: str) -> Case:
         """Return the launch of a changed text."""
-        return ChangedFile(self.path, self.launch, text)
+        from hopsim.cli.file_case import FileCase
 
-
-@dataclass(frozen=True)
-class ChangedFile:
-    """The launch of a file whose text was changed."""
-
-    path: Path
-    launch: Path
-    ptx: str
-
-    def _described(self) -> Any:
-        from hopsim.cli.launch_file import read_launch_file
-
-        return read_launch_file(self.launch)
-
-    @property
-    def grid(self) -> tuple[int, ...]:
-        """CTAs."""
-        return self._described().grid
-
-    @property
-    def block(self) -> tuple[int, ...]:
-        """Threads of a CTA."""
-        return self._described().block
-
-    @property
-    def cluster(self) -> tuple[int, ...] | None:
-        """CTAs of a cluster."""
-        return self._described().cluster
-
-    @property
-    def shared_bytes(self) -> int:
-        """Dynamic shared memory."""
-        return self._described().shared_bytes
-
-    def kernel(self) -> Kernel:
-        """Load the text."""
-        from hopsim.cli.file_case import only_entry
-        from hopsim.isa.program.kernel import loads
-
-        return only_entry(loads(self.ptx, str(self.path)), self._described().entry)
-
-    def arguments(self, gpu: Device) -> Arguments:
-        """Put the arrays on a device."""
-        from hopsim.cli.launch_file import make_arguments
-        from hopsim.explore.case import Arguments
-
-        args, arrays = make_arguments(self._described(), gpu, 0)
-        return Arguments(args, arrays)
+        return FileCase(self.path, self.launch, text=text)

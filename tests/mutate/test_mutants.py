@@ -8,6 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 from hopsim.cli.app import app
+from hopsim.cli.file_case import FileCase
 from hopsim.errors import LaunchError
 from hopsim.mutate.equivalents import EQUIVALENTS
 from hopsim.mutate.judge import Score, Subject, judge
@@ -90,9 +91,7 @@ def test_only_correct_kernels_are_judged() -> None:
         text = (DATA / "relay_unwaited.ptx").read_text()
 
         def case(self, text: str) -> object:
-            from hopsim.cli.mutate import ChangedFile
-
-            return ChangedFile(DATA / "relay_unwaited.ptx", DATA / "relay.toml", text)
+            return FileCase(DATA / "relay_unwaited.ptx", DATA / "relay.toml", text=text)
 
     with pytest.raises(LaunchError, match="mutants are made of correct kernels"):
         judge(Broken())  # type: ignore[arg-type]
