@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-from hopsim.cli.gemm import Dtype, OutDtype, operands
+from hopsim.cli.gemm import operands
+from hopsim.cli.gemm_choices import Dtype, OutDtype
 from hopsim.cli.options import Backend, BackendOption, GpuOption, JsonOption, SetOption, overrides
 
 if TYPE_CHECKING:

@@ -6,7 +6,14 @@ import pytest
 from typer.testing import CliRunner
 
 from hopsim.cli.app import app
-from hopsim.cli.gemm import Dtype, KernelSchedule, Order, OutDtype, Reduction, SwizzleMode
+from hopsim.cli.gemm_choices import (
+    Dtype,
+    KernelSchedule,
+    Order,
+    OutDtype,
+    Reduction,
+    SwizzleMode,
+)
 from hopsim.kernels.gemm.launch import NUMPY_TYPES
 from hopsim.kernels.gemm.order import ORDERS
 from hopsim.kernels.gemm.schedules import SCHEDULES
