@@ -11,8 +11,7 @@ from hopsim.errors import LaunchError
 from hopsim.isa.program.kernel import Kernel
 from hopsim.isa.program.symbols import Parameter
 from hopsim.launch.arrays import ParamBytes, TensorMap
-
-MAP_BYTES = 128
+from hopsim.layout.tensormap import MAP_BYTES
 
 
 def pack(kernel: Kernel, args: Sequence[Any], encode: Callable[[TensorMap], bytes]) -> bytearray:

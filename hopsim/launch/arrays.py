@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from hopsim.errors import TensorMapError
 from hopsim.layout.swizzle import Swizzle
-from hopsim.layout.tensormap import TensorMapSpec
+from hopsim.layout.tensormap import TensorMapSpec, row_major_strides
 from hopsim.layout.tensormap_types import Interleave, L2Promotion, OobFill, TensorDataType
 
 MAP_TYPES = {
@@ -74,6 +74,8 @@ class TensorMap:
         dims: extents, innermost first; default: those of the array, reversed.
         strides: bytes between neighbours of each dimension but the innermost; default: dense.  0 is allowed.
         element_strides: 1 to 8 for each dimension; default 1.
+        interleave: `none`; `16B` and `32B` can be encoded, and using them is not modelled (DEVIATIONS D-TMAKIND).
+        l2_promotion: `none`, `64B`, `128B` or `256B`: a hint, without effect here (D-CACHE).
         oob_fill: `zeros` or `nan`: what elements outside the tensor read as.
         dtype: type name of the map (`float16`, `bfloat16`, `uint8`, ...); default: that of the array.
         offset: bytes from the start of the array to the first element.
@@ -105,12 +107,7 @@ class TensorMap:
             )
         extents = tuple(dims) if dims is not None else tuple(reversed(array.shape))
         if strides is None:
-            pitch = array.dtype.itemsize
-            dense: list[int] = []
-            for extent in extents[:-1]:
-                pitch *= extent
-                dense.append(pitch)
-            strides = dense
+            strides = row_major_strides(extents, array.dtype.itemsize)
         self.array = array
         self.swizzle = swizzle
         self.spec = TensorMapSpec(

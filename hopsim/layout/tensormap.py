@@ -373,10 +373,10 @@ def replace_field(raw: _Bytes, field: str, ordinal: int, value: int) -> _Bytes:
     return raw
 
 
-def row_major_strides(dims: Sequence[int], data_type: TensorDataType) -> tuple[int, ...]:
-    """Return the byte strides of a dense tensor, `dims` innermost first."""
+def row_major_strides(dims: Sequence[int], element_bytes: int) -> tuple[int, ...]:
+    """Return the byte strides of a dense tensor, `dims` innermost first, without that of the innermost."""
     strides: list[int] = []
-    step = data_type.itemsize
+    step = element_bytes
     for size in dims[:-1]:
         step *= size
         strides.append(step)

@@ -302,7 +302,7 @@ def test_bytes_outside_shared_memory_fault(smem_addr: int) -> None:
 def test_row_major_tensor_round_trip_through_every_rank() -> None:
     for rank in range(1, 6):
         dims = (16, 3, 2, 2, 2)[:rank]
-        spec = TensorMapSpec(U16, BASE, dims, row_major_strides(dims, U16), dims)
+        spec = TensorMapSpec(U16, BASE, dims, row_major_strides(dims, 2), dims)
         memory = random_bytes(int(np.prod(dims)) * 2, rank)
         shared, back = np.zeros_like(memory), np.zeros_like(memory)
         plan: BoxPlan = load_plan(spec, (0,) * rank, 0)
