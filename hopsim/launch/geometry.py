@@ -39,7 +39,10 @@ class Geometry:
 
 
 def triple(value: int | Sequence[int], what: str) -> Triple:
-    """Return (x, y, z) of an int or a sequence of up to three."""
+    """Return (x, y, z) of an int or a sequence of up to three.
+
+    Raises: LaunchError: another number of them, or one that is not positive.
+    """
     numbers = (value,) if isinstance(value, int) else tuple(int(number) for number in value)
     if not 1 <= len(numbers) <= 3 or any(number < 1 for number in numbers):
         raise LaunchError(f"{what} {value!r}: expected one to three positive numbers")

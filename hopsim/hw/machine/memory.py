@@ -117,7 +117,10 @@ class Region:
         )
 
     def load(self, address: Value, word: int, count: int) -> list[Value]:
-        """Read `count` consecutive words of `word` bytes at each address."""
+        """Read `count` consecutive words of `word` bytes at each address.
+
+        Raises: RegionFault: outside, misaligned, or never written where that is tracked.
+        """
         offset = self.check(address, word * count, word * count)
         index = offset // word
         view = self.views[word]
@@ -140,7 +143,10 @@ class Region:
         return [view[index + k] for k in range(count)]
 
     def store(self, address: Value, word: int, values: list[Value]) -> None:
-        """Write consecutive words of `word` bytes at each address; of lanes that collide the last one wins."""
+        """Write consecutive words of `word` bytes at each address; of lanes that collide the last one wins (D-COLLIDE).
+
+        Raises: RegionFault: outside, misaligned, or read-only.
+        """
         count = len(values)
         offset = self.check(address, word * count, word * count)
         if self.read_only:

@@ -59,7 +59,10 @@ class _Copies:
 
 
 def emit_mma_multistage(name: str, plan: GemmPlan) -> PtxEntry:
-    """Return the entry of the schedule."""
+    """Return the entry of the schedule.
+
+    Raises: LaunchError: the threads cannot share out a stage of this tile.
+    """
     b = new_entry(name, plan, MMA_PARAMS)
     place, threads = emit_place_and_threads(b, plan)
     b.comment("the tile of this CTA")
