@@ -128,7 +128,7 @@ def registers_per_thread(kernel: Kernel, threads: int, per_sm: int) -> int:
     """Return the registers a thread gets at launch.
 
     `.maxnreg` decides where given.  A kernel that moves registers with `setmaxnreg` gets an equal share of the register
-    file, as ptxas gives it.  Else the registers live at once plus what addressing needs (Guess: 10 %, at least 8).
+    file, as ptxas gives it.  Else the registers live at once plus what addressing needs (Guess, D-REGS: 10 %, at least 8).
     """
     most = kernel.directive("maxnreg")
     share = min(255, per_sm // max(threads, 32) // 8 * 8)

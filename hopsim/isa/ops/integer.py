@@ -2,7 +2,7 @@
 
 The carry flag CC.CF is state of the thread, `ctx.carry`: a bool, or an array of bool, a lane each.
 
-Guess: the unit of `div` and `rem` is `mufu` (ptxas expands them to a software sequence around MUFU.RCP).
+Guess (D-SEQUENCE): the unit of `div` and `rem` is `mufu` (ptxas expands them to a software sequence around MUFU.RCP).
 """
 
 from __future__ import annotations

@@ -61,7 +61,7 @@ class _Copies:
 def emit_mma_multistage(name: str, plan: GemmPlan) -> PtxEntry:
     """Return the entry of the schedule.
 
-    Raises: LaunchError: the threads cannot share out a stage of this tile.
+    Raises: LaunchError: K of the tile is not 64, 128 or 256 bytes.
     """
     b = new_entry(name, plan, MMA_PARAMS)
     place, threads = emit_place_and_threads(b, plan)
