@@ -110,6 +110,16 @@ def test_deviations_cited_in_the_code_exist() -> None:
     assert cited - listed == set()
 
 
+def test_guesses_in_the_code_name_their_row() -> None:
+    unnamed = [
+        f"{path.relative_to(ROOT)}: {line.strip()}"
+        for path in sorted((ROOT / "hopsim").rglob("*.py"))
+        for line in path.read_text(encoding="utf-8").splitlines()
+        if re.search(r"\bGuess\b", line) and not re.search(r"\bD-[A-Z]", line)
+    ]
+    assert unnamed == []
+
+
 PAGES = [ROOT / name for name in ("README.md", "CHANGELOG.md", "DEVIATIONS.md")]
 PAGES += sorted((ROOT / "docs").rglob("*.md"))
 
