@@ -21,13 +21,11 @@ from hopsim.cli.options import (
     TraceOption,
     ValuesOption,
 )
-from hopsim.errors import ConfigError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from hopsim.kernels.attention.launch import AttentionRun
-    from hopsim.report.facts import Row
 
     Operands = tuple[NDArray[Any], NDArray[Any], NDArray[Any]]
 
@@ -60,7 +58,14 @@ def attention(
     backend: BackendOption = Backend.SIM,
 ) -> None:
     """Run O = softmax(Q K^T / sqrt(d)) V in FlashAttention-3's manner and compare its bits."""
-    from hopsim.cli.launching import launch_json, launch_options, make_gpu, progress_bar, save_trace
+    from hopsim.cli.launching import (
+        launch_json,
+        launch_options,
+        make_gpu,
+        progress_bar,
+        save_ptx,
+        save_trace,
+    )
     from hopsim.cli.output import Output
     from hopsim.kernels.attention.launch import build, launch
     from hopsim.kernels.attention.plan import AttentionProblem
@@ -80,7 +85,7 @@ def attention(
     )
     problem = AttentionProblem(heads, seq_q, seq_kv or seq_q, head_dim, causal, dtype)
     kernel = build(problem, block_kv=block_kv, stages=stages)
-    saved = _save_ptx(kernel.ptx, ptx)
+    saved = save_ptx(kernel.ptx, ptx)
     q, k, v = operands(heads, seq_q, seq_kv or seq_q, head_dim, dtype, seed if values else None)
     with progress_bar(f"attention {heads} x {seq_q} x {seq_kv or seq_q}") as tell:
         done = launch(device, kernel, q, k, v, progress=tell, **options)
@@ -159,15 +164,3 @@ def _outcome(done: AttentionRun, inputs: Operands) -> tuple[list[Any], dict[str,
         "largest_error": worst,
     }
     return rows, content, comparison.is_equal
-
-
-def _save_ptx(text: str, path: str | None) -> list[Row]:
-    from pathlib import Path
-
-    if path is None:
-        return []
-    try:
-        Path(path).write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise ConfigError(f"cannot write {path}: {error.strerror}", where="--ptx") from None
-    return [("PTX", f"saved to {path}")]

@@ -131,7 +131,14 @@ def gemm(
     backend: BackendOption = Backend.SIM,
 ) -> None:
     """Run C[M,N] = A[M,K] B[N,K]^T and compare the bits of C with the reference."""
-    from hopsim.cli.launching import launch_json, launch_options, make_gpu, progress_bar, save_trace
+    from hopsim.cli.launching import (
+        launch_json,
+        launch_options,
+        make_gpu,
+        progress_bar,
+        save_ptx,
+        save_trace,
+    )
     from hopsim.cli.output import Output
     from hopsim.config import load
     from hopsim.kernels.gemm.kernel import plan_options
@@ -178,7 +185,7 @@ def gemm(
             wanted,
         )
     plan = kernel.plan
-    saved = _save_ptx(kernel.ptx, ptx)
+    saved = save_ptx(kernel.ptx, ptx)
     a, b = operands(problem, seed if values else None)
     with progress_bar(f"gemm {m} x {n} x {k}") as tell:
         done = launch(cast("Device", device), kernel, a, b, progress=tell, **options)
@@ -300,18 +307,6 @@ def _extents(text: str, count: int, where: str, example: str) -> tuple[int, ...]
             hint=f"{where} {example}",
         )
     return tuple(int(part) for part in text.split("x"))
-
-
-def _save_ptx(text: str, path: str | None) -> list[Row]:
-    from pathlib import Path
-
-    if path is None:
-        return []
-    try:
-        Path(path).write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise ConfigError(f"cannot write {path}: {error.strerror}", where="--ptx") from None
-    return [("PTX", f"saved to {path}")]
 
 
 def _words(problem: GemmProblem) -> str:

@@ -6,6 +6,7 @@ import json
 import time
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from hopsim.cli.options import Backend, Numerics, RunSchedule, overrides
@@ -126,6 +127,20 @@ def save_trace(result: LaunchResult, trace: str | None) -> list[Row]:
     except OSError as error:
         raise ConfigError(f"cannot write {trace}: {error.strerror}", where="--trace") from None
     return [("timeline", f"saved to {trace}; open it at https://ui.perfetto.dev")]
+
+
+def save_ptx(text: str, path: str | None) -> list[Row]:
+    """Write a kernel's PTX, and return the line that says so.
+
+    Raises: ConfigError: it cannot be written.
+    """
+    if path is None:
+        return []
+    try:
+        Path(path).write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise ConfigError(f"cannot write {path}: {error.strerror}", where="--ptx") from None
+    return [("PTX", f"saved to {path}")]
 
 
 def launch_json(command: str, result: LaunchResult, more: Mapping[str, Any]) -> dict[str, Any]:
