@@ -107,6 +107,11 @@ class MachineFault(HopsimError):
             self.what = f"{self.what}\n    {lines[number - 1].strip()}"
             self.args = (self._render(),)
 
+    def add_hint(self, hint: str) -> None:
+        """Say what to try where nobody has said it yet."""
+        self.hint = self.hint or hint
+        self.args = (self._render(),)
+
 
 class ValuesNeeded(HopsimError):
     """A `values=False` run met control flow, an address or a barrier operand that depends on data it did not compute."""

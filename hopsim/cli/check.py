@@ -17,7 +17,10 @@ def check(
     launch: Annotated[
         Path,
         typer.Option(
-            "--launch", metavar="FILE.toml", help="Grid, block, arrays, arguments: see docs/cli.md."
+            "--launch",
+            "--args",
+            metavar="FILE.toml",
+            help="Grid, block, arrays, arguments: see docs/cli.md.",
         ),
     ],
     entry: Annotated[

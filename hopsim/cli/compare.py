@@ -61,7 +61,12 @@ def compare(
     ] = None,
     launch: Annotated[
         Path | None,
-        typer.Option("--args", metavar="FILE", help="How to launch the program, as in hopsim run."),
+        typer.Option(
+            "--args",
+            "--launch",
+            metavar="FILE.toml",
+            help="How to launch the program, as in hopsim run.",
+        ),
     ] = None,
     entry: Annotated[str, typer.Option("--entry", help="Of the program, if it has several.")] = "",
     ncu: Annotated[

@@ -1,7 +1,8 @@
 """The TOML that tells `hopsim run` how to launch a kernel; `docs/cli.md` describes it.
 
 It says grid, block, cluster and shared memory, has a table `[arrays.NAME]` for each array, and a table `[[args]]` of
-kind array, tensor_map, scalar, null or struct for each parameter of the entry, in order.
+kind array, tensor_map, scalar, null or struct for each parameter of the entry, in order.  A table without `kind` may be
+short: `{ array = "x" }`, `{ tensor_map = "x", box = [64, 128] }`, `{ int32 = 5 }`, `{ null = true }`.
 """
 
 from __future__ import annotations
@@ -103,6 +104,7 @@ def make_arguments(
 
 
 def _argument(table: TomlTable, arrays: dict[str, DeviceArray]) -> Any:
+    table = _spelt_out(table)
     kind = table.choice("kind", KINDS)
     table.optional("name", str, "")
     value: Any = None
@@ -116,6 +118,30 @@ def _argument(table: TomlTable, arrays: dict[str, DeviceArray]) -> Any:
         value = _struct(table, arrays)
     table.done()
     return value
+
+
+def _spelt_out(table: TomlTable) -> TomlTable:
+    """Return an argument with its kind: a short one names it by its entries."""
+    entries = dict(table.entries)
+    if "kind" in entries:
+        return table
+    scalars = [name for name in SCALARS if name in entries]
+    if "tensor_map" in entries:
+        entries |= {"kind": "tensor_map", "array": entries.pop("tensor_map")}
+    elif "array" in entries and "box" not in entries:
+        entries["kind"] = "array"
+    elif scalars:
+        entries |= {"kind": "scalar", "dtype": scalars[0], "value": entries.pop(scalars[0])}
+    elif entries.get("null") is True:
+        entries.pop("null")
+        entries["kind"] = "null"
+    else:
+        raise table.error(
+            "kind is missing",
+            hint='kind = "array", or short: { array = "x" }, { tensor_map = "x", box = [64, 128] }, { int32 = 5 },'
+            " { null = true }",
+        )
+    return TomlTable(entries, table.where)
 
 
 def _array(table: TomlTable, arrays: dict[str, DeviceArray]) -> DeviceArray:

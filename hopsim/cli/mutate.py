@@ -23,7 +23,10 @@ def mutate(
     launch: Annotated[
         Path | None,
         typer.Option(
-            "--launch", metavar="FILE.toml", help="How to launch FILE.ptx: see docs/cli.md."
+            "--launch",
+            "--args",
+            metavar="FILE.toml",
+            help="How to launch FILE.ptx: see docs/cli.md.",
         ),
     ] = None,
     every: Annotated[int, typer.Option("--every", min=1, help="Take one mutant of so many.")] = 1,

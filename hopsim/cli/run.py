@@ -1,4 +1,4 @@
-"""`hopsim run FILE.ptx --args ARGS.toml`: launch any PTX with arguments described in a small TOML."""
+"""`hopsim run FILE.ptx --args FILE.toml`: launch any PTX with arguments described in a small TOML."""
 
 from __future__ import annotations
 
@@ -36,13 +36,17 @@ if TYPE_CHECKING:
 def run(
     file: Annotated[Path, typer.Argument(metavar="FILE.ptx", help="PTX text.")],
     args: Annotated[
-        Path,
+        Path | None,
         typer.Option(
             "--args",
-            metavar="ARGS.toml",
-            help="Grid, block, arrays and arguments; see docs/cli.md.",
+            "--launch",
+            metavar="FILE.toml",
+            help="Grid, block, arrays and arguments: see docs/cli.md.",
         ),
-    ],
+    ] = None,
+    template: Annotated[
+        bool, typer.Option("--template", help="Print such a file for the kernel, to be filled in.")
+    ] = False,
     entry: Annotated[
         str | None, typer.Option("--entry", help="Kernel to launch, if the file has several.")
     ] = None,
@@ -62,6 +66,7 @@ def run(
     from dataclasses import asdict
 
     from hopsim.cli.launch_file import make_arguments, read_launch_file
+    from hopsim.cli.launch_template import launch_template
     from hopsim.cli.launching import launch_json, launch_options, make_gpu, progress_bar, save_trace
     from hopsim.cli.output import Output
     from hopsim.isa.program.kernel import load
@@ -69,6 +74,18 @@ def run(
 
     output = Output(json_file)
     module = load(file)
+    if template:
+        kernel = _entry(module, entry)
+        text = launch_template(kernel)
+        output.show(text)
+        output.finish({"command": "run", "file": str(file), "template": text}, 0)
+        return
+    if args is None:
+        raise ConfigError(
+            "how is the kernel launched?",
+            where="--args",
+            hint=f"hopsim run {file} --template > FILE.toml, fill it in, then --args FILE.toml",
+        )
     described = read_launch_file(args)
     kernel = _entry(module, entry or described.entry)
     if backend is Backend.SIM:

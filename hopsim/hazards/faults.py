@@ -14,7 +14,7 @@ from hopsim.results import Access
 KINDS: Final[tuple[tuple[str, str], ...]] = (
     (r"there is no mbarrier at", "HS211"),
     (r"noComplete|needs only 0 more of 0", "HS220"),
-    (r"arrivals on mbarrier", "HS206"),
+    (r"arrivals? on mbarrier", "HS206"),
     (r"wait on mbarrier .* of another CTA", "HS219"),
     (r"shared::cta access to address .* of CTA rank", "HS218"),
     (r"tx-count of", "HS221"),

@@ -100,11 +100,16 @@ def _until_load(world: World, line: int) -> int:
 def _why(barrier: Barrier, agent: Agent) -> Reason:
     phase = barrier.phase(barrier.index)
     state = (
-        f"phase {barrier.index}: {phase.arrivals} arrivals, {barrier.pending} missing; {phase.bytes_expected} bytes "
+        f"phase {barrier.index}: {phase.arrivals} arrived, {barrier.pending} missing; {phase.bytes_expected} bytes "
         f"expected, {phase.bytes_done} delivered"
     )
     if barrier.tx < 0:
-        return Reason("HS201", state, f"raise expect_tx by {-barrier.tx} bytes, or copy less")
+        hint = f"raise expect_tx by {-barrier.tx} bytes, or copy less"
+        if not phase.arrivals and not phase.bytes_expected:
+            hint = (
+                f"before the copies, one thread: mbarrier.arrive.expect_tx with {-barrier.tx} bytes"
+            )
+        return Reason("HS201", state, hint)
     if barrier.tx > 0 and not barrier.outstanding:
         if barrier.pending and not phase.arrivals:
             hint = "expect_tx alone does not arrive: use mbarrier.arrive.expect_tx"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from rich.text import Text
@@ -11,6 +12,7 @@ from hopsim.results import Deadlock, Wait
 
 MOST_BARRIERS = 12
 MOST_FLIGHTS = 8
+CTA = re.compile(r"cta \(\d+,\d+,\d+\)")
 
 
 def deadlock_story(deadlock: Deadlock) -> Text:
@@ -31,12 +33,24 @@ def deadlock_story(deadlock: Deadlock) -> Text:
         text.append(f"  ... and {len(deadlock.in_flight) - MOST_FLIGHTS} more in flight\n")
     if not deadlock.in_flight:
         text.append("  in flight   nothing: no copy, product or remote arrival is on its way\n")
-    for line in deadlock.history:
+    for line in _told_once(deadlock.history):
         text.append(f"  before      {line}\n")
-    for line in deadlock.chains:
+    for line in _told_once(deadlock.chains):
         text.append(f"  chain       {line}\n")
     text.rstrip()
     return text
+
+
+def _told_once(lines: Sequence[str]) -> list[str]:
+    """Return the lines of which another differs by its one CTA only once, with how many more there are."""
+    alike: dict[str, list[str]] = {}
+    for line in lines:
+        ctas = set(CTA.findall(line))
+        alike.setdefault(CTA.sub("cta", line) if len(ctas) == 1 else line, []).append(line)
+    return [
+        f"{one[0]}; likewise {plural(len(one) - 1, 'more CTA')}" if len(one) > 1 else one[0]
+        for one in alike.values()
+    ]
 
 
 def _state(wait: Wait) -> tuple[object, ...]:

@@ -34,7 +34,7 @@ def lint_report(path: str, kernels: Sequence[KernelLint]) -> Text:
         for line, source, why in kernel.unsupported:
             text.append(f"{path}:{line}: ", style="bold")
             text.append(f"{source}\n")
-            text.append(f"    not modelled: {why}\n", style="yellow")
+            text.append(f"    {why}\n", style="yellow")
     for kernel in kernels:
         if kernel.error:
             state = "error"

@@ -86,13 +86,16 @@ def schedule_rows(found: Schedules, replay: str) -> list[Row]:
     for ended in dict.fromkeys(one.ended for one in ends):
         count = sum(one.ended == ended for one in ends)
         parts.append(f"{words.get(ended, ended)} in {count} of {len(found.endings)}")
+    whats = [one.what for one in ends if one.what and one.order == found.shown]
     rows: list[Row] = [("orders", Text(f"{tried}: {'; '.join(parts)}", style="red"))]
     if found.shown is not None:
         again = f"; see it again: {replay} --seed {found.shown.seed}"
         rows.append(
             ("", f"first shown by {found.shown}{again if found.shown.name == 'seeded' else ''}")
         )
-    rows += [("", one.__rich__()) for one in _comparisons(found)[:1]]
+    rows += [("", what) for what in whats]
+    if not whats:
+        rows += [("", one.__rich__()) for one in _comparisons(found)[:1]]
     return rows
 
 

@@ -6,10 +6,11 @@ r = gpu.launch(kernel, grid=(8, 8), block=128, args=[a_map, c, np.int32(n)])
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,6 +35,7 @@ from hopsim.runtime.stories import deadlock_of
 
 SCHEDULES = ("timed", "in-order", "seeded", "adversarial")
 NUMERICS = ("hopper", "float32")
+BEYOND_SHARED: Final = re.compile("leave shared memory|outside shared memory")
 
 
 class SimArray:
@@ -188,6 +190,11 @@ class Gpu:
             outcome = plan.run(machine)
         except MachineFault as fault:
             fault.add_source_text(kernel.module.lines)
+            if kernel.placement.has_dynamic_shared and BEYOND_SHARED.search(fault.what):
+                fault.add_hint(
+                    f"the kernel was launched with shared_bytes={shapes.dynamic_shared_bytes}:"
+                    " give the bytes of dynamic shared memory that it was written for"
+                )
             if checker is None:
                 raise
             checker.fault(fault)

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 from pathlib import Path
 
 import ml_dtypes
@@ -274,11 +273,3 @@ def test_a_fault_while_running_exits_with_1(tmp_path: Path) -> None:
     done = run(DATA / "scale.ptx", toml, *QUICK)
     assert done.exit_code == 1
     assert "scale.ptx:" in done.stderr
-
-
-def test_the_documented_launch_file_works(tmp_path: Path) -> None:
-    page = (DATA.parents[2] / "docs" / "cli.md").read_text(encoding="utf-8")
-    example = page.split("```toml\n")[1].split("```")[0]
-    shutil.copy(DATA / "scale.ptx", tmp_path)
-    done = run(tmp_path / "scale.ptx", written(tmp_path, example), *QUICK)
-    assert done.exit_code == 0, done.stderr

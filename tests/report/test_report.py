@@ -242,7 +242,7 @@ def test_lint_lists_lines_then_a_line_for_each_entry() -> None:
     ]
     assert plain_text(lint_report("k.ptx", kernels)).splitlines() == [
         "k.ptx:7: tex.2d r, [t];",
-        "    not modelled: textures are not modelled",
+        "    textures are not modelled",
         "k.ptx:9: unknown",
         "k.ptx: good: ok, all 12 instructions modelled",
         "k.ptx: odd: 1 instruction not modelled",

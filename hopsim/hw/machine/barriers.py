@@ -85,8 +85,8 @@ class Mbarrier:
         self.used = True
         if count > self.pending:
             raise BarrierMisuse(
-                f"{count} arrivals on {self.name}, but phase {self.phase} needs only {self.pending} more "
-                f"of {self.expected}",
+                f"{count} arrival{'' if count == 1 else 's'} on {self.name}, but phase {self.phase} needs only "
+                f"{self.pending} more of {self.expected}",
                 "initialise the mbarrier with the number of arrivals of each phase, or arrive less often",
             )
         self.pending -= count

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import struct
 from dataclasses import dataclass
+from difflib import get_close_matches
 from typing import TypeAlias
 
 from hopsim.errors import NotModelled, PtxError
@@ -383,13 +384,10 @@ def decode(instruction: FlatInstruction, path: str = "<ptx>", text: str = "") ->
         except NotModelled as problem:
             raise NotModelled(problem.what, where=where) from None
     if not matches:
-        known = sorted({form.name for form in FORMS.by_word.get(instruction.opcode[0], ())})
-        hint = (
-            f"modelled forms of {instruction.opcode[0]}: hopsim isa {instruction.opcode[0]}"
-            if known
-            else ""
-        )
-        raise NotModelled(f"{instruction.mnemonic} is not modelled", where=where, hint=hint)
+        first = instruction.opcode[0]
+        hint = f"modelled forms of {first}: hopsim isa {first}" if FORMS.by_word.get(first) else ""
+        why = f"{instruction.mnemonic} is not modelled{_what_is_strange(instruction.opcode)}"
+        raise NotModelled(why, where=where, hint=hint)
     forms = "; ".join(dict.fromkeys(form.syntax for form, _ in matches))
     raise PtxError(
         f"{instruction.mnemonic}: {reasons[0]}",
@@ -400,3 +398,23 @@ def decode(instruction: FlatInstruction, path: str = "<ptx>", text: str = "") ->
         hint=f"the form is  {forms}",
         source=matches[0][0].source,
     )
+
+
+def _what_is_strange(opcode: tuple[str, ...]) -> str:
+    """Say which word of an opcode no form has, and which known word is like it; empty if all words are known."""
+    first, *rest = opcode
+    forms = FORMS.by_word.get(first, ())
+    if not forms:
+        near = get_close_matches(first, FORMS.by_word, n=1, cutoff=0.8)
+        return f" (did you mean {near[0]}?)" if near else ""
+    words = dict.fromkeys(
+        word
+        for form in forms
+        for word in (*form.base, *form.required, *(w for s in form.slots for w in s.alternatives))
+    )
+    for word in rest:
+        if word not in words:
+            near = get_close_matches(word, words, n=1)
+            like = f"; did you mean .{near[0]}?" if near else ""
+            return f": no form of {first} has .{word}{like}"
+    return ""

@@ -112,9 +112,14 @@ class Kernel:
             shown = "\n".join(
                 f"    {line}: {text}    ({why})" for line, text, why in unsupported[:20]
             )
+            count = (
+                "1 instruction that is"
+                if len(unsupported) == 1
+                else f"{len(unsupported)} instructions that are"
+            )
             more = f"\n    ... and {len(unsupported) - 20} more" if len(unsupported) > 20 else ""
             raise NotModelled(
-                f"kernel {self.name} uses {len(unsupported)} instructions that are not modelled:\n{shown}{more}",
+                f"kernel {self.name} uses {count} not modelled:\n{shown}{more}",
                 where=self.module.path,
                 hint="hopsim isa lists what is modelled",
             )
@@ -228,7 +233,8 @@ def load(path: str | Path) -> Module:
     try:
         text = Path(path).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
+        why = error.strerror if isinstance(error, OSError) else "it is no text"
         raise PtxError(
-            f"cannot read {path}: {error}", hint="give the path of a PTX text file"
+            f"cannot read {path}: {why}", hint="give the path of a PTX text file"
         ) from None
     return loads(text, str(path))

@@ -84,7 +84,7 @@ class Placement:
     """Offsets in bytes of the variables a function can name.
 
     `shared` counts from the first byte after the reserved KiB; `shared_static_bytes` ends where dynamic memory begins;
-    `dynamic` lists the open (extern) shared variables, which all begin there.
+    the open (extern) shared variables all begin there.
     """
 
     offsets: dict[str, int]
@@ -92,6 +92,7 @@ class Placement:
     shared_align: int
     local_bytes: int
     globals_used: tuple[Variable, ...]
+    has_dynamic_shared: bool = False
 
 
 def place(function: Function, body: FlatBody, module: PtxModule) -> Placement:
@@ -125,7 +126,8 @@ def place(function: Function, body: FlatBody, module: PtxModule) -> Placement:
             offsets[variable.name] = local
             local += size_of(variable)
     others = tuple(v for v in module_variables if v.space in ("global", "const"))
-    return Placement(offsets, dynamic if shared else 0, align, _up(local, 16), others)
+    is_open = any(0 in v.dims for v in shared)
+    return Placement(offsets, dynamic if shared else 0, align, _up(local, 16), others, is_open)
 
 
 def _with_initialisers(used: set[str], module: PtxModule) -> set[str]:
