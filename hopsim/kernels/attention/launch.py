@@ -114,6 +114,26 @@ def launch(
 
     Raises: LaunchError: an operand's shape or type is not the problem's.
     """
+    args, o = arguments(gpu, kernel, q, k, v)
+    result = gpu.launch(
+        loads(kernel.ptx)[kernel.entry],
+        grid=kernel.grid,
+        block=kernel.block,
+        cluster=1,
+        args=args,
+        shared_bytes=kernel.shared_bytes,
+        **options,
+    )
+    return AttentionRun(o.numpy(), result, kernel)
+
+
+def arguments(
+    gpu: Device, kernel: AttentionKernel, q: NDArray[Any], k: NDArray[Any], v: NDArray[Any]
+) -> tuple[list[Any], DeviceArray]:
+    """Return the arguments of a launch, in the order of the entry's parameters, and O among them.
+
+    Raises: LaunchError: an operand's shape or type is not the problem's.
+    """
     problem, plan = kernel.problem, kernel.plan
     kind = NUMPY_TYPES[problem.dtype]
     q_shape = (problem.heads, problem.seq_q, problem.head_dim)
@@ -124,27 +144,16 @@ def launch(
                 f"{name} must be {kind} {shape}, got {got.dtype} {got.shape}", where="attention"
             )
     o = gpu.array(np.full(q_shape, np.nan).astype(kind))
-    maps = [
+    args = [
         _map(gpu.array(q), BLOCK_Q),
         _map(gpu.array(k), plan.block_kv),
         _map(gpu.array(v), plan.block_kv),
         _map(o, WARPGROUP_ROWS),
+        np.uint32(problem.seq_q),
+        np.uint32(problem.seq_kv),
+        np.float32(problem.scale_log2),
     ]
-    result = gpu.launch(
-        loads(kernel.ptx)[kernel.entry],
-        grid=kernel.grid,
-        block=kernel.block,
-        cluster=1,
-        args=[
-            *maps,
-            np.uint32(problem.seq_q),
-            np.uint32(problem.seq_kv),
-            np.float32(problem.scale_log2),
-        ],
-        shared_bytes=kernel.shared_bytes,
-        **options,
-    )
-    return AttentionRun(o.numpy(), result, kernel)
+    return args, o
 
 
 def _map(array: DeviceArray, rows: int) -> TensorMap:

@@ -152,6 +152,31 @@ def launch(
 
     Raises: LaunchError: an operand's shape or type is not the problem's.
     """
+    args, c = arguments(gpu, kernel, a, b, a_scales, b_scales)
+    result = gpu.launch(
+        loads(kernel.ptx)[kernel.entry],
+        grid=kernel.grid,
+        block=kernel.block,
+        cluster=kernel.cluster,
+        args=args,
+        shared_bytes=kernel.shared_bytes,
+        **options,
+    )
+    return ScaledRun(c.numpy(), result, kernel)
+
+
+def arguments(
+    gpu: Device,
+    kernel: ScaledKernel,
+    a: NDArray[Any],
+    b: NDArray[Any],
+    a_scales: NDArray[np.float32],
+    b_scales: NDArray[np.float32],
+) -> tuple[list[Any], DeviceArray]:
+    """Return the arguments of a launch, in the order of the entry's parameters, and C among them.
+
+    Raises: LaunchError: an operand's shape or type is not the problem's.
+    """
     p, gemm = kernel.problem, kernel.plan.gemm
     blocks = -(-p.k // BLOCK)
     fp8, f32 = NUMPY_TYPES["e4m3"], NUMPY_TYPES["f32"]
@@ -170,23 +195,15 @@ def launch(
     pitch = -(-p.m // _SCALES_OF_16_BYTES) * _SCALES_OF_16_BYTES
     along_m = np.zeros((blocks, pitch), np.float32)
     along_m[:, : p.m] = a_scales.T
-    result = gpu.launch(
-        loads(kernel.ptx)[kernel.entry],
-        grid=kernel.grid,
-        block=kernel.block,
-        cluster=kernel.cluster,
-        args=[
-            _map(gpu.array(a), gemm.a_box, gemm.a.swizzle.width_bytes),
-            _map(gpu.array(b), gemm.b_box, gemm.b.swizzle.width_bytes),
-            _map(c, gemm.c_box, gemm.c_swizzle.width_bytes),
-            _map(gpu.array(along_m), (gemm.tile.m, 1), 0),
-            gpu.array(b_scales),
-            *(np.uint32(size) for size in (p.m, p.n, p.k)),
-        ],
-        shared_bytes=kernel.shared_bytes,
-        **options,
-    )
-    return ScaledRun(c.numpy(), result, kernel)
+    args = [
+        _map(gpu.array(a), gemm.a_box, gemm.a.swizzle.width_bytes),
+        _map(gpu.array(b), gemm.b_box, gemm.b.swizzle.width_bytes),
+        _map(c, gemm.c_box, gemm.c_swizzle.width_bytes),
+        _map(gpu.array(along_m), (gemm.tile.m, 1), 0),
+        gpu.array(b_scales),
+        *(np.uint32(size) for size in (p.m, p.n, p.k)),
+    ]
+    return args, c
 
 
 def _map(array: DeviceArray, box: tuple[int, int], swizzle_bytes: int) -> TensorMap:
