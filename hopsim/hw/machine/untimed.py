@@ -149,7 +149,11 @@ class Untimed(Schedule):
         if self.resident >= limit or machine.clusters_started == machine.cluster_count:
             return False
         self.resident += 1
-        machine.start_next_cluster()
+        # The SMs in turn, so that `%smid` tells CTAs apart that run at once.
+        first = machine.clusters_started * machine.cluster_size
+        machine.start_next_cluster(
+            [(first + rank) % machine.sm_count for rank in range(machine.cluster_size)]
+        )
         return True
 
     def _step(self, quiet: bool) -> None:
