@@ -15,6 +15,18 @@ MODEL: Final = ("hw", "isa", "layout", "launch", "runtime", "config")
 """Packages that decide what a simulation gives."""
 
 
+def model_hash(config: str, settings: dict[str, str] | None = None) -> str:
+    """Return a hash of everything that decides what a simulation of a program gives."""
+    from hopsim.config import load
+
+    digest = hashlib.sha256(repr(load(config, settings)).encode())
+    package = Path(__file__).parents[1]
+    for name in MODEL:
+        for path in sorted((package / name).rglob("*.py")):
+            digest.update(path.read_bytes())
+    return digest.hexdigest()
+
+
 class KnownPredictions:
     """Predictions by program, problem, configuration and model.
 
@@ -33,14 +45,7 @@ class KnownPredictions:
 
     @cached_property
     def _model(self) -> str:
-        from hopsim.config import load
-
-        digest = hashlib.sha256(repr(load(self._config, self._settings)).encode())
-        package = Path(__file__).parents[1]
-        for name in MODEL:
-            for path in sorted((package / name).rglob("*.py")):
-                digest.update(path.read_bytes())
-        return digest.hexdigest()
+        return model_hash(self._config, self._settings)
 
     def _key(self, case: Measured) -> str:
         parts = (

@@ -1,0 +1,140 @@
+"""The recorded ladders: what `hopsim record --part ladder` measured, and how to build and simulate the same again.
+
+for one in read_ladders(Path("tests/silicon/ladder")):
+    one.problem, one.cublas_cycles, [(step.step.name, step.cycles) for step in one.steps]
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+from typing import Any, Final
+
+from hopsim.errors import ConfigError
+from hopsim.kernels.gemm.ladder import Step
+from hopsim.kernels.gemm.plan import Tile
+from hopsim.kernels.gemm.problem import GemmProblem
+
+APART: Final = 0.05
+"""Two steps that silicon separates by more should be in the same order in a prediction."""
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedStep:
+    """One step on one problem as it was measured.
+
+    Args:
+        cycles: of the whole launch, caches cold, median; None where Nsight Compute was not there.
+        cold_us, warm_us: by events, with L2 flushed and back to back.
+        clock_hz: over the launches back to back.
+    """
+
+    step: Step
+    ptx_sha256: str
+    grid: int
+    cycles: float | None
+    cold_us: float
+    warm_us: float
+    clock_hz: float | None
+
+    @property
+    def tflops(self) -> float:
+        """Speed by events, with L2 flushed."""
+        return self.step.problem.flops / self.cold_us / 1e6
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedLadder:
+    """All steps of one problem, and cuBLAS (None where it was not measured)."""
+
+    problem: GemmProblem
+    steps: tuple[RecordedStep, ...]
+    cublas_cycles: float | None
+    cublas_cold_us: float | None
+    cublas_warm_us: float | None
+
+
+def read_ladders(folder: Path, dtypes: Sequence[str] = ()) -> list[RecordedLadder]:
+    """Return the recorded ladders.
+
+    Args:
+        dtypes: types of A and B; all without.
+    Raises: ConfigError: there are none.
+    """
+    found: list[RecordedLadder] = []
+    for file in sorted(folder.glob("*.json")):
+        content: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
+        if "problems" in content and (not dtypes or content["dtype"] in dtypes):
+            found += [_ladder(content["dtype"], row) for row in content["problems"]]
+    if not found:
+        raise ConfigError(
+            f"no recorded ladder in {folder}", hint="hopsim record tests/silicon --part ladder"
+        )
+    return found
+
+
+def read_bits(folder: Path) -> dict[str, dict[str, str]]:
+    """Return by type the hash of C on the small problem, by the hash of the program."""
+    files = [json.loads(file.read_text(encoding="utf-8")) for file in sorted(folder.glob("*.json"))]
+    return {one["dtype"]: one["bits"]["c_sha256"] for one in files if "bits" in one}
+
+
+def _ladder(dtype: str, row: Mapping[str, Any]) -> RecordedLadder:
+    size = (row["m"], row["n"], row["k"])
+    cublas = row["cublas"]
+    return RecordedLadder(
+        GemmProblem(*size, dtype), tuple(_step(dtype, size, one) for one in row["steps"] if "error" not in one),
+        _middle(cublas), cublas.get("time_us_l2_flushed"), cublas.get("time_us_back_to_back"),
+    )  # fmt: skip
+
+
+def _step(dtype: str, size: tuple[int, int, int], row: Mapping[str, Any]) -> RecordedStep:
+    options: dict[str, Any] = dict(row["options"])
+    if "cluster" in options:
+        options["cluster"] = tuple(options["cluster"])
+    problem = GemmProblem(*size, dtype, row["out_dtype"])
+    step = Step(
+        row["step"], row["words"], problem, row["schedule"], Tile(*row["tile"]), row["stages"], options
+    )  # fmt: skip
+    return RecordedStep(
+        step, row["ptx_sha256"], row["grid"], _middle(row), row["time_us_l2_flushed"], row["time_us_back_to_back"],
+        row["clock_hz_back_to_back"],
+    )  # fmt: skip
+
+
+def _middle(row: Mapping[str, Any]) -> float | None:
+    return median(row["cycles"]) if row.get("cycles") else None
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """Whether predictions put steps in silicon's order.
+
+    Args:
+        pairs: that silicon separates.
+        wrong: of these, the ones in the other order, as indices (quicker on silicon, slower on silicon).
+    """
+
+    pairs: int
+    wrong: tuple[tuple[int, int], ...]
+
+
+def compare_order(
+    predicted: Sequence[float], measured: Sequence[float], apart: float = APART
+) -> Order:
+    """Compare all pairs of steps.
+
+    >>> compare_order([10, 20, 15], [10, 15, 20])
+    Order(pairs=3, wrong=((1, 2),))
+    """
+    pairs, wrong = 0, list[tuple[int, int]]()
+    for i, quick in enumerate(measured):
+        for j, slow in enumerate(measured):
+            if slow > quick * (1 + apart):
+                pairs += 1
+                if predicted[i] >= predicted[j]:
+                    wrong.append((i, j))
+    return Order(pairs, tuple(wrong))
