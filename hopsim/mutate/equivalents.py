@@ -16,7 +16,7 @@ class Equivalent:
     """Mutants that are allowed to stay unreported.
 
     Args:
-        subject: pattern of the subject's name.  operator: of the mutant.
+        subject, operator: patterns of the subject's name and of the mutant's operator.
         before, after: patterns of the instruction and of what stands there instead (empty: removed).
         why: the reason.
         near: pattern of a line within a few lines, where the instruction alone does not say which it is.
@@ -31,7 +31,9 @@ class Equivalent:
 
     def covers(self, subject: str, mutant: Mutant, text: str) -> bool:
         """Whether it is about a mutant."""
-        if mutant.operator != self.operator or not re.fullmatch(self.subject, subject):
+        if not re.fullmatch(self.operator, mutant.operator) or not re.fullmatch(
+            self.subject, subject
+        ):
             return False
         if not re.fullmatch(self.before, mutant.before) or (
             self.after and not re.fullmatch(self.after, mutant.after)
@@ -85,6 +87,21 @@ EQUIVALENTS: Final[tuple[Equivalent, ...]] = (
         ".*cluster along [MN]|split-k by dsmem", "semantics weakened", r"barrier\.cluster\.arrive",
         "the barrier keeps the memory of a CTA alive until its peers have arrived; it publishes no data",
         after=r"barrier\.cluster\.arrive\.relaxed",
+    ),
+    Equivalent(
+        "fp8-scaled", "(removed|fence space changed)", r"fence\.proxy\.async",
+        "the leader that initialised the mbarriers crosses the proxies again before each refill, its first copy included",
+        near=r"mbarrier\.init",
+    ),
+    Equivalent(
+        "attention", "wait removed", r"mbarrier\.try_wait\S* %k_empty_ready, .*",
+        "the first load of K waits on a fresh barrier for parity 1, which passes at once",
+    ),
+    Equivalent(
+        "attention", "removed", r"wgmma\.fence\.sync\.aligned",
+        "the weights are written before the fence of the next scores; this one is for ptxas, which puts it in by itself"
+        " past a branch (C7519)",
+        near=r"past the branch of the wait",
     ),
     Equivalent(
         _TRITON, "removed", r"bar\.sync\s+0",

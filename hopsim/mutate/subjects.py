@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import numpy as np
 
 from hopsim.errors import ConfigError
 from hopsim.explore.case import Arguments, Case, Device
 from hopsim.isa.program.kernel import Kernel, loads
+from hopsim.kernels.attention import launch as attention
+from hopsim.kernels.attention.launch import AttentionKernel
+from hopsim.kernels.attention.plan import AttentionProblem
+from hopsim.kernels.fp8_scaled import launch as fp8_scaled
+from hopsim.kernels.fp8_scaled.launch import ScaledKernel
+from hopsim.kernels.fp8_scaled.scaled import BLOCK
 from hopsim.kernels.gemm.kernel import GemmKernel, build
 from hopsim.kernels.gemm.launch import NUMPY_TYPES, arguments
+from hopsim.kernels.gemm.launch import Device as GemmDevice
 from hopsim.kernels.gemm.problem import GemmProblem
 from hopsim.kernels.micro.clocked import Benchmark
 from hopsim.kernels.micro.recording import benchmarks
@@ -156,6 +164,105 @@ class BenchmarkSubject:
         return BenchmarkCase(replace(self.made, ptx=text))
 
 
+@dataclass(frozen=True)
+class BuiltCase:
+    """A kernel beside the GEMMs, with small inputs.
+
+    Args:
+        made: as its builder gives it.
+        arguments_of: (device, made) to its arguments.
+    """
+
+    made: AttentionKernel | ScaledKernel
+    arguments_of: Callable[[Device, Any], Arguments]
+
+    @property
+    def grid(self) -> tuple[int, int, int]:
+        """CTAs."""
+        return self.made.grid
+
+    @property
+    def block(self) -> int:
+        """Threads of a CTA."""
+        return self.made.block
+
+    @property
+    def cluster(self) -> int:
+        """CTAs of a cluster."""
+        return getattr(self.made, "cluster", 1)
+
+    @property
+    def shared_bytes(self) -> int:
+        """Dynamic shared memory."""
+        return self.made.shared_bytes
+
+    def kernel(self) -> Kernel:
+        """Load the kernel."""
+        return loads(self.made.ptx, f"{self.made.entry}.ptx")[self.made.entry]
+
+    def arguments(self, gpu: Device) -> Arguments:
+        """Put the inputs on a device."""
+        return self.arguments_of(gpu, self.made)
+
+
+def _attention(gpu: Device, made: AttentionKernel) -> Arguments:
+    problem = made.problem
+    rng = np.random.default_rng(problem.seq_kv)
+    shapes = [
+        (problem.heads, rows, problem.head_dim) for rows in (problem.seq_q, *[problem.seq_kv] * 2)
+    ]
+    kind = attention.NUMPY_TYPES[problem.dtype]
+    q, k, v = (rng.integers(-2, 3, shape).astype(kind) for shape in shapes)
+    args, o = attention.arguments(cast("GemmDevice", gpu), made, q, k, v)
+    return Arguments(args, {"o": o})
+
+
+def _scaled(gpu: Device, made: ScaledKernel) -> Arguments:
+    problem = made.problem
+    rng = np.random.default_rng(problem.k)
+    a, b = (
+        rng.integers(-3, 4, shape).astype(NUMPY_TYPES["e4m3"])
+        for shape in (problem.a_shape, problem.b_shape)
+    )
+    blocks = -(-problem.k // BLOCK)
+    scales = [
+        (2.0 ** rng.integers(-2, 3, (rows, blocks))).astype(np.float32)
+        for rows in (problem.m, -(-problem.n // BLOCK))
+    ]
+    args, c = fp8_scaled.arguments(cast("GemmDevice", gpu), made, a, b, *scales)
+    return Arguments(args, {"c": c})
+
+
+@dataclass(frozen=True)
+class BuiltSubject:
+    """A kernel beside the GEMMs."""
+
+    name: str
+    build: Callable[[], AttentionKernel | ScaledKernel]
+    arguments_of: Callable[[Device, Any], Arguments]
+
+    @property
+    def text(self) -> str:
+        """PTX."""
+        return self.build().ptx
+
+    def case(self, text: str) -> Case:
+        """Return the launch of a changed text."""
+        return BuiltCase(replace(self.build(), ptx=text), self.arguments_of)
+
+
+def _build_attention() -> AttentionKernel:
+    return attention.build(AttentionProblem(1, 128, 320, 64, True), block_kv=64)
+
+
+def _build_scaled() -> ScaledKernel:
+    return fp8_scaled.build(GemmProblem(128, 32, 384, "e4m3", "f32"), (128, 16), 2, resident_ctas=1)
+
+
+OTHERS: Final = (
+    BuiltSubject("attention", _build_attention, _attention),
+    BuiltSubject("fp8-scaled", _build_scaled, _scaled),
+)
 _CLUSTER: Final = (("release_scope", "cluster"),)
 
 GEMMS: Final[tuple[GemmSubject, ...]] = (
@@ -196,10 +303,10 @@ GEMMS: Final[tuple[GemmSubject, ...]] = (
     GemmSubject("mma-multistage", "mma-multistage", (64, 64, 128), (64, 64, 32), 3),
 )  # fmt: skip
 MICRO: Final = (BenchmarkSubject("wgmma_bf16_n8_SS_w1"), BenchmarkSubject("wgmma_bf16_n8_RS_w1"))
-SUBJECTS: Final = (*GEMMS, *MICRO)
+SUBJECTS: Final = (*GEMMS, *OTHERS, *MICRO)
 
 
-def subject_named(name: str) -> GemmSubject | BenchmarkSubject:
+def subject_named(name: str) -> GemmSubject | BuiltSubject | BenchmarkSubject:
     """Return a subject.
 
     Raises: ConfigError: there is none of that name.

@@ -12,7 +12,7 @@ from hopsim.cli.file_case import FileCase
 from hopsim.errors import LaunchError
 from hopsim.mutate.equivalents import EQUIVALENTS
 from hopsim.mutate.judge import Score, Subject, judge
-from hopsim.mutate.subjects import GEMMS, MICRO, subject_named
+from hopsim.mutate.subjects import GEMMS, MICRO, OTHERS, subject_named
 from hopsim.report.mutants import score_content, score_report
 from tests.mutate.triton_subjects import TRITON
 
@@ -33,8 +33,8 @@ def test_some_mutants_of_some_kernels(name: str) -> None:
 
 @pytest.mark.slow
 @pytest.mark.timeout(400)  # stream-k polls flags
-@pytest.mark.parametrize("subject", GEMMS, ids=lambda subject: subject.name)
-def test_all_mutants_of_our_gemms(subject: Subject) -> None:
+@pytest.mark.parametrize("subject", (*GEMMS, *OTHERS), ids=lambda subject: subject.name)
+def test_all_mutants_of_our_kernels(subject: Subject) -> None:
     assert_all_reported(judge(subject, EQUIVALENTS))
 
 
