@@ -33,7 +33,7 @@ def test_some_mutants_of_some_kernels(name: str) -> None:
 
 @pytest.mark.slow
 @pytest.mark.timeout(400)  # stream-k polls flags
-@pytest.mark.parametrize("subject", (*GEMMS, *OTHERS), ids=lambda subject: subject.name)
+@pytest.mark.parametrize("subject", [*GEMMS, *OTHERS], ids=lambda subject: subject.name)
 def test_all_mutants_of_our_kernels(subject: Subject) -> None:
     assert_all_reported(judge(subject, EQUIVALENTS))
 
