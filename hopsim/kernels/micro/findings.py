@@ -1,0 +1,59 @@
+"""What the hazard checker finds in microbenchmarks and is meant: they measure time, whatever becomes of the data.
+
+Their texts are what was measured on silicon, so that none of them is changed to please the checker.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Final
+
+
+@dataclass(frozen=True, slots=True)
+class Intended:
+    """Findings that are meant.
+
+    Args:
+        names: pattern of the benchmarks' names.
+        rule: of the checker.
+        why: the reason.
+    """
+
+    names: str
+    rule: str
+    why: str
+
+
+INTENDED: Final = (
+    Intended(
+        r"cluster_\d+", "HS500",
+        "every CTA of the cluster stores its difference in the same word; any of them is the measurement",
+    ),
+    Intended(
+        r"shared_rate_w\d+", "HS701",
+        "loads and ldmatrix read shared memory that nobody wrote: only when it comes counts",
+    ),
+    Intended(
+        r"shared_rate_w(8|16)", "HS500",
+        "stmatrix of several warps writes the same rows, so that bank conflicts are all that differs; nobody reads them",
+    ),
+    Intended(
+        r"tma_store_\d+", "HS303",
+        "what a .read wait takes is measured first; the same box is then stored again with the full wait",
+    ),
+    Intended(
+        r"dsmem_bulk_\w+", "HS016",
+        "copies follow each other into the same bytes of the peer, as fast as they go; all bring the same",
+    ),
+    Intended(
+        r"wgmma_\w+", "HS701",
+        "operands in shared memory are whatever is there: wgmma takes the same time for all values",
+    ),
+    Intended(r"mbarrier_latency", "HS113", "what a proxy fence takes that orders nothing is measured"),
+)  # fmt: skip
+
+
+def intended_rules(name: str) -> set[str]:
+    """Return the rules whose findings in a benchmark are meant."""
+    return {one.rule for one in INTENDED if re.fullmatch(one.names, name)}
