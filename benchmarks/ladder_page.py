@@ -9,17 +9,22 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import dataclass
 from multiprocessing import get_context
 from pathlib import Path
+from statistics import median
+from typing import Any, cast
 
 import numpy as np
 
 from hopsim.cli.known_predictions import model_hash
 from hopsim.config import load
+from hopsim.kernels import others
 from hopsim.kernels.gemm.choice import choose_for
 from hopsim.kernels.gemm.ladder import Step
+from hopsim.kernels.gemm.launch import Device
 from hopsim.kernels.gemm.recorded import (
     Order,
     RecordedLadder,
@@ -61,31 +66,75 @@ def timed(step: Step) -> StepTime:
     return time_step(Gpu(CONFIG), step, load(CONFIG))
 
 
-def predictions(
-    steps: Sequence[RecordedStep], known: Path | None, jobs: int
-) -> dict[str, StepTime]:
-    """Return the prediction of each step, by its key; what the file holds is not simulated again."""
+def timed_other(entry: str, flop: int) -> StepTime:
+    """Simulate one of the kernels beside the ladder."""
+    gpu = cast(Device, Gpu(CONFIG))
+    for row, go in others.cases(gpu):
+        if (row["entry"], row["flop"]) == (entry, flop):
+            result = go(values=False, check=False)
+            assert result.cycles, result
+            assert result.time_us, result
+            return StepTime(result.cycles, result.time_us, flop / result.time_us / 1e6, "")
+    raise KeyError(entry)
+
+
+@dataclass(frozen=True)
+class Task:
+    """One simulation: how large, what does it, and what silicon took."""
+
+    flop: float
+    work: Callable[..., StepTime]
+    given: tuple[Any, ...]
+    cycles: float | None
+
+
+def predictions(tasks: dict[str, Task], known: Path | None, jobs: int) -> dict[str, StepTime]:
+    """Return the prediction of each task by its key; what the file holds is not simulated again."""
     model = model_hash(CONFIG)
-    held: dict[str, dict[str, object]] = {}
+    held: dict[str, dict[str, Any]] = {}
     if known is not None and known.exists():
         kept = json.loads(known.read_text(encoding="utf-8"))
         held = kept["steps"] if kept["model"] == model else {}
-    missing = {key_of(one): one for one in steps if key_of(one) not in held}
-    order = sorted(missing, key=lambda key: missing[key].step.problem.flops)
+    order = sorted((key for key in tasks if key not in held), key=lambda key: tasks[key].flop)
     with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
-        started = {pool.submit(timed, missing[key].step): key for key in order}
+        started = {pool.submit(tasks[key].work, *tasks[key].given): key for key in order}
         for number, done in enumerate(as_completed(started), 1):
             key, time = started[done], done.result()
             held[key] = {name: getattr(time, name) for name in StepTime.__dataclass_fields__}
-            one = missing[key]
-            off = percent(time.cycles / one.cycles - 1) if one.cycles else ""
-            print(
-                f"{number} of {len(order)}: {key} {one.step.name}: {time.cycles:,} {off}",
-                flush=True,
-            )
+            real = tasks[key].cycles
+            off = percent(time.cycles / real - 1) if real else ""
+            print(f"{number} of {len(order)}: {key}: {time.cycles:,} {off}", flush=True)
             if known is not None:
                 known.write_text(json.dumps({"model": model, "steps": held}), encoding="utf-8")
-    return {key: StepTime(**row) for key, row in held.items()}  # pyright: ignore[reportArgumentType]
+    return {key: StepTime(**row) for key, row in held.items()}
+
+
+def key_of_other(row: dict[str, Any]) -> str:
+    return f"{row['ptx_sha256'][:16]} {row['flop']} {row['grid']}"
+
+
+def beside(rows: list[dict[str, Any]], times: dict[str, StepTime]) -> list[str]:
+    """Return the table of the kernels beside the ladder."""
+    lines = [
+        "## Beside the ladder", "",
+        "Attention in the FlashAttention-3 manner, and DeepGEMM's scaled fp8 product: cycles under Nsight Compute, speed by",
+        "events with L2 flushed. A causal product counts the visible half only.", "",
+        "| kernel | problem | predicted | measured | off | TFLOP/s |", "|---|---|---:|---:|---:|---:|",
+    ]  # fmt: skip
+    for row in rows:
+        if row["schedule"] == "attention":
+            causal = ", causal" if row["causal"] else ""
+            what = f"{row['heads']} heads, {row['seq']} rows, head {row['head_dim']}{causal}"
+            name = f"attention, {row['block_kv']} rows of K and V a stage"
+        else:
+            what = f"{row['m']} x {row['n']} x {row['k']}"
+            name = f"fp8-scaled {row['tile'][0]}x{row['tile'][1]}, cluster {row['cluster'][0]}x{row['cluster'][1]}"
+        cycles, time = median(row["cycles"]), times.get(key_of_other(row))
+        predicted = "" if time is None else f"{time.cycles:,}"
+        off = "" if time is None else percent(time.cycles / cycles - 1)
+        speed = row["flop"] / row["time_us_l2_flushed"] / 1e6
+        lines.append(f"| {name} | {what} | {predicted} | {cycles:,.0f} | {off} | {speed:.0f} |")
+    return [*lines, ""]
 
 
 def section(one: RecordedLadder, times: dict[str, StepTime]) -> list[str]:
@@ -208,7 +257,16 @@ def main() -> None:
     given = parser.parse_args()
     ladders = read_ladders(RECORDINGS, given.type or TYPES)
     small = [one for one in ladders if one.problem.flops <= given.most * 1e9]
-    times = predictions([step for one in small for step in one.steps], given.known, given.jobs)
+    tasks = {
+        key_of(step): Task(one.problem.flops, timed, (step.step,), step.cycles) for one in small for step in one.steps
+    }  # fmt: skip
+    rows = json.loads((RECORDINGS / "others.json").read_text(encoding="utf-8"))["kernels"]
+    for row in rows:
+        if row["flop"] <= given.most * 1e9:
+            tasks[key_of_other(row)] = Task(
+                row["flop"], timed_other, (row["entry"], row["flop"]), median(row["cycles"])
+            )
+    times = predictions(tasks, given.known, given.jobs)
     words: dict[str, str] = {}
     for one in ladders:
         for step in one.steps:
@@ -220,6 +278,7 @@ def main() -> None:
     ]  # fmt: skip
     for one in ladders:
         lines += section(one, times)
+    lines += beside(rows, times)
     page = "\n".join(lines)
     (ROOT / "docs" / "ladder.md").write_text(page.rstrip() + "\n", encoding="utf-8")
 

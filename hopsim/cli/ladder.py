@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
@@ -38,6 +39,14 @@ def ladder(
     jobs: Annotated[
         int | None, typer.Option("--jobs", min=1, help="Steps simulated at a time; all cores.")
     ] = None,
+    recorded: Annotated[
+        Path | None,
+        typer.Option(
+            "--recorded",
+            metavar="FOLDER",
+            help="Put what an H100 did with the same program beside it: tests/silicon/ladder.",
+        ),
+    ] = None,
     gpu: GpuOption = "h100-sxm",
     settings: SetOption = None,
     json_file: JsonOption = None,
@@ -68,7 +77,9 @@ def ladder(
             )
         steps = [step for step in steps if step.name in only]
     times = _times(steps, gpu, changes, jobs or os.cpu_count() or 1)
-    measured = _measure(steps) if backend is Backend.CUDA else [None] * len(steps)
+    measured = _recorded(steps, recorded) if recorded is not None else [None] * len(steps)
+    if backend is Backend.CUDA:
+        measured = _measure(steps)
     rungs = [
         Rung(
             step.name, f"{step.tile}, {step.stages}", time.cycles, time.tflops, time.bound,
@@ -130,6 +141,20 @@ def _measure(steps: list[Step]) -> list[float | None]:
             result = launch(cast("Device", gpu), step.build(), a, b, repeats=_REPEATS).result
             rates.append(step.problem.flops / result.time_us / 1e6 if result.time_us else None)
     return rates
+
+
+def _recorded(steps: list[Step], folder: Path) -> list[float | None]:
+    """Return the recorded TFLOP/s of the same programs on the same problem."""
+    from hopsim.kernels.gemm.recorded import read_ladders
+    from hopsim.kernels.gemm.silicon import sha256
+
+    found = {
+        (one.problem.m, one.problem.n, one.problem.k, step.ptx_sha256): step.tflops
+        for one in read_ladders(folder)
+        for step in one.steps
+    }
+    sizes = steps[0].problem
+    return [found.get((sizes.m, sizes.n, sizes.k, sha256(step.build().ptx))) for step in steps]
 
 
 def _plain(value: Any) -> Any:

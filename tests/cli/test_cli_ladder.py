@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -44,6 +45,17 @@ def test_a_step_that_is_not_there() -> None:
     done = ladder("--m", "64", "--n", "64", "--k", "64", "--only", "naive")
     assert done.exit_code == 2
     assert "no step is called 'naive'" in done.stderr
+
+
+def test_what_an_h100_did_with_the_same_program_stands_beside_it() -> None:
+    sizes = ("--m", "512", "--n", "512", "--k", "512", "--only", "pipelined", "--jobs", "1")
+    folder = Path(__file__).parents[1] / "silicon" / "ladder"
+    done = ladder(*sizes, "--recorded", str(folder), "--json", "-")
+    (step,) = json.loads(done.stdout)["steps"]
+    assert step["measured_tflops"] == pytest.approx(41.5, abs=0.1)
+    other = ladder("--m", "64", *sizes[2:], "--recorded", str(folder), "--json", "-")
+    assert json.loads(other.stdout)["steps"][0]["measured_tflops"] is None
+    assert ladder(*sizes, "--recorded", str(folder.parent / "none")).exit_code == 2
 
 
 def test_the_table_sets_silicon_beside_the_simulation() -> None:
