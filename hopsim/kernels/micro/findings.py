@@ -50,6 +50,10 @@ INTENDED: Final = (
         r"wgmma_\w+", "HS701",
         "operands in shared memory are whatever is there: wgmma takes the same time for all values",
     ),
+    Intended(
+        r"tma_load_l2_\w+_m[24]", "HS217",
+        "a slot is handed back to the CTAs of a cluster by an arrive of .cta scope, as in CUTLASS",
+    ),
     Intended(r"mbarrier_latency", "HS113", "what a proxy fence takes that orders nothing is measured"),
 )  # fmt: skip
 
