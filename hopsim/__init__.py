@@ -27,6 +27,7 @@ if TYPE_CHECKING:
         TensorMapError,
         ValuesNeeded,
     )
+    from hopsim.hazards.facts import CheckOptions
     from hopsim.isa.program.kernel import Kernel, Module, load, loads
     from hopsim.launch.arrays import ParamBytes, TensorMap
     from hopsim.results import LaunchResult
@@ -40,6 +41,7 @@ _HOMES = {
         "ConfigError", "DeviceError", "HopsimError", "LaunchError", "MachineFault", "NotModelled", "PtxError",
         "TensorMapError", "ValuesNeeded",
     ),
+    "hopsim.hazards.facts": ("CheckOptions",),
     "hopsim.isa.program.kernel": ("Kernel", "Module", "load", "loads"),
     "hopsim.results": ("LaunchResult",),
     "hopsim.launch.arrays": ("ParamBytes", "TensorMap"),
@@ -49,7 +51,7 @@ _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 _PACKAGES = ("kernels", "reference")
 
 __all__ = [
-    "ConfigError", "CudaGpu", "DeviceError", "Gpu", "HopsimError", "Kernel", "LaunchError", "LaunchResult",
+    "CheckOptions", "ConfigError", "CudaGpu", "DeviceError", "Gpu", "HopsimError", "Kernel", "LaunchError", "LaunchResult",
     "MachineFault", "Module", "NotModelled", "ParamBytes", "PtxError", "TensorMap", "TensorMapError", "ValuesNeeded",
     "load", "loads",
 ]  # fmt: skip
