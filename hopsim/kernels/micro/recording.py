@@ -22,6 +22,7 @@ GROUPS: Final = {
     "placement": "where and when CTAs start",
     "streams": "rates of L2 and device memory, many SMs at once",
     "boxes": "TMA loads of strided, shared and unaligned boxes",
+    "gathers": "loads and reductions of a warp that touch several lines",
     "code": "straight code that is not in the instruction caches",
 }
 """Name of the group, which is the module that has its `benchmarks()`, and what it holds."""
