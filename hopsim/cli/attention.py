@@ -20,6 +20,8 @@ from hopsim.cli.options import (
     SetOption,
     TraceOption,
     ValuesOption,
+    Warm,
+    WarmOption,
 )
 
 if TYPE_CHECKING:
@@ -50,6 +52,7 @@ def attention(
     gpu: GpuOption = "h100-sxm",
     settings: SetOption = None,
     max_cycles: MaxCyclesOption = None,
+    warm: WarmOption = Warm.NOTHING,
     trace: TraceOption = None,
     ptx: Annotated[
         str | None, typer.Option("--ptx", metavar="FILE", help="Save the kernel's PTX.")
@@ -81,6 +84,7 @@ def attention(
         numerics=Numerics.HOPPER,
         seed=seed,
         max_cycles=max_cycles,
+        warm=warm,
         trace=trace,
     )
     problem = AttentionProblem(heads, seq_q, seq_kv or seq_q, head_dim, causal, dtype)

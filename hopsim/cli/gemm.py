@@ -31,6 +31,8 @@ from hopsim.cli.options import (
     SetOption,
     TraceOption,
     ValuesOption,
+    Warm,
+    WarmOption,
     overrides,
 )
 from hopsim.errors import ConfigError
@@ -120,6 +122,7 @@ def gemm(
     gpu: GpuOption = "h100-sxm",
     settings: SetOption = None,
     max_cycles: MaxCyclesOption = None,
+    warm: WarmOption = Warm.NOTHING,
     trace: TraceOption = None,
     ptx: Annotated[
         str | None,
@@ -157,6 +160,7 @@ def gemm(
         numerics=numerics,
         seed=seed,
         max_cycles=max_cycles,
+        warm=warm,
         trace=trace,
     )
     problem = GemmProblem(

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from hopsim.cli.options import Backend, Numerics, RunSchedule, overrides
+from hopsim.cli.options import Backend, Numerics, RunSchedule, Warm, overrides
 from hopsim.cli.output import check_folder, terminal
 from hopsim.errors import ConfigError
 from hopsim.report.facts import Row
@@ -52,6 +52,7 @@ def launch_options(
     numerics: Numerics,
     seed: int,
     max_cycles: int | None,
+    warm: Warm,
     trace: str | None,
 ) -> dict[str, Any]:
     """Return the keyword arguments of `Gpu.launch`.
@@ -74,6 +75,7 @@ def launch_options(
         "numerics": numerics.value,
         "seed": seed,
         "max_cycles": max_cycles,
+        "warm": warm.value,
         "trace": trace is not None,
     }
 

@@ -19,6 +19,14 @@ class RunSchedule(StrEnum):
     ADVERSARIAL = "adversarial"
 
 
+class Warm(StrEnum):
+    """What a launch before left in the caches."""
+
+    NOTHING = "nothing"
+    CODE = "code"
+    MEMORY = "memory"
+
+
 class Numerics(StrEnum):
     """How tensor cores sum."""
 
@@ -74,6 +82,13 @@ MaxCyclesOption = Annotated[
     int | None,
     typer.Option(
         "--max-cycles", min=1, help="End a timed run after so many cycles (other runs: steps)."
+    ),
+]
+WarmOption = Annotated[
+    Warm,
+    typer.Option(
+        "--warm",
+        help="What a timed run finds in the caches: nothing, its code, or code and memory (as far as L2 holds it).",
     ),
 ]
 TraceOption = Annotated[

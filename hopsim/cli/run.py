@@ -22,6 +22,8 @@ from hopsim.cli.options import (
     SetOption,
     TraceOption,
     ValuesOption,
+    Warm,
+    WarmOption,
 )
 from hopsim.errors import ConfigError, LaunchError
 
@@ -58,6 +60,7 @@ def run(
     gpu: GpuOption = "h100-sxm",
     settings: SetOption = None,
     max_cycles: MaxCyclesOption = None,
+    warm: WarmOption = Warm.NOTHING,
     trace: TraceOption = None,
     json_file: JsonOption = None,
     backend: BackendOption = Backend.SIM,
@@ -98,6 +101,7 @@ def run(
         numerics=numerics,
         seed=seed,
         max_cycles=max_cycles,
+        warm=warm,
         trace=trace,
     )
     arguments, arrays = make_arguments(described, device, seed)

@@ -92,6 +92,8 @@ class Device(Group):
     """SMs of each GPC; a cluster must fit in one.  Their TPCs are numbered in rows: the first of each GPC, the second, ...
     A TPC that clusters larger than itself do not use counts as a GPC of its own, after the others."""
     sms_per_tpc: Count
+    tpcs_per_cpc: Count
+    """SMs of a CPC share what one of them has asked L2 for."""
     """SMs that share one port to L2."""
     registers_per_sm: Count
     registers_per_thread_max: Count
@@ -140,6 +142,10 @@ class Issue(Group):
 
     issue_rate: Count
     """Warp instructions a cycle."""
+    fetch_interval_cycles: Interval
+    """Added to each instruction that an SM executes for the first time in a launch."""
+    jump_latency_cycles: Cycles
+    """Added to a jump to such code."""
     latency_cycles: CyclesTable
     """By unit: from issue to the issue of an instruction that reads the result."""
     interval_cycles: IntervalTable
@@ -224,6 +230,8 @@ class Tma(Group):
     store_bandwidth_bytes_per_clk: Rate
     """Data written by one SM."""
     request_bytes: Bytes
+    split_cycles: Interval
+    """Each line asked for beyond those that the bytes would fill."""
     """What one request to L2 fetches."""
     max_inflight_requests: Count
     multicast_extra_cycles: Cycles
@@ -308,13 +316,17 @@ class L2(Group):
     """A hit in the other partition."""
     bandwidth_bytes_per_clk: Rate
     """All slices together, look-ups in both halves included."""
+    outside_bandwidth_bytes_per_clk: Rate
+    """Of the parts of boxes that lie outside their tensors: asked for all the same, from a few places."""
     write_bandwidth_bytes_per_clk: Rate
     """What all SMs together can write."""
     bandwidth_per_sm_bytes_per_clk: Rate
-    """What an SM receives when all SMs of its TPC do; one alone has the others' share too."""
+    """What an SM's threads receive; the TMA engine has a rate of its own."""
+    bandwidth_per_gpc_bytes_per_clk: Rate
+    """What the SMs of a GPC receive of different lines."""
+    delivery_per_gpc_bytes_per_clk: Rate
+    """What the SMs of a GPC receive when neighbours ask for the same lines."""
     atomic_latency_cycles: Cycles
-    merge_window_cycles: Cycles
-    """Requests for the same lines that come to a partition within this time are answered together; 0: never."""
 
     @model_validator(mode="after")
     def _shapes_agree(self) -> Self:
@@ -336,6 +348,7 @@ class Dram(Group):
     latency_spread_cycles: Cycles
     """The slowest misses take so much longer; a request of n lines waits for the slowest of n."""
     scatter_latency_cycles: Cycles
+    contention_latency_cycles: Cycles
     """Added to a request for lines that lie apart, as the rows of a box in a wide matrix do."""
     bandwidth_bytes_per_clk: Rate
     """Peak of the interface, at the SM clock."""

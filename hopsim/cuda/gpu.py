@@ -240,6 +240,7 @@ class CudaGpu:
         numerics: str = "hopper",
         seed: int = 0,
         max_cycles: int | None = None,
+        warm: str = "nothing",
         trace: bool = False,
         observers: Sequence[Any] = (),
         progress: Callable[[float], None] | None = None,
@@ -251,7 +252,7 @@ class CudaGpu:
 
         Options of the simulator that a device cannot follow are errors (`values`, `numerics`, `trace`, `observers`);
         those that only choose how a simulation goes are ignored (`check`, `schedule`, `seed`, `max_cycles`,
-        `progress`).
+        `warm`, `progress`).
 
         Args:
             grid: CTAs.  block: threads of a CTA.  cluster: CTAs of a cluster (None: what the kernel requires, or 1).
@@ -266,7 +267,7 @@ class CudaGpu:
             time_limit_s: instead of the device's own.
         Raises: LaunchError, DeviceError.
         """
-        del check, schedule, seed, max_cycles, progress
+        del check, schedule, seed, max_cycles, warm, progress
         for holds, what in (
             (values, "values=False"), (numerics == "hopper", f"numerics={numerics!r}"), (not trace, "trace=True"),
             (not observers, "observers"), (repeats > 0 or not measure_clock, "measure_clock without repeats"),

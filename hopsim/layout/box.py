@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from math import prod
 
 import numpy as np
 from numpy.typing import NDArray
@@ -65,6 +66,11 @@ class BoxPlan:
         """Return the global byte runs [start, stop) of the in-bounds rows, (rows, 2), box order."""
         starts = self.first_addr + _row_offsets(self.in_bounds, self.spec.geometry.steps)
         return np.stack([starts, starts + self.in_bounds[0] * self.spec.data_type.itemsize], axis=1)
+
+    @property
+    def inside_bytes(self) -> int:
+        """Bytes of the box that lie inside the tensor."""
+        return prod(self.in_bounds) * self.spec.data_type.itemsize
 
     def outside(self, base_addr: int, size: int) -> NDArray[np.int64]:
         """Return the runs that leave an allocation of `size` bytes at `base_addr`."""

@@ -35,6 +35,7 @@ from hopsim.runtime.stories import deadlock_of
 
 SCHEDULES = ("timed", "in-order", "seeded", "adversarial")
 NUMERICS = ("hopper", "float32")
+WARM = ("nothing", "code", "memory")
 BEYOND_SHARED: Final = re.compile("leave shared memory|outside shared memory")
 
 
@@ -130,6 +131,7 @@ class Gpu:
         numerics: str = "hopper",
         seed: int = 0,
         max_cycles: int | None = None,
+        warm: str = "nothing",
         trace: bool = False,
         observers: Sequence[Observer] = (),
         progress: Callable[[float], None] | None = None,
@@ -148,6 +150,8 @@ class Gpu:
             numerics: `hopper` (the tensor core's bits) or `float32` (faster, approximate).
             seed: of the seeded schedule.
             max_cycles: end a timed run after so many cycles, an untimed one after so many steps.
+            warm: what a launch before this one left in the caches of a timed run: `nothing`, the `code`, or code and
+                `memory` (all arrays, as far as L2 holds them).
             trace: whether to record a timeline (timed runs).
             observers: further listeners, see `hopsim.events`.
             progress: called now and then with the share of CTAs that are done.
@@ -157,6 +161,8 @@ class Gpu:
             raise LaunchError(f"schedule {schedule!r}: expected one of {', '.join(SCHEDULES)}")
         if numerics not in NUMERICS:
             raise LaunchError(f"numerics {numerics!r}: expected one of {', '.join(NUMERICS)}")
+        if warm not in WARM:
+            raise LaunchError(f"warm {warm!r}: expected one of {', '.join(WARM)}")
         if schedule == "timed" and not timing:
             schedule = "in-order"
         device = self.config.device
@@ -175,7 +181,7 @@ class Gpu:
             from hopsim.trace.timeline import Timeline
 
             recorder = Timeline()
-        plan = self._schedule(schedule, seed, max_cycles, recorder, progress)
+        plan = self._schedule(schedule, seed, max_cycles, warm, recorder, progress)
         checker = None
         listeners = list(observers)
         if check and values:
@@ -259,6 +265,7 @@ class Gpu:
         name: str,
         seed: int,
         limit: int | None,
+        warm: str,
         recorder: Any,
         progress: Callable[[float], None] | None,
     ) -> Schedule:
@@ -271,7 +278,15 @@ class Gpu:
             return Adversarial(resident_clusters=4, **steps)
         from hopsim.hw.timing.schedule import TimedSchedule
 
-        return TimedSchedule(self.config, max_cycles=limit, recorder=recorder, progress=progress)
+        memory = [(region.base, region.size) for region in self.memory.regions if region.size]
+        return TimedSchedule(
+            self.config,
+            warm=memory if warm == "memory" else (),
+            warm_code=warm != "nothing",
+            max_cycles=limit,
+            recorder=recorder,
+            progress=progress,
+        )
 
     def _result(
         self,

@@ -24,6 +24,11 @@ class BoxLines(Protocol):
         """Coordinates of the box: with the map they identify it."""
         ...
 
+    @property
+    def inside_bytes(self) -> int:
+        """How many of its bytes lie inside the tensor."""
+        ...
+
     def lines(self) -> NDArray[np.int64]:
         """Return the sorted distinct addresses of the 128-byte lines it touches in global memory."""
         ...

@@ -16,8 +16,9 @@ from hopsim.hw.machine.cta import Cta
 from hopsim.hw.machine.operations import Operation
 from hopsim.hw.machine.work import CopyWork, TmaWork
 from hopsim.hw.timing.fabric import Fabric
-from hopsim.hw.timing.global_access import warp_sectors
-from hopsim.hw.timing.l2 import L2Cache, MergeKey, merge_key
+from hopsim.hw.timing.global_access import lines_of, warp_sectors
+from hopsim.hw.timing.gpc_port import JoinKey, join_key
+from hopsim.hw.timing.l2 import L2Cache
 from hopsim.hw.timing.l2_tags import Lines, Masks
 from hopsim.hw.timing.sm import Sm
 from hopsim.hw.timing.tma_engine import BULK_RANK
@@ -33,12 +34,16 @@ class Booked(NamedTuple):
 
 
 class Footprint(NamedTuple):
-    """Line numbers and sectors a copy touches in global memory; `masks` has a bit for each sector, None: whole lines."""
+    """Line numbers and sectors a copy touches in global memory; `masks` has a bit for each sector, None: whole lines.
+
+    `outside_bytes` of it lie outside the tensor.
+    """
 
     lines: Lines
     sectors: int
-    key: MergeKey | None
+    key: JoinKey | None
     masks: Masks | None
+    outside_bytes: int = 0
 
 
 class Bookings:
@@ -57,7 +62,7 @@ class Bookings:
         self._sms = sms
         self._l2 = l2
         self._fabric = fabric
-        self._port_rate = config.l2.bandwidth_per_sm_bytes_per_clk * config.device.sms_per_tpc
+        self._line_bytes = config.l2.line_bytes
         self._atomic_latency = float(config.l2.atomic_latency_cycles)
         self._boxes: dict[BoxKey, Footprint] = {}
         self._due: dict[int, float] = {}
@@ -110,7 +115,9 @@ class Bookings:
 
     def _box(self, work: TmaWork) -> Footprint:
         lines = self._l2.tags.number(work.plan.lines())
-        return self._footprint(lines, work.plan.sectors(), work.plan.sector_addresses)
+        plan = work.plan
+        footprint = self._footprint(lines, plan.sectors(), plan.sector_addresses)
+        return footprint._replace(outside_bytes=work.total_bytes - plan.inside_bytes)
 
     def _footprint(
         self, lines: Lines, sectors: int, addresses: Callable[[], NDArray[np.int64]]
@@ -123,7 +130,7 @@ class Bookings:
             bits = places % config.line_bytes // config.sector_bytes
             masks = np.zeros(len(lines), np.uint8)
             np.bitwise_or.at(masks, np.searchsorted(lines, numbers), (1 << bits).astype(np.uint8))
-        return Footprint(lines, sectors, merge_key(lines), masks)
+        return Footprint(lines, sectors, join_key(lines), masks)
 
     def _range(self, work: CopyWork) -> Footprint:
         assert isinstance(work.addresses, int), work
@@ -152,21 +159,20 @@ class Bookings:
         sm = self._sm_of(operation)
         engine = sm.tma
         begin = engine.start(time, tensor_map)
-        lines, sectors, key, masks = footprint
+        lines, sectors, key, masks, outside_bytes = footprint
         if direction == "load":
-            end = engine.send(begin, count_bytes)
-            cycles = count_bytes / self._port_rate
-            for cta in destinations:
-                through = self._sms[cta.sm].receive(begin, cycles)
-                if through > end:
-                    end = through
-            ready = self._l2.read(time, end, lines, sectors, sm.gpc, key, masks)
+            end = engine.send(begin, count_bytes, len(lines) + outside_bytes // self._line_bytes)
+            ready = sm.port.read(
+                time, begin, end, sm.awaited, lines, sectors, key, masks, len(destinations)
+            )
+            if outside_bytes:
+                ready = max(ready, self._l2.read_outside(time, end, outside_bytes))
             landed = ready + engine.load_latency(rank, len(destinations) > 1)
             engine.returned(landed)
             return Booked(landed, landed)
         if direction == "prefetch":
             end = engine.send(begin, 0)
-            ready = self._l2.read(time, end, lines, sectors, sm.gpc, key, masks)
+            ready = self._l2.read(time, end, lines, sectors, sm.gpc, masks)
             return Booked(ready, ready)
         source_read = engine.send_store(begin, count_bytes)
         written = self._l2.write(time, source_read, lines, sectors, sm.gpc)
@@ -199,10 +205,12 @@ class Bookings:
             return self._due_at(operation, time + self._config.smem.latency_cycles)
         sectors = warp_sectors(addresses, work.count_bytes, self._config.l2.sector_bytes)
         line_bytes = self._config.l2.line_bytes
-        lines = self._l2.tags.number(np.unique(sectors // line_bytes) * line_bytes)
+        lines, masks = lines_of(sectors, line_bytes, self._config.l2.sector_bytes)
+        numbers = self._l2.tags.number(lines * line_bytes)
         count_bytes = len(sectors) * self._config.l2.sector_bytes
-        end = sm.receive(time, count_bytes / self._port_rate)
-        ready = self._l2.read(time, end, lines, len(sectors), sm.gpc, merge_key(lines))
+        key = join_key(numbers)
+        end = sm.fill(time, count_bytes)
+        ready = sm.port.read(time, time, end, sm.awaited, numbers, len(sectors), key, masks)
         row_bytes = self._config.smem.banks * self._config.smem.bank_width_bytes
         wavefronts = -(-work.count_bytes * work.lanes // row_bytes)
         sm.pipe.book(time, wavefronts, wavefronts)

@@ -17,14 +17,24 @@ from hopsim.hw.machine.work import TensorWork
 from hopsim.hw.timing.actor import Actor
 from hopsim.hw.timing.costs import NEVER, CostTable, Head, SegmentCost, Stall
 from hopsim.hw.timing.counters import Totals
+from hopsim.hw.timing.instruction_fetch import InstructionFetch
 from hopsim.hw.timing.paths import Path, PathCosts
 from hopsim.hw.timing.tensor_core import WarpgroupQueue
 from hopsim.hw.timing.thread_access import ThreadAccess
 from hopsim.isa.program.codegen import Segment
 
 PENDING_KEPT: Final = 64
-PATHS_KEPT: Final = 4096
-UNKNOWN: Final = object()
+STEPS_KEPT: Final = 4096
+
+
+class Known:
+    """A step seen before: its cost where that can be worked out ahead, and the SMs that have executed it (a bit each)."""
+
+    __slots__ = ("executed", "path")
+
+    def __init__(self, path: Path | None) -> None:
+        self.path = path
+        self.executed = 0
 
 
 class Charge:
@@ -37,6 +47,7 @@ class Charge:
         totals: where warp cycles and instructions are counted.
         book: called with (operation, time of issue) for copies.
         commit: called with (group, warpgroup queue, time) for wgmma groups.
+        fetch: of code that an SM executes for the first time; None: all code is there.
         serialised: whether ptxas makes the program wait for each wgmma before the next.
     """
 
@@ -48,6 +59,7 @@ class Charge:
         totals: Totals,
         book: Callable[[Operation, float], None],
         commit: Callable[[Actor, Group, WarpgroupQueue, float], None],
+        fetch: InstructionFetch | None = None,
         serialised: bool = False,
     ) -> None:
         self._costs = costs.segments
@@ -62,7 +74,8 @@ class Charge:
         self._arrive = float(config.mbarrier.arrive_latency_cycles)
         self._queues: dict[Warpgroup, WarpgroupQueue] = {}
         self._path_costs = PathCosts(config, costs.segments)
-        self._paths: dict[tuple[object, ...], Path | object | None] = {}
+        self._fetch = fetch
+        self._steps: dict[tuple[object, ...], Known] = {}
         # Issued or committed in the step that runs, with the position in the strand's trail.
         self.issued: list[tuple[int, Operation]] = []
         self.committed: list[tuple[int, Group]] = []
@@ -86,12 +99,14 @@ class Charge:
                 self._flush(actor, start)
             return start
         key = (actor.resumed, strand.segment, *trail)
-        path = self._paths.get(key, UNKNOWN)
-        if path is UNKNOWN:
-            path = self._learn(key, trail, strand.segment, actor.resumed)
+        known = self._steps.get(key)
+        if known is None:
+            known = self._learn(key, trail, strand.segment, actor.resumed)
+        if not known.executed >> actor.sm.number & 1:
+            start = self._first(known, actor, start)
+        path = known.path
         if path is None:
             return self._walk(actor, start)
-        assert isinstance(path, Path)
         actor.resumed = False
         time = start
         pending = actor.pending
@@ -122,12 +137,24 @@ class Charge:
 
     def _learn(
         self, key: tuple[object, ...], trail: list[Segment], following: int, resumed: bool
-    ) -> Path | None:
+    ) -> Known:
         """Work out a step that was not seen before."""
-        path = self._path_costs.work_out([segment.number for segment in trail], following, resumed)
-        if len(self._paths) < PATHS_KEPT:
-            self._paths[key] = path
-        return path
+        numbers = [segment.number for segment in trail]
+        known = Known(self._path_costs.work_out(numbers, following, resumed))
+        if len(self._steps) < STEPS_KEPT:
+            self._steps[key] = known
+        return known
+
+    def _first(self, known: Known, actor: Actor, start: float) -> float:
+        """Fetch what an SM executes for the first time; return when it can begin."""
+        number = actor.sm.number
+        known.executed |= 1 << number
+        if self._fetch is None:
+            return start
+        cycles = self._fetch.first(number, [segment.number for segment in actor.strand.trail])
+        if cycles:
+            self._stalls[Stall.NO_INSTRUCTION] += cycles * actor.warps
+        return start + cycles
 
     def _act(self, actor: Actor, path: Path, start: float) -> float:
         """Book what a known step issued and committed; return its start, later by what held the issue."""

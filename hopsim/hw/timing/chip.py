@@ -14,9 +14,10 @@ from hopsim.hw.machine.memory import GLOBAL_BASE
 from hopsim.hw.timing.cta_scheduler import Placement
 from hopsim.hw.timing.dram import DramChannels
 from hopsim.hw.timing.fabric import Fabric
+from hopsim.hw.timing.gpc_port import GpcPort, JoinKey
 from hopsim.hw.timing.l2 import L2Cache
 from hopsim.hw.timing.occupancy import occupancy
-from hopsim.hw.timing.sm import Port, Sm
+from hopsim.hw.timing.sm import Sm
 
 WARM_LINES: Final = 4096
 
@@ -48,10 +49,13 @@ class Chip:
                 hint="use smaller clusters",
             )
         resident_shared = self.occupancy.shared_bytes_per_cta * self.occupancy.ctas_per_sm
-        ports = [Port() for _ in range(placement.tpc_count)]
+        ports = [GpcPort(config.l2, self.l2, gpc) for gpc in range(len(device.gpc_sm_counts))]
+        awaited: dict[tuple[int, int], dict[JoinKey, float]] = {}
         self.sms = [
-            Sm(config, number, placement.gpc_of[number], ports[tpc], resident_shared)
-            for number, tpc in enumerate(placement.tpc_of)
+            Sm(config, number, gpc, ports[gpc], awaited.setdefault((gpc, cpc), {}), resident_shared)
+            for number, (gpc, cpc) in enumerate(
+                zip(placement.gpc_of, placement.cpc_of, strict=True)
+            )
         ]
 
     def warm(self, ranges: Sequence[tuple[int, int]], line_bytes: int) -> None:

@@ -62,6 +62,7 @@ class Stall(IntEnum):
     CLUSTER_BARRIER = 14
     REGISTERS = 15
     CONVERGENCE = 16
+    NO_INSTRUCTION = 17
 
 
 @dataclass(slots=True, eq=False)

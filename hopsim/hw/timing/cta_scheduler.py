@@ -1,11 +1,12 @@
 """Where CTAs go: clusters in launch order, each into one GPC, its CTAs on different SMs.
 
 SMs are numbered in rows: the first TPC of every GPC, then the second of every GPC that has one, and so on, which is how
-%smid is numbered.  Single CTAs fill the chip row by row: the first SM of each TPC of a row, then the second ones; when
-every SM has one, they begin again.  Clusters go to GPCs in turn.
+%smid is numbered.  Single CTAs spread over the chip: one to each TPC, GPC after GPC in turn, then the second SMs of the
+TPCs; when every SM has one, they begin again.  But those that a GPC gets at the start of a launch are neighbours in the
+grid: each GPC takes its share of consecutive CTAs.  Clusters go to GPCs in turn.
 
-Source: hopsim's recording of %smid by CTA on an H100 SXM (grids of clusters of 1, 2, 4, 8, 16; the GPC that comes first
-varies from launch to launch and is the first one here), and cudaOccupancyMaxActiveClusters.
+Source: hopsim's recording of %smid by CTA on an H100 SXM (grids of 8 to 396 single CTAs and of clusters of 2, 4, 8, 16;
+the GPC that comes first varies from launch to launch and is the first one here), and cudaOccupancyMaxActiveClusters.
 """
 
 from __future__ import annotations
@@ -47,17 +48,15 @@ class Placement:
         self._sms_of = number_sms(device)
         pair = device.sms_per_tpc
         self.gpc_of: list[int] = [0] * sum(device.gpc_sm_counts)
-        self.tpc_of: list[int] = [0] * len(self.gpc_of)
-        self._rank: list[tuple[int, int, bool, int]] = [(0, 0, False, 0)] * len(self.gpc_of)
-        tpcs = 0
+        # The CPC of its GPC.
+        self.cpc_of: list[int] = [0] * len(self.gpc_of)
+        self._rank: list[tuple[bool, int, int, int]] = [(False, 0, 0, 0)] * len(self.gpc_of)
         for gpc, sms in enumerate(self._sms_of):
             for position, sm in enumerate(sms):
                 self.gpc_of[sm] = gpc
-                self.tpc_of[sm] = tpcs + position // pair
-                # Row, SM of the TPC; the TPCs outside the GPCs come first.
-                self._rank[sm] = (position // pair, position % pair, len(sms) > pair, sm)
-            tpcs += -(-len(sms) // pair)
-        self.tpc_count = tpcs
+                self.cpc_of[sm] = position // (pair * device.tpcs_per_cpc)
+                # The TPCs outside the GPCs come first, then all first SMs of TPCs row by row, then the second ones.
+                self._rank[sm] = (len(sms) > pair, position % pair, position // pair, gpc)
         self._ctas_per_sm = ctas_per_sm
         self._room = [ctas_per_sm] * len(self.gpc_of)
         # (CTAs there, rank, SM): the emptiest SM first.  Entries may be out of date.
@@ -90,6 +89,24 @@ class Placement:
                     self._take(sm)
                 return chosen
         return None
+
+    def first_wave(self, count: int) -> list[int]:
+        """Take places for the first of `count` single CTAs, as far as there is room; return their SMs in grid order."""
+        rounds: list[list[int]] = []
+        for _ in range(min(count, self.free_places)):
+            sm = self._emptiest()
+            assert sm is not None, "there is room"
+            round_number = self._ctas_per_sm - self._room[sm]
+            if round_number == len(rounds):
+                rounds.append([])
+            rounds[round_number].append(sm)
+            self._take(sm)
+        return [sm for chosen in rounds for sm in sorted(chosen, key=self._neighbourhood)]
+
+    def _neighbourhood(self, sm: int) -> tuple[bool, int, int]:
+        """Return what SMs are sorted by when each GPC takes consecutive CTAs."""
+        in_gpc, *_ = self._rank[sm]
+        return in_gpc, self.gpc_of[sm], sm
 
     def release(self, sm: int) -> None:
         """Give the place of one CTA back."""

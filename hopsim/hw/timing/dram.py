@@ -16,6 +16,9 @@ from hopsim.hw.timing.l2_tags import Lines
 
 # A request whose lines spread over more than so many times their number is scattered.
 DENSE: Final = 2
+# A burst may take all of a window; the wait behind it is counted apart.
+BUSIEST: Final = 0.9
+MEMORY: Final = 4
 
 
 class DramChannels:
@@ -27,12 +30,16 @@ class DramChannels:
 
     __slots__ = (
         "_before",
+        "_busy_then",
         "_bytes_per_clk",
+        "_contention_cycles",
         "_latency_cycles",
+        "_load",
         "_longest",
         "_nominal",
         "_scatter_cycles",
         "_spread_cycles",
+        "_window_cycles",
         "_window_end",
         "busy_cycles",
         "free",
@@ -46,9 +53,14 @@ class DramChannels:
         self._latency_cycles = float(config.latency_cycles)
         self._spread_cycles = float(config.latency_spread_cycles)
         self._scatter_cycles = float(config.scatter_latency_cycles)
+        self._contention_cycles = float(config.contention_latency_cycles)
+        self._window_cycles = max(1.0, self._latency_cycles)
         # The longest wait in the present window, as long as a latency, and in the one before.
         self._longest = self._before = 0.0
         self._window_end = 0.0
+        # Share of the channels' time taken lately.
+        self._load = 0.0
+        self._busy_then = 0.0
         self.free = 0.0
         self.busy_cycles = 0.0
         self.read_bytes = 0
@@ -67,7 +79,8 @@ class DramChannels:
         count = len(lines)
         latency = self._latency_cycles + self._spread_cycles * count / (count + 1)
         if int(lines[-1]) - int(lines[0]) >= DENSE * count:
-            latency += self._scatter_cycles
+            load = self._load
+            latency += self._scatter_cycles + self._contention_cycles * load / (1.0 - load)
         return latency
 
     def read(self, now: float, count_bytes: int) -> float:
@@ -76,10 +89,14 @@ class DramChannels:
         wait = self._transfer(now, count_bytes)
         if now >= self._window_end:
             # Windows without requests count as one without waits.
-            late = now >= self._window_end + self._latency_cycles
+            late = now >= self._window_end + self._window_cycles
             self._before = 0.0 if late else self._longest
             self._longest = 0.0
-            self._window_end = now + self._latency_cycles
+            span = now - self._window_end + self._window_cycles
+            busy = min((self.busy_cycles - self._busy_then) / span, BUSIEST)
+            self._load += (busy - self._load) * min(1.0, span / (MEMORY * self._window_cycles))
+            self._busy_then = self.busy_cycles
+            self._window_end = now + self._window_cycles
         if wait > self._longest:
             self._longest = wait
         return wait if wait > self._before else self._before

@@ -43,6 +43,23 @@ def warp_sectors(
     return np.sort(keys % span + lowest) * sector_bytes
 
 
+def lines_of(
+    sectors: NDArray[np.int64], line_bytes: int, sector_bytes: int
+) -> tuple[NDArray[np.int64], NDArray[np.uint8] | None]:
+    """Return the lines of some sectors and, unless they are wanted whole, a mask of sectors for each line.
+
+    Args:
+        sectors: their addresses, sorted; the same one may come more than once.
+    """
+    numbers = sectors // line_bytes
+    begins = np.flatnonzero(np.diff(numbers, prepend=numbers[:1] - 1))
+    lines = numbers[begins]
+    each = line_bytes // sector_bytes
+    bits = np.left_shift(1, sectors // sector_bytes % each).astype(np.uint8)
+    masks: NDArray[np.uint8] = np.bitwise_or.reduceat(bits, begins)
+    return lines, None if bool((masks == (1 << each) - 1).all()) else masks
+
+
 class L1Cache:
     """Lines of global memory held by one SM, least recently used.
 

@@ -1,13 +1,12 @@
 """L2 in time: latency near and far, bandwidth of each partition, device memory behind it.
 
-Boxes are looked up whole. Every byte asked for is merged with a request in flight, hit, or fetched
-from device memory, and counted once.
+Boxes are looked up whole. Every byte asked for has joined a request in flight, hit, or is fetched
+from device memory, and is counted once.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,15 +14,6 @@ from numpy.typing import NDArray
 from hopsim.config.groups import L2
 from hopsim.hw.timing.dram import DramChannels
 from hopsim.hw.timing.l2_tags import L2Tags, Lines, Masks
-
-# (first line, count, last line) of a box
-MergeKey = tuple[int, int, int]
-
-
-def merge_key(lines: Lines) -> MergeKey | None:
-    """Return what two requests for the same lines have in common; None without lines."""
-    count = len(lines)
-    return (int(lines[0]), count, int(lines[-1])) if count else None
 
 
 def deal(gpc_sm_counts: Sequence[int], partitions: int) -> list[int]:
@@ -39,9 +29,6 @@ def deal(gpc_sm_counts: Sequence[int], partitions: int) -> list[int]:
         result[gpc] = side
         served[side] += gpc_sm_counts[gpc]
     return result
-
-
-NOT_IN_FLIGHT: Final = (-1.0, 0.0)
 
 
 class L2Counters:
@@ -70,8 +57,7 @@ class L2Cache:
     Args:
         config: sizes, latencies, bandwidth.
         dram: what is behind it.
-        gpc_sm_counts: SMs of each group; each group belongs to a partition, where requests for the same
-        box can merge.
+        gpc_sm_counts: SMs of each group; each group belongs to a partition.
     """
 
     def __init__(self, config: L2, dram: DramChannels, gpc_sm_counts: Sequence[int]) -> None:
@@ -82,7 +68,6 @@ class L2Cache:
         self.sector_bytes = config.sector_bytes
         self._near = float(config.latency_near_cycles)
         self._far = float(config.latency_far_cycles)
-        self._merge_window = float(config.merge_window_cycles)
         self._nominal = config.bandwidth_bytes_per_clk / config.partitions / config.sector_bytes
         self._sectors_per_clk = self._nominal
         # Look-ups of a written sector, in those of a read one; a write is looked up at its home too.
@@ -91,14 +76,12 @@ class L2Cache:
             config.bandwidth_bytes_per_clk / config.write_bandwidth_bytes_per_clk / looked_up
         )
         self.free = [0.0] * config.partitions
+        self._outside_free = 0.0
+        self._outside_rate = config.outside_bandwidth_bytes_per_clk
         self.busy_cycles = 0.0
         self.counters = L2Counters()
         self._arrival: NDArray[np.float64] = np.zeros(0, np.float64)
         self._last_arrival = 0.0
-        # By partition: until when others may join the request for a box, and when its data is there.
-        self._merges: list[dict[MergeKey, tuple[float, float]]] = [
-            {} for _ in range(config.partitions)
-        ]
         self._side_of = deal(gpc_sm_counts, config.partitions)
 
     def speed_up(self, factor: float) -> None:
@@ -116,7 +99,6 @@ class L2Cache:
         lines: Lines,
         sectors: int,
         gpc: int,
-        key: MergeKey | None = None,
         masks: Masks | None = None,
     ) -> float:
         """Read a box or the lines of a warp; return when the last byte reaches the SM.
@@ -127,7 +109,6 @@ class L2Cache:
             lines: line numbers (`tags.number`).
             sectors: how many sectors of them are wanted.
             gpc: of the SM that asks.
-            key: `merge_key(lines)` when the request can join one for the same lines in flight.
             masks: of each line, a bit for each sector that is wanted; None: whole lines.
         """
         counters = self.counters
@@ -136,12 +117,6 @@ class L2Cache:
         if count == 0:
             return start + self._near
         side = self._side_of[gpc]
-        merges = self._merges[side]
-        if key is not None:
-            until, ready = merges.get(key, NOT_IN_FLIGHT)
-            if now < until:
-                counters.merged += sectors
-                return max(ready, start + self._near)
         found, written_back = self.tags.read(lines, side, masks is None)
         queue = self._serve(now, side, sectors)
         counters.read += sectors
@@ -153,11 +128,11 @@ class L2Cache:
             assert absent is not None
             fetched = lines[absent > 0]
             counters.hit += sectors - short
-            ready = start + self._near + queue
-            ready = max(ready, start + self._fetch(now, short, fetched))
+            ready = max(start, now + queue) + self._near
+            ready = max(ready, self._fetch(now, start, short, fetched))
         elif fetched is None:
             counters.hit += sectors
-            ready = start + self._near + queue
+            ready = max(start, now + queue) + self._near
         else:
             missed = sectors * found.missed // count if absent is None else short
             far = sectors * found.far // count
@@ -169,15 +144,27 @@ class L2Cache:
                 counters.hit += far
                 queue = max(queue, self._serve_others(now, side, looked_up))
             latency = self._far if found.far or found.remote_missed else self._near
-            ready = start + latency + queue
+            ready = max(start, now + queue) + latency
             if missed:
-                ready = max(ready, start + self._fetch(now, missed, fetched))
+                ready = max(ready, self._fetch(now, start, missed, fetched))
         if written_back:
             self._write_back(now, written_back)
-        ready = self._note_arrival(lines, fetched, ready, start)
-        if key is not None:
-            merges[key] = (now + self._merge_window, ready)
-        return ready
+        return self._note_arrival(lines, fetched, ready, start)
+
+    def read_outside(self, now: float, start: float, count_bytes: int) -> float:
+        """Read the part of a box that lies outside its tensor; return when the last byte reaches the SM.
+
+        It is asked for like any other, all of it from a few places, which serve the whole chip slowly.
+        """
+        begin = self._outside_free if self._outside_free > now else now
+        self._outside_free = begin + count_bytes / self._outside_rate
+        return max(start, self._outside_free) + self._near
+
+    def join(self, start: float, sectors: int, ready: float) -> float:
+        """Answer a request for lines that are on their way already; return when the last byte reaches the SM."""
+        self.counters.requested += sectors
+        self.counters.merged += sectors
+        return max(ready, start + self._near)
 
     def write(self, now: float, start: float, lines: Lines, sectors: int, gpc: int) -> float:
         """Write the sectors of a box; return when L2 has them."""
@@ -196,11 +183,11 @@ class L2Cache:
             self._write_back(now, written_back)
         return start + queue
 
-    def _fetch(self, now: float, sectors: int, lines: Lines) -> float:
-        """Read sectors of some lines from device memory; return the cycles until the last one is there."""
+    def _fetch(self, now: float, start: float, sectors: int, lines: Lines) -> float:
+        """Read sectors of some lines from device memory; return when the last one is there."""
         self.counters.dram_read += sectors
         delay = self._dram.read(now, sectors * self.sector_bytes)
-        return self._dram.latency(lines) + delay
+        return max(start, now + delay) + self._dram.latency(lines)
 
     def warm(self, lines: Lines) -> None:
         """Put lines into L2 before the launch, as if both halves had used them."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable
 
 from hopsim.config.groups import Launch
@@ -39,6 +40,10 @@ class Launcher:
         self._interval = (
             config.cta_launch_interval_cycles + config.warp_launch_interval_cycles * warps
         )
+        # Places of the first CTAs, taken already.
+        self._first: deque[int] = deque()
+        if machine.cluster_size == 1:
+            self._first.extend(chip.placement.first_wave(machine.cluster_count))
         self._next = 0.0
         self._starting = 0
         # The overhead is that of an empty kernel with one CTA an SM; their launch is simulated.
@@ -57,7 +62,7 @@ class Launcher:
         machine, config = self._machine, self._config
         size = machine.cluster_size
         while machine.clusters_started + self._starting < machine.cluster_count:
-            sms = self._placement.place(size)
+            sms = (self._first.popleft(),) if self._first else self._placement.place(size)
             if sms is None:
                 return
             time = max(float(self._env.now), self._next)

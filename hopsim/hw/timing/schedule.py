@@ -35,6 +35,7 @@ from hopsim.hw.timing.chip import Chip
 from hopsim.hw.timing.clock import LoadClock
 from hopsim.hw.timing.costs import CostTable, Head, Stall
 from hopsim.hw.timing.counters import Totals, counters
+from hopsim.hw.timing.instruction_fetch import InstructionFetch
 from hopsim.hw.timing.launcher import Launcher
 from hopsim.hw.timing.recorder import Recorder
 from hopsim.hw.timing.recording import Recording
@@ -56,6 +57,7 @@ class TimedSchedule(Schedule):
     Args:
         config: numbers of the chip.
         warm: (address, bytes) of global memory that is in L2 before the launch; nothing by default.
+        warm_code: whether the SMs have the code already.
         max_cycles: give up there (`cap`).
         recorder: hears intervals for a timeline.
         progress: called now and then with the share of clusters that are done.
@@ -70,6 +72,7 @@ class TimedSchedule(Schedule):
         config: HardwareConfig,
         *,
         warm: Sequence[tuple[int, int]] = (),
+        warm_code: bool = False,
         max_cycles: int | None = None,
         recorder: Recorder | None = None,
         progress: Progress | None = None,
@@ -82,6 +85,7 @@ class TimedSchedule(Schedule):
         self.totals = Totals()
         self.now = 0.0
         self._warm = warm
+        self._warm_code = warm_code
         self._machine: Machine | None = None
         self._actors: dict[Any, Actor] = {}
         self._current: Actor | None = None
@@ -117,6 +121,9 @@ class TimedSchedule(Schedule):
             self.totals,
             self._book,
             self._commit,
+            None
+            if self._warm_code
+            else InstructionFetch(config.issue, self._costs.segments, len(sms)),
             machine.setup.serialised_wgmma,
         )
         self._clock = LoadClock(config.clock, config.device.clock_hz, sms, chip.l2, chip.dram)

@@ -4,27 +4,11 @@ from __future__ import annotations
 
 from hopsim.config import HardwareConfig
 from hopsim.hw.timing.global_access import L1Cache
+from hopsim.hw.timing.gpc_port import GpcPort, JoinKey
 from hopsim.hw.timing.issue import IssuePorts
 from hopsim.hw.timing.shared_memory import SharedPipe
 from hopsim.hw.timing.tensor_core import MmaPipe, TensorCore
 from hopsim.hw.timing.tma_engine import TmaEngine
-
-
-class Port:
-    """The port through which L2 answers the SMs of a TPC."""
-
-    __slots__ = ("busy_cycles", "free")
-
-    def __init__(self) -> None:
-        self.free = 0.0
-        self.busy_cycles = 0.0
-
-    def receive(self, time: float, cycles: float) -> float:
-        """Take `cycles` of the port from `time` on; return when the last byte is through."""
-        begin = self.free if self.free > time else time
-        self.free = begin + cycles
-        self.busy_cycles += cycles
-        return self.free
 
 
 class Sm:
@@ -34,17 +18,24 @@ class Sm:
         config: of the chip.
         number: of the SM.
         gpc: it belongs to.
-        port: of its TPC to L2.
+        port: of its GPC to L2.
+        awaited: when lines come that SMs of its CPC have asked for.
         shared_bytes: shared memory of the CTAs it holds; the rest of the store is L1.
     """
 
     __slots__ = (
-        "active_cycles", "active_since", "ctas", "gpc", "issue", "l1", "mma", "name", "number", "pipe", "receive",
-        "tensor", "tma", "used",
+        "_fill_rate", "_filled", "active_cycles", "active_since", "awaited", "ctas", "gpc", "issue", "l1", "mma",
+        "name", "number", "pipe", "port", "tensor", "tma", "used",
     )  # fmt: skip
 
     def __init__(
-        self, config: HardwareConfig, number: int, gpc: int, port: Port, shared_bytes: int
+        self,
+        config: HardwareConfig,
+        number: int,
+        gpc: int,
+        port: GpcPort,
+        awaited: dict[JoinKey, float],
+        shared_bytes: int,
     ) -> None:
         self.number = number
         self.name = f"sm {number}"
@@ -55,11 +46,22 @@ class Sm:
         self.mma = MmaPipe(config.mma_sync)
         self.tma = TmaEngine(config.tma)
         self.l1 = L1Cache(config.l1, shared_bytes, config.l2.line_bytes)
-        self.receive = port.receive
+        self.port = port
+        self.awaited = awaited
+        # Until when the way into L1 is taken.
+        self._filled = 0.0
+        self._fill_rate = config.l2.bandwidth_per_sm_bytes_per_clk
         self.ctas = 0
         self.used = False
         self.active_since = 0.0
         self.active_cycles = 0.0
+
+    def fill(self, time: float, count_bytes: int) -> float:
+        """Take the way into L1 for bytes that threads asked for; return when the last one is through."""
+        self._filled = (
+            self._filled if self._filled > time else time
+        ) + count_bytes / self._fill_rate
+        return self._filled
 
     def enter(self, time: float) -> None:
         """A CTA becomes resident."""

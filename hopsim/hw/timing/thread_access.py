@@ -13,8 +13,9 @@ from hopsim.hw.machine.cta import Cta
 from hopsim.hw.machine.memory import RANK_SHIFT
 from hopsim.hw.timing.costs import Stall
 from hopsim.hw.timing.fabric import Fabric
-from hopsim.hw.timing.global_access import WARP, warp_sectors
-from hopsim.hw.timing.l2 import L2Cache, merge_key
+from hopsim.hw.timing.global_access import WARP, lines_of, warp_sectors
+from hopsim.hw.timing.gpc_port import join_key
+from hopsim.hw.timing.l2 import L2Cache
 from hopsim.hw.timing.shared_memory import Banks
 from hopsim.hw.timing.sm import Sm
 
@@ -46,7 +47,6 @@ class ThreadAccess:
         self._l2 = l2
         self._fabric = fabric
         self._banks = Banks(config.smem)
-        self._port_rate = config.l2.bandwidth_per_sm_bytes_per_clk * config.device.sms_per_tpc
         self._l1_latency = float(config.l1.latency_cycles)
         self._replay = float(config.smem.replay_latency_cycles)
 
@@ -103,7 +103,7 @@ class ThreadAccess:
         config = self._config
         line_bytes, sector_bytes = config.l2.line_bytes, config.l2.sector_bytes
         sectors = warp_sectors(note.addresses, note.count_bytes, sector_bytes)
-        lines = np.unique(sectors // line_bytes)
+        lines, masks = lines_of(sectors, line_bytes, sector_bytes)
         # Each line of a warp is one pass through the data pipe of L1.
         end = sm.pipe.book(time, len(lines), len(lines))
         held = max(time, end - len(lines))
@@ -116,10 +116,12 @@ class ThreadAccess:
                     return Served(held, end - 1.0 + config.l1.latency_cycles, Stall.LONG_SCOREBOARD)
                 if len(missed) < len(lines):
                     sectors = sectors[np.isin(sectors // line_bytes, missed)]
+                    masks = None if masks is None else masks[np.isin(lines, missed)]
                     lines = missed
-            end = sm.receive(end, len(sectors) * sector_bytes / self._port_rate)
             numbers = self._l2.tags.number(lines * line_bytes)
-            ready = self._l2.read(time, end, numbers, len(sectors), sm.gpc, merge_key(numbers))
+            key = join_key(numbers)
+            sent = sm.fill(end, len(sectors) * sector_bytes)
+            ready = sm.port.read(time, end, sent, sm.awaited, numbers, len(sectors), key, masks)
             return Served(held, ready + self._l1_latency, Stall.LONG_SCOREBOARD)
         for line in lines.tolist():
             sm.l1.drop(line)
@@ -127,7 +129,7 @@ class ThreadAccess:
         if note.kind == "w":
             done = self._l2.write(time, end, numbers, len(sectors), sm.gpc)
             return Served(held, done, Stall.LONG_SCOREBOARD)
-        done = self._l2.read(time, end, numbers, len(sectors), sm.gpc)
+        done = self._l2.read(time, end, numbers, len(sectors), sm.gpc, masks=masks)
         self._l2.write(time, end, numbers, len(sectors), sm.gpc)
         ready = max(done, end + config.l2.atomic_latency_cycles)
         return Served(held, ready, Stall.LONG_SCOREBOARD)

@@ -57,10 +57,18 @@ class TmaEngine:
                 begin += self._config.descriptor_fetch_latency_cycles
         return begin
 
-    def send(self, begin: float, count_bytes: int) -> float:
-        """Occupy the engine with an operation; return when its last request has left."""
+    def send(self, begin: float, count_bytes: int, requests: int = 0) -> float:
+        """Occupy the engine with an operation; return when its last request has left.
+
+        Args:
+            count_bytes: of the whole box, what lies outside the tensor included.
+            requests: lines of L2 that it asks for; more than its bytes fill where rows do not begin at a line.
+        """
         config = self._config
         cycles = count_bytes / config.bandwidth_bytes_per_clk
+        spare = requests - count_bytes / config.request_bytes
+        if spare > 0.0:
+            cycles += spare * config.split_cycles
         interval = config.issue_interval_cycles
         taken = cycles if cycles > interval else interval
         end = begin + cycles

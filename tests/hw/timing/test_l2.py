@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from hopsim.config import load
 from hopsim.hw.timing.dram import DramChannels
-from hopsim.hw.timing.l2 import L2Cache, deal, merge_key
+from hopsim.hw.timing.l2 import L2Cache, deal
 from hopsim.hw.timing.l2_tags import L2Tags
 
 CONFIG = load("h100-sxm")
@@ -155,30 +155,15 @@ def test_a_miss_takes_dram_latency_a_hit_the_near_one() -> None:
 
 
 def test_a_second_reader_waits_for_the_fetch_of_the_first() -> None:
-    unit = cache(merge_window_cycles=0)
+    unit = cache()
     first = unit.read(0.0, 0.0, run(0, 128), 512, 0)
     second = unit.read(10.0, 10.0, run(0, 128), 512, 1)
     assert second >= first
     assert unit.counters.dram_read == 512
 
 
-def test_requests_of_one_half_merge_within_the_window() -> None:
-    unit = cache(merge_window_cycles=200)
-    lines = run(0, 128)
-    key = merge_key(lines)
-    near, far = (unit._side_of.index(side) for side in (0, 1))
-    unit.read(0.0, 0.0, lines, 512, near, key)
-    unit.read(100.0, 100.0, lines, 512, near, key)
-    assert unit.counters.merged == 512
-    unit.read(100.0, 100.0, lines, 512, far, key)
-    unit.read(100.0, 100.0, lines, 512, near)
-    unit.read(300.0, 300.0, lines, 512, near, key)
-    assert unit.counters.merged == 512
-    assert unit.counters.requested == 5 * 512
-
-
 def test_bandwidth_of_a_partition_is_shared() -> None:
-    unit = cache(merge_window_cycles=0)
+    unit = cache()
     lines = run(0, 128)
     unit.read(0.0, 0.0, lines, 512, 0)
     service = 16384 / (CONFIG.l2.bandwidth_bytes_per_clk / 2)
@@ -201,7 +186,7 @@ def test_halves_serve_as_many_sms_each_as_can_be() -> None:
         max_size=60,
     )
 )
-def test_every_sector_is_hit_merged_or_fetched(steps: list[tuple[int, int, int, int]]) -> None:
+def test_every_sector_is_hit_or_fetched(steps: list[tuple[int, int, int, int]]) -> None:
     unit = cache(capacity_bytes=2048 * LINE)
     time = 0.0
     asked = written = 0
@@ -211,12 +196,13 @@ def test_every_sector_is_hit_merged_or_fetched(steps: list[tuple[int, int, int, 
             unit.write(time, time, run(first, count), count * 4, gpc)
             written += count * 4
         else:
-            unit.read(time, time, run(first, count), count * 4, gpc, merge_key(run(first, count)))
+            unit.read(time, time, run(first, count), count * 4, gpc)
             asked += count * 4
     counters = unit.counters
     assert counters.requested == asked
-    assert counters.read >= asked - counters.merged
-    assert counters.dram_read <= asked - counters.merged
+    assert counters.read >= asked
+    assert counters.dram_read <= asked
+    assert counters.merged == 0
     assert unit._dram.read_bytes == counters.dram_read * 32
     assert unit._dram.written_bytes == counters.dram_written * 32
     assert written >= counters.dram_written + unit.tags.dirty_sectors()
@@ -264,3 +250,19 @@ def test_sectors_of_a_line_are_fetched_once_each() -> None:
     unit.read(9900.0, 9900.0, lines, 48, 0, masks=right)
     assert unit.counters.dram_read == 64
     assert unit._dram.read_bytes == 64 * 32
+
+
+def test_the_latency_of_scattered_lines_grows_with_load_and_falls_again() -> None:
+    dram = DramChannels(CONFIG.dram)
+    lines = np.arange(64, dtype=np.int64) * 64
+    idle = dram.latency(lines)
+    each = CONFIG.dram.latency_cycles * CONFIG.dram.bandwidth_bytes_per_clk * CONFIG.dram.efficiency
+    latencies = []
+    for window in range(12):
+        dram.read(window * CONFIG.dram.latency_cycles, round(each / 2))
+        latencies.append(dram.latency(lines))
+    assert latencies == sorted(latencies)
+    # Half of the channels' time is taken: once the contention latency.
+    assert latencies[-1] - idle == pytest.approx(CONFIG.dram.contention_latency_cycles, rel=0.1)
+    dram.read(1e6, 32)
+    assert dram.latency(lines) == pytest.approx(idle, abs=1)

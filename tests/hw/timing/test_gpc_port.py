@@ -1,0 +1,73 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from hopsim.config import load
+from hopsim.hw.timing.dram import DramChannels
+from hopsim.hw.timing.gpc_port import GpcPort, JoinKey, join_key
+from hopsim.hw.timing.l2 import L2Cache
+
+CONFIG = load("h100-sxm")
+LINES = 128
+SECTORS = 4 * LINES
+BYTES = 128 * LINES
+
+
+def port() -> tuple[GpcPort, L2Cache]:
+    l2 = L2Cache(CONFIG.l2, DramChannels(CONFIG.dram), CONFIG.device.gpc_sm_counts)
+    l2.tags.cover(0, 1 << 24)
+    every = np.arange(64 * LINES, dtype=np.int64)
+    l2.warm(every)
+    return GpcPort(CONFIG.l2, l2, 1), l2
+
+
+def box(number: int) -> np.ndarray:
+    return np.arange(number * LINES, (number + 1) * LINES, dtype=np.int64)
+
+
+def ask(unit: GpcPort, time: float, awaited: dict[JoinKey, float], number: int) -> float:
+    lines = box(number)
+    return unit.read(time, time, time, awaited, lines, SECTORS, join_key(lines), None)
+
+
+def test_different_boxes_come_at_the_rate_of_the_gpc() -> None:
+    """Recorded on an H100: 16 SMs that read boxes of their own get 529 bytes a cycle together."""
+    unit, _ = port()
+    ends = [ask(unit, 0.0, {}, number) for number in range(32)]
+    assert np.diff(ends[8:]) == pytest.approx(np.full(23, BYTES / 530), rel=0.01)
+
+
+def test_the_same_boxes_come_at_the_rate_of_delivery() -> None:
+    """Recorded on an H100: 16 SMs that read the same boxes get 1,228 bytes a cycle together."""
+    unit, l2 = port()
+    # Six, six and four of the sixteen are in one CPC each.
+    cpcs: list[dict[JoinKey, float]] = [{}, {}, {}]
+    ends = [max(ask(unit, 0.0, cpcs[sm // 6], number) for sm in range(16)) for number in range(24)]
+    rate = 16 * BYTES / np.diff(ends[8:]).mean()
+    assert rate == pytest.approx(1228, rel=0.05)
+    assert l2.counters.requested == 24 * 16 * SECTORS
+    assert l2.counters.merged == 24 * 13 * SECTORS
+
+
+def test_what_has_come_is_asked_for_again() -> None:
+    unit, l2 = port()
+    awaited: dict[JoinKey, float] = {}
+    ready = ask(unit, 0.0, awaited, 0)
+    ask(unit, ready - 1, awaited, 0)
+    assert l2.counters.merged == SECTORS
+    ask(unit, ready, awaited, 0)
+    assert l2.counters.merged == SECTORS
+    assert l2.counters.read == 2 * SECTORS
+
+
+def test_another_cpc_asks_itself() -> None:
+    unit, l2 = port()
+    ask(unit, 0.0, {}, 0)
+    ask(unit, 0.0, {}, 0)
+    assert l2.counters.merged == 0
+    assert l2.counters.read == 2 * SECTORS
+
+
+def test_nothing_to_join_without_lines() -> None:
+    assert join_key(np.zeros(0, np.int64)) is None
