@@ -91,6 +91,7 @@ class PlannedGpu(Gpu):
         name: str,
         seed: int,
         limit: int | None,
+        warm: str,
         recorder: Any,
         progress: Callable[[float], None] | None,
     ) -> Schedule:
