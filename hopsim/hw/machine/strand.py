@@ -317,12 +317,15 @@ class StrandCore:
         widths = self.machine.register_widths
         for index, values in enumerate(zip(*(strand.registers for strand in strands), strict=True)):
             first = values[0]
-            if not isinstance(first, np.ndarray) and all(value is first for value in values):
-                continue
+            if not isinstance(first, np.ndarray):
+                # A loop of its own: most registers end here, and `all` over a generator takes twice the time.
+                for value in values:
+                    if value is not first and (isinstance(value, np.ndarray) or value != first):
+                        break
+                else:
+                    continue
             if not live >> index & 1:
                 registers[index] = 0
-                continue
-            if all(not isinstance(value, np.ndarray) and value == first for value in values):
                 continue
             dtype = np.dtype(np.bool_) if widths[index] == 1 else DTYPES[widths[index]]
             columns: list[Array] = [

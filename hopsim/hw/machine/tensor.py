@@ -170,10 +170,12 @@ class TensorOps(MbarrierOps):
 
     def _stand_in(self, group: Warpgroup, shape: WgmmaShape, a_shared: bool) -> None:
         """Enter an operation that only takes time: one object serves all of a warpgroup with the same shape."""
-        operation = group.stand_ins.get((shape, a_shared))
+        # By identity, which hashes faster; instructions keep their shapes.
+        key = (id(shape), a_shared)
+        operation = group.stand_ins.get(key)
         if operation is None:
             work = TensorWork(shape.kind, shape.n, shape.k, shape.a_bytes * 8, a_shared, group)
-            operation = group.stand_ins[shape, a_shared] = Operation(
+            operation = group.stand_ins[key] = Operation(
                 self.machine,
                 "wgmma",
                 "tensor",

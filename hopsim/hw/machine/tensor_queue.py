@@ -46,7 +46,9 @@ class Warpgroup:
     waiters: list[Any] = field(default_factory=list[Any])
     strands: list[Any] = field(default_factory=list[Any])
     committed: int = 0
-    stand_ins: dict[Any, Operation] = field(default_factory=dict[Any, "Operation"])
+    stand_ins: dict[tuple[int, bool], Operation] = field(
+        default_factory=dict[tuple[int, bool], "Operation"]
+    )
     # Destination registers of operations in flight, oldest first, and the matrix of the last one that landed.
     destinations: list[tuple[int, ...]] = field(default_factory=list[tuple[int, ...]])
     matrix: Array | None = None

@@ -152,6 +152,10 @@ class TensorCore:
                 free = begin + one.left * one.cycles
                 if one is run:
                     return free - one.cycles + one.tail
+        elif len(waiting) == 2:
+            begin = self._turns_of_two(run, free)
+            if begin is not None:
+                return begin + run.tail
         # Play the turns on a copy.
         turns = deque(
             (deque((one.ready, one.left, one.cycles, one) for one in queue.runs))
@@ -177,6 +181,28 @@ class TensorCore:
             turns.rotate(-1)
             if not runs:
                 turns.remove(runs)
+
+    def _turns_of_two(self, run: Run, free: float) -> float | None:
+        """Return when the last operation of a run begins if two queues take turns with no gap, None otherwise."""
+        cycles = run.cycles
+        before = others = 0
+        is_first = True
+        for number, queue in enumerate(self._waiting):
+            total = 0
+            is_own = False
+            for one in queue.runs:
+                if one.ready > free or one.cycles != cycles:
+                    return None
+                total += one.left
+                if one is run:
+                    is_own = True
+                    break
+            if is_own:
+                before, is_first = total, number == 0
+            else:
+                others = total
+        between = before - 1 if is_first else before
+        return free + (before - 1 + (between if between < others else others)) * cycles
 
     def _advance(self, until: float) -> None:
         """Start operations whose turn comes before or at `until`."""
