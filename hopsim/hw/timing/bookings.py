@@ -16,7 +16,7 @@ from hopsim.hw.machine.cta import Cta
 from hopsim.hw.machine.operations import Operation
 from hopsim.hw.machine.work import CopyWork, TmaWork
 from hopsim.hw.timing.fabric import Fabric
-from hopsim.hw.timing.global_access import lines_of, warp_sectors
+from hopsim.hw.timing.global_access import Coalescer
 from hopsim.hw.timing.gpc_port import JoinKey, join_key
 from hopsim.hw.timing.l2 import L2Cache
 from hopsim.hw.timing.l2_tags import Lines, Masks
@@ -64,6 +64,7 @@ class Bookings:
         self._fabric = fabric
         self._line_bytes = config.l2.line_bytes
         self._atomic_latency = float(config.l2.atomic_latency_cycles)
+        self._coalescer = Coalescer(config.l2.line_bytes, config.l2.sector_bytes)
         self._boxes: dict[BoxKey, Footprint] = {}
         self._due: dict[int, float] = {}
 
@@ -130,7 +131,7 @@ class Bookings:
             bits = places % config.line_bytes // config.sector_bytes
             masks = np.zeros(len(lines), np.uint8)
             np.bitwise_or.at(masks, np.searchsorted(lines, numbers), (1 << bits).astype(np.uint8))
-        return Footprint(lines, sectors, join_key(lines), masks)
+        return Footprint(lines, sectors, join_key(lines, masks), masks)
 
     def _range(self, work: CopyWork) -> Footprint:
         assert isinstance(work.addresses, int), work
@@ -203,16 +204,18 @@ class Bookings:
         addresses = work.addresses
         if not isinstance(addresses, int) and len(addresses) == 0:
             return self._due_at(operation, time + self._config.smem.latency_cycles)
-        sectors = warp_sectors(addresses, work.count_bytes, self._config.l2.sector_bytes)
-        line_bytes = self._config.l2.line_bytes
-        lines, masks = lines_of(sectors, line_bytes, self._config.l2.sector_bytes)
-        numbers = self._l2.tags.number(lines * line_bytes)
-        count_bytes = len(sectors) * self._config.l2.sector_bytes
-        key = join_key(numbers)
-        end = sm.fill(time, count_bytes)
-        ready = sm.port.read(time, time, end, sm.awaited, numbers, len(sectors), key, masks)
+        lines, masks, whole, sectors, passes = self._coalescer.touched(
+            addresses, work.count_bytes, work.lanes
+        )
+        numbers = self._l2.tags.number(lines * self._line_bytes)
+        key = join_key(numbers, masks)
+        end = sm.fill(time, sectors * self._config.l2.sector_bytes)
+        ready = sm.port.read(
+            time, time, end, sm.awaited, numbers, sectors, key, None if whole else masks
+        )
         row_bytes = self._config.smem.banks * self._config.smem.bank_width_bytes
-        wavefronts = -(-work.count_bytes * work.lanes // row_bytes)
+        # Each line of each warp is a pass through the data pipe, as is each row of banks that is written.
+        wavefronts = max(passes, -(-work.count_bytes * work.lanes // row_bytes))
         sm.pipe.book(time, wavefronts, wavefronts)
         return self._due_at(operation, ready + self._config.smem.latency_cycles)
 

@@ -1,14 +1,14 @@
 """Loads, stores and atomics of threads on global memory: coalescing into sectors, the L1 cache of an SM.
 
-L1 writes through and keeps lines that weak loads brought in; it is as large as shared memory leaves
-it.
+L1 writes through and keeps sectors that weak loads brought in; it is as large as shared memory
+leaves it.
 Source: CUDA C++ Programming Guide 12, "Global Memory" (compute capability 5.x and later).
 """
 
 from __future__ import annotations
 
 from collections import OrderedDict
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,52 +16,89 @@ from numpy.typing import NDArray
 from hopsim.config.groups import L1
 
 WARP: Final = 32
+PATTERNS_KEPT: Final = 4096
 
 
-def warp_sectors(
-    addresses: int | NDArray[np.unsignedinteger], count_bytes: int, sector_bytes: int
-) -> NDArray[np.int64]:
-    """Return the addresses of the sectors that warps touch, sorted; lanes of one warp share sectors, warps do not.
-
-    Args:
-        addresses: one a lane, or one for all.
-        count_bytes: of each lane; at most one vector, so aligned that it leaves its sector only at
-        the end.
-        sector_bytes: of L2.
-    """
-    if isinstance(addresses, int):
-        first = addresses // sector_bytes
-        last = (addresses + count_bytes - 1) // sector_bytes
-        return np.arange(first, last + 1, dtype=np.int64) * sector_bytes
-    spread = addresses.astype(np.int64)
-    steps = np.arange(0, count_bytes, sector_bytes)
-    numbers = (spread[:, None] + steps) // sector_bytes
-    warp = np.arange(len(spread)) // WARP
-    lowest = int(numbers.min())
-    span = int(numbers.max()) - lowest + 1
-    keys = np.unique(warp[:, None] * span + (numbers - lowest))
-    return np.sort(keys % span + lowest) * sector_bytes
-
-
-def lines_of(
-    sectors: NDArray[np.int64], line_bytes: int, sector_bytes: int
-) -> tuple[NDArray[np.int64], NDArray[np.uint8] | None]:
-    """Return the lines of some sectors and, unless they are wanted whole, a mask of sectors for each line.
+class Touched(NamedTuple):
+    """What an access touches of global memory.
 
     Args:
-        sectors: their addresses, sorted; the same one may come more than once.
+        lines: numbers (address over line size), ascending.
+        masks: a bit for each sector wanted of each line.
+        whole: whether every sector of the lines is wanted.
+        sectors: distinct sectors of each warp, summed.
+        passes: distinct lines of each warp, summed.
     """
-    numbers = sectors // line_bytes
-    begins = np.flatnonzero(np.diff(numbers, prepend=numbers[:1] - 1))
-    lines = numbers[begins]
-    each = line_bytes // sector_bytes
-    bits = np.left_shift(1, sectors // sector_bytes % each).astype(np.uint8)
-    masks: NDArray[np.uint8] = np.bitwise_or.reduceat(bits, begins)
-    return lines, None if bool((masks == (1 << each) - 1).all()) else masks
+
+    lines: NDArray[np.int64]
+    masks: NDArray[np.uint8]
+    whole: bool
+    sectors: int
+    passes: int
+
+
+class Coalescer:
+    """Finds the sectors and lines that accesses of warps touch; patterns seen before are only moved.
+
+    Args:
+        line_bytes, sector_bytes: of L2.
+    """
+
+    def __init__(self, line_bytes: int, sector_bytes: int) -> None:
+        self._line_bytes = line_bytes
+        self._sector_bytes = sector_bytes
+        self._each = line_bytes // sector_bytes
+        self._seen: dict[tuple[bytes, int], Touched] = {}
+
+    def touched(
+        self, addresses: int | NDArray[np.unsignedinteger], count_bytes: int, lanes: int
+    ) -> Touched:
+        """Return what an access touches; lanes of one warp share sectors, warps do not.
+
+        Args:
+            addresses: one a lane, or one for all.
+            count_bytes: of each lane; at most one vector, so aligned that it leaves its sector only
+            at the end.
+            lanes: of the access; warps are 32 consecutive ones.
+        """
+        if isinstance(addresses, int):
+            addresses = np.full(lanes, addresses, np.uint64)
+        relative = addresses.astype(np.int64)
+        # Where a pattern starts does not matter as long as its lines begin at the same places.
+        first = int(relative[0]) // self._line_bytes
+        relative -= first * self._line_bytes
+        key = (relative.tobytes(), count_bytes)
+        known = self._seen.get(key)
+        if known is None:
+            if len(self._seen) >= PATTERNS_KEPT:
+                self._seen.clear()
+            known = self._seen[key] = self._work_out(relative, count_bytes)
+        lines, masks, whole, sectors, passes = known
+        return Touched(lines + first, masks, whole, sectors, passes)
+
+    def _work_out(self, relative: NDArray[np.int64], count_bytes: int) -> Touched:
+        each = self._each
+        steps = np.arange(0, count_bytes, self._sector_bytes)
+        numbers = (relative[:, None] + steps) // self._sector_bytes
+        lowest = int(numbers.min()) // each
+        span = (int(numbers.max()) // each - lowest + 1) * each
+        warp = np.arange(len(relative)) // WARP
+        of_warps = np.unique(warp[:, None] * span + (numbers - lowest * each))
+        sectors = np.unique(of_warps % span)
+        begins = np.flatnonzero(np.diff(sectors // each, prepend=-1))
+        bits = np.left_shift(1, sectors % each).astype(np.uint8)
+        masks: NDArray[np.uint8] = np.bitwise_or.reduceat(bits, begins)
+        return Touched(
+            lines=sectors[begins] // each + lowest,
+            masks=masks,
+            whole=len(sectors) == len(begins) * each,
+            sectors=len(of_warps),
+            passes=1 + int(np.count_nonzero(np.diff(of_warps // each))),
+        )
 
 
 class L1Cache:
-    """Lines of global memory held by one SM, least recently used.
+    """Sectors of global memory held by one SM; the least recently used line goes first.
 
     Args:
         config: size of the data store.
@@ -71,24 +108,37 @@ class L1Cache:
 
     def __init__(self, config: L1, shared_bytes: int, line_bytes: int) -> None:
         self.capacity = max(0, config.capacity_bytes - shared_bytes) // line_bytes
-        self._lines: OrderedDict[int, None] = OrderedDict()
-        self.hits = 0
-        self.misses = 0
+        self._lines: OrderedDict[int, int] = OrderedDict()
 
-    def look_up(self, line: int) -> bool:
-        """Whether a line is present; it is from now on."""
-        lines = self._lines
-        if line in lines:
-            lines.move_to_end(line)
-            self.hits += 1
-            return True
-        self.misses += 1
-        if self.capacity:
-            lines[line] = None
-            if len(lines) > self.capacity:
-                lines.popitem(last=False)
-        return False
+    def look_up(self, lines: NDArray[np.int64], masks: NDArray[np.uint8]) -> NDArray[np.uint8]:
+        """Return the wanted sectors of each line that are not present; they are from now on.
 
-    def drop(self, line: int) -> None:
-        """Forget a line that was written."""
-        self._lines.pop(line, None)
+        Args:
+            lines: numbers.
+            masks: a bit for each sector wanted of each line.
+        """
+        held = self._lines
+        absent: list[int] = []
+        if not self.capacity:
+            return masks
+        for line, wanted in zip(lines.tolist(), masks.tolist(), strict=True):
+            known = held.get(line)
+            if known is None:
+                held[line] = wanted
+                absent.append(wanted)
+                continue
+            held.move_to_end(line)
+            short = wanted & ~known
+            if short:
+                held[line] = known | wanted
+            absent.append(short)
+        while len(held) > self.capacity:
+            held.popitem(last=False)
+        return np.array(absent, np.uint8)
+
+    def drop(self, lines: NDArray[np.int64]) -> None:
+        """Forget lines that are written."""
+        held = self._lines
+        if held:
+            for line in lines.tolist():
+                held.pop(line, None)

@@ -14,14 +14,22 @@ from hopsim.config.groups import L2
 from hopsim.hw.timing.l2 import L2Cache
 from hopsim.hw.timing.l2_tags import Lines, Masks
 
-# (first line, count, last line) of a box
-JoinKey = tuple[int, int, int]
+# (first line, count, last line, sectors of the first and of the last line)
+JoinKey = tuple[int, int, int, int]
 
 
-def join_key(lines: Lines) -> JoinKey | None:
-    """Return what two requests for the same lines have in common; None without lines."""
+def join_key(lines: Lines, masks: Masks | None = None) -> JoinKey | None:
+    """Return what two requests for the same sectors have in common; None without lines.
+
+    Args:
+        lines: numbers.
+        masks: a bit for each sector that is wanted of each line; None: whole lines.
+    """
     count = len(lines)
-    return (int(lines[0]), count, int(lines[-1])) if count else None
+    if not count:
+        return None
+    wanted = 0 if masks is None else int(masks[0]) << 8 | int(masks[-1])
+    return int(lines[0]), count, int(lines[-1]), wanted
 
 
 class GpcPort:
@@ -62,7 +70,7 @@ class GpcPort:
             begin, sent: when the first and the last request leave the SM (not before `now`).
             awaited: when the lines are there that neighbours have asked for.
             lines, sectors, masks: as `L2Cache.read` takes them.
-            key: `join_key(lines)`.
+            key: `join_key(lines, masks)`.
             receivers: SMs that each get all of it.
         """
         l2 = self._l2

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 
@@ -13,13 +13,17 @@ from hopsim.hw.machine.cta import Cta
 from hopsim.hw.machine.memory import RANK_SHIFT
 from hopsim.hw.timing.costs import Stall
 from hopsim.hw.timing.fabric import Fabric
-from hopsim.hw.timing.global_access import WARP, lines_of, warp_sectors
+from hopsim.hw.timing.global_access import WARP, Coalescer
 from hopsim.hw.timing.gpc_port import join_key
 from hopsim.hw.timing.l2 import L2Cache
+from hopsim.hw.timing.l2_tags import BITS
 from hopsim.hw.timing.shared_memory import Banks
 from hopsim.hw.timing.sm import Sm
 
 SHARED_SPACES = ("shared", "shared::cta", "shared::cluster")
+
+# Guess: passes of one warp between two waits, at most.
+LONGEST_BURST: Final = 256
 
 
 class Served(NamedTuple):
@@ -47,6 +51,11 @@ class ThreadAccess:
         self._l2 = l2
         self._fabric = fabric
         self._banks = Banks(config.smem)
+        self._coalescer = Coalescer(config.l2.line_bytes, config.l2.sector_bytes)
+        # When the last access of a warp of a CTA leaves the data pipe.
+        self._bursts: dict[int, float] = {}
+        self._line_bytes = config.l2.line_bytes
+        self._sectors_per_line = config.l2.line_bytes // config.l2.sector_bytes
         self._l1_latency = float(config.l1.latency_cycles)
         self._replay = float(config.smem.replay_latency_cycles)
 
@@ -64,7 +73,7 @@ class ThreadAccess:
                 return self._remote(sm, cta, note, time)
             return self._shared(sm, note, time)
         if note.space == "global":
-            return self._global(sm, note, cached, time)
+            return self._global(sm, cta, note, cached, time)
         # Local memory and constants are taken as always present in the caches of the SM.
         return Served(time, time + self._config.l1.latency_cycles, Stall.LONG_SCOREBOARD)
 
@@ -99,37 +108,55 @@ class ThreadAccess:
 
     # -- global memory -----------------------------------------------------------------------------
 
-    def _global(self, sm: Sm, note: AccessNote, cached: bool, time: float) -> Served:
-        config = self._config
-        line_bytes, sector_bytes = config.l2.line_bytes, config.l2.sector_bytes
-        sectors = warp_sectors(note.addresses, note.count_bytes, sector_bytes)
-        lines, masks = lines_of(sectors, line_bytes, sector_bytes)
-        # Each line of a warp is one pass through the data pipe of L1.
-        end = sm.pipe.book(time, len(lines), len(lines))
-        held = max(time, end - len(lines))
+    def _pass(self, sm: Sm, cta: Cta, passes: int, warps: int, time: float) -> tuple[float, float]:
+        """Take the data pipe of L1, a pass for each line of each warp; return when a warp's access enters and leaves it.
+
+        Warps of a strand drift apart until each has the pipe for itself for the loads between two waits: what follows in
+        such a burst waits for the warp's own passes only, a new burst for all.
+
+        Source: hopsim's recording on an H100 SXM (tests/silicon/micro.json, gather_walk): with four warps and more the pipe
+        is never idle while one waits.
+        """
+        own = passes / warps
+        free = sm.pipe.free
+        sm.pipe.book(time, passes, passes)
+        begin = self._bursts.get(cta.index, 0.0)
+        if time > begin:
+            begin = max(time, free)
+        else:
+            begin = max(begin, free - (warps - 1) * LONGEST_BURST)
+        end = self._bursts[cta.index] = begin + own
+        return begin, end
+
+    def _global(self, sm: Sm, cta: Cta, note: AccessNote, cached: bool, time: float) -> Served:
+        lines, masks, whole, sectors, passes = self._coalescer.touched(
+            note.addresses, note.count_bytes, note.lanes
+        )
+        begin, end = self._pass(sm, cta, passes, -(-note.lanes // WARP), time)
+        held = max(time, begin)
         if note.kind == "r":
             if cached:
-                missed = np.array(
-                    [line for line in lines.tolist() if not sm.l1.look_up(line)], np.int64
-                )
-                if len(missed) == 0:
-                    return Served(held, end - 1.0 + config.l1.latency_cycles, Stall.LONG_SCOREBOARD)
-                if len(missed) < len(lines):
-                    sectors = sectors[np.isin(sectors // line_bytes, missed)]
-                    masks = None if masks is None else masks[np.isin(lines, missed)]
-                    lines = missed
-            numbers = self._l2.tags.number(lines * line_bytes)
-            key = join_key(numbers)
-            sent = sm.fill(end, len(sectors) * sector_bytes)
-            ready = sm.port.read(time, end, sent, sm.awaited, numbers, len(sectors), key, masks)
+                absent = sm.l1.look_up(lines, masks)
+                wanted = absent > 0
+                missed = int(np.count_nonzero(wanted))
+                if missed == 0:
+                    return Served(held, end - 1.0 + self._l1_latency, Stall.LONG_SCOREBOARD)
+                lines, masks = lines[wanted], absent[wanted]
+                sectors = int(BITS[masks].sum())
+                whole = sectors == missed * self._sectors_per_line
+            numbers = self._l2.tags.number(lines * self._line_bytes)
+            key = join_key(numbers, masks)
+            sent = sm.fill(end, sectors * self._l2.sector_bytes)
+            ready = sm.port.read(
+                time, end, sent, sm.awaited, numbers, sectors, key, None if whole else masks
+            )
             return Served(held, ready + self._l1_latency, Stall.LONG_SCOREBOARD)
-        for line in lines.tolist():
-            sm.l1.drop(line)
-        numbers = self._l2.tags.number(lines * line_bytes)
+        sm.l1.drop(lines)
+        numbers = self._l2.tags.number(lines * self._line_bytes)
         if note.kind == "w":
-            done = self._l2.write(time, end, numbers, len(sectors), sm.gpc)
+            done = self._l2.write(time, end, numbers, sectors, sm.gpc)
             return Served(held, done, Stall.LONG_SCOREBOARD)
-        done = self._l2.read(time, end, numbers, len(sectors), sm.gpc, masks=masks)
-        self._l2.write(time, end, numbers, len(sectors), sm.gpc)
-        ready = max(done, end + config.l2.atomic_latency_cycles)
+        done = self._l2.read(time, end, numbers, sectors, sm.gpc, masks=None if whole else masks)
+        self._l2.write(time, end, numbers, sectors, sm.gpc)
+        ready = max(done, end + self._config.l2.atomic_latency_cycles)
         return Served(held, ready, Stall.LONG_SCOREBOARD)

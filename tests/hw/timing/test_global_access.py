@@ -1,0 +1,87 @@
+"""Coalescing and the L1 cache against a plain count over sets."""
+
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hopsim.config import load
+from hopsim.hw.timing.global_access import WARP, Coalescer, L1Cache
+
+CONFIG = load("h100-sxm")
+LINE, SECTOR = CONFIG.l2.line_bytes, CONFIG.l2.sector_bytes
+BASE = 1 << 40
+
+
+def counted(addresses: list[int], count_bytes: int) -> tuple[dict[int, int], int, int]:
+    """Return masks by line, sectors and passes, byte by byte."""
+    masks: dict[int, int] = {}
+    sectors: set[tuple[int, int]] = set()
+    passes: set[tuple[int, int]] = set()
+    for lane, address in enumerate(addresses):
+        for byte in range(address, address + count_bytes):
+            line = byte // LINE
+            masks[line] = masks.get(line, 0) | 1 << byte % LINE // SECTOR
+            sectors.add((lane // WARP, byte // SECTOR))
+            passes.add((lane // WARP, line))
+    return masks, len(sectors), len(passes)
+
+
+@given(
+    st.lists(st.integers(0, 600), min_size=1, max_size=128),
+    st.sampled_from([1, 2, 4, 8, 16]),
+    st.integers(0, 40),
+)
+def test_touched_is_what_bytes_touch(places: list[int], count_bytes: int, shift: int) -> None:
+    coalescer = Coalescer(LINE, SECTOR)
+    # The second time the pattern is known, at another place.
+    for base in (BASE, BASE + shift * LINE):
+        addresses = [base + place * count_bytes for place in places]
+        masks, sectors, passes = counted(addresses, count_bytes)
+        touched = coalescer.touched(np.array(addresses, np.uint64), count_bytes, len(addresses))
+        assert dict(zip(touched.lines.tolist(), touched.masks.tolist(), strict=True)) == masks
+        assert touched.lines.tolist() == sorted(masks)
+        assert (touched.sectors, touched.passes) == (sectors, passes)
+        assert touched.whole == all(mask == 15 for mask in masks.values())
+
+
+def test_warps_that_read_the_same_rows_each_take_their_passes() -> None:
+    rows = BASE + np.arange(8, dtype=np.uint64).repeat(4) * np.uint64(8192)
+    touched = Coalescer(LINE, SECTOR).touched(np.tile(rows, 4), 4, 128)
+    assert (len(touched.lines), touched.passes, touched.sectors) == (8, 32, 32)
+    assert touched.masks.tolist() == [1] * 8
+
+
+def test_one_address_for_all_is_a_pass_for_each_warp() -> None:
+    touched = Coalescer(LINE, SECTOR).touched(BASE + 40, 4, 96)
+    assert (touched.lines.tolist(), touched.masks.tolist(), touched.passes) == (
+        [BASE // LINE],
+        [2],
+        3,
+    )
+
+
+def test_l1_holds_sectors_not_lines() -> None:
+    cache = L1Cache(CONFIG.l1, CONFIG.l1.capacity_bytes - 2 * LINE, LINE)
+    assert cache.capacity == 2
+
+    def look_up(line: int, mask: int) -> int:
+        return int(cache.look_up(np.array([line]), np.array([mask], np.uint8))[0])
+
+    assert look_up(7, 0b0001) == 0b0001
+    assert look_up(7, 0b0011) == 0b0010
+    assert look_up(7, 0b0011) == 0
+    look_up(8, 15)
+    look_up(7, 1)
+    look_up(9, 15)  # 8 has to go, it was used before 7
+    assert look_up(7, 3) == 0
+    assert look_up(8, 15) == 15
+    cache.drop(np.array([8]))
+    assert look_up(8, 2) == 2
+
+
+def test_without_room_nothing_is_held() -> None:
+    cache = L1Cache(CONFIG.l1, CONFIG.l1.capacity_bytes, LINE)
+    for _ in range(2):
+        assert cache.look_up(np.array([1, 2]), np.array([1, 15], np.uint8)).tolist() == [1, 15]
