@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from hopsim.report.accuracy import Row
 
 
-QUICK_FLOP = 2.0 * 2048**3
+QUICK_SIZE = 2048
 """The largest problem of a quick comparison."""
 
 
@@ -41,6 +41,10 @@ def compare(
         str, typer.Option("--role", metavar="ROLE", help="calibration or judging.")
     ] = "",
     quick: Annotated[bool, typer.Option("--quick", help="Nothing larger than 2048 cubed.")] = False,
+    largest: Annotated[
+        int | None,
+        typer.Option("--largest", min=1, metavar="N", help="Nothing larger than N cubed."),
+    ] = None,
     jobs: Annotated[int, typer.Option("--jobs", min=1, help="Processes.")] = 2,
     known: Annotated[
         Path | None,
@@ -94,7 +98,17 @@ def compare(
         compare_one(ptx, launch, entry, ncu, device, gpu, overrides(settings), json_file)
         return
     _recorded(
-        folder, only, role, quick, jobs, known, page, plot, gpu, overrides(settings), json_file
+        folder,
+        only,
+        role,
+        QUICK_SIZE if quick else largest,
+        jobs,
+        known,
+        page,
+        plot,
+        gpu,
+        overrides(settings),
+        json_file,
     )
 
 
@@ -102,7 +116,7 @@ def _recorded(
     folder: Path,
     only: str,
     role: str,
-    quick: bool,
+    largest: int | None,
     jobs: int,
     known: Path | None,
     page: Path | None,
@@ -123,7 +137,7 @@ def _recorded(
         case
         for case in load_sets(folder)
         if only in case.program.name and role in ("", case.role)
-        and case.cycles is not None and not (quick and case.flop > QUICK_FLOP)
+        and case.cycles is not None and (largest is None or case.flop <= 2.0 * largest**3)
     ]  # fmt: skip
     if not cases:
         raise ConfigError("no measured program is chosen", hint="leave --only and --role out")
@@ -143,7 +157,7 @@ def _recorded(
             "worst_percent": found.worst.error if found.worst else None, "kendall_least": found.kendall,
             "kendall_mean": found.mean_kendall, "regret_percent": found.regret, "dram_percent": found.dram_error,
         }  # fmt: skip
-    _write_pages(rows, page, plot, quick)
+    _write_pages(rows, page, plot, largest)
     output.finish(content, 0)
 
 
@@ -188,7 +202,9 @@ def _plain(row: Row) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _write_pages(rows: list[Row], page: Path | None, plot: Path | None, quick: bool) -> None:
+def _write_pages(
+    rows: list[Row], page: Path | None, plot: Path | None, largest: int | None
+) -> None:
     from hopsim.report.accuracy_page import html, scatter
     from hopsim.report.accuracy_page import page as page_text
 
@@ -197,10 +213,10 @@ def _write_pages(rows: list[Row], page: Path | None, plot: Path | None, quick: b
     if page is not None:
         picture = page.with_suffix(".svg")
         picture.write_text(scatter(rows), encoding="utf-8")
-        page.write_text(page_text(rows, _about(quick), picture.name), encoding="utf-8")
+        page.write_text(page_text(rows, _about(largest), picture.name), encoding="utf-8")
 
 
-def _about(quick: bool) -> list[str]:
+def _about(largest: int | None) -> list[str]:
     found = [
         "Cycles are Nsight Compute's `gpc__cycles_elapsed.max` of one launch with cold caches, clocks not locked, on one "
         "NVIDIA H100 80GB HBM3 (SXM), driver 580.159.04; of the judging set the median of three launches. The simulator "
@@ -211,6 +227,8 @@ def _about(quick: bool) -> list[str]:
         "Make it again, without a GPU: `hopsim compare --recorded --page docs/accuracy.md`. "
         "Measure again, on an H100: `hopsim record tests/silicon --part gemm`.",
     ]
-    if quick:
-        found.append("**Made with `--quick`: problems larger than 2048 cubed are left out.**")
+    if largest is not None:
+        found.append(
+            f"**Made with `--largest {largest}`: problems larger than {largest} cubed are left out.**"
+        )
     return found
