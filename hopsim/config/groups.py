@@ -209,6 +209,8 @@ class MmaSync(Group):
     """Dense rate of the SM by multiplicand type."""
     latency_cycles: Cycles
     """m16n8k16, from issue to a dependent one."""
+    fp8_instructions: Count
+    """Machine instructions of an m16n8k32 of e4m3 or e5m2: products of f16 values, conversions, additions."""
 
     @model_validator(mode="after")
     def _types_complete(self) -> Self:

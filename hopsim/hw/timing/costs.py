@@ -24,6 +24,7 @@ NANOSECONDS: Final = 1e-9
 NEVER: Final = float("inf")
 PAST_L1: Final = ("cg", "cv")
 INTEGER: Final = ("s", "u")
+FP8: Final = ("e4m3", "e5m2")
 WARP: Final = 32
 
 
@@ -243,10 +244,15 @@ class CostTable:
         cost.late = tuple(kept)
 
     def _issue_count(self, bound: BoundInstruction) -> int:
-        """Return the machine instructions of one PTX instruction: 64-bit integer arithmetic is done in halves."""
+        """Return the machine instructions of one PTX instruction.
+
+        64-bit integer arithmetic is done in halves, a product of fp8 values as products of f16 values.
+        """
         unit = bound.form.unit
         if unit == "none":
             return 0
+        if unit == "mma" and dict(bound.slots).get("at") in FP8:
+            return self._config.mma_sync.fp8_instructions
         if unit in WIDE_UNITS and any(
             destination.register is not None and destination.register.width_bits == WIDE_BITS
             for destination in bound.destinations

@@ -149,3 +149,16 @@ def test_a_woken_wait_pays_no_test() -> None:
 def test_memory_paths_are_left_to_the_run() -> None:
     _, costs = table("ld.shared.u32 %r1,[%r0]; ret;")
     assert PathCosts(CONFIG, costs).work_out(range(len(costs)), 0, False) is None
+
+
+def test_a_product_of_fp8_values_is_several_instructions() -> None:
+    shape = "mma.sync.aligned.m16n8k{}.row.col.f32.{}.{}.f32 {{%f0,%f1,%f2,%f3}},{{%r0,%r1,%r2,%r3}},{{%r4,%r5}},{{%f0,%f1,%f2,%f3}}; ret;"
+    _, half = table(shape.format(16, "bf16", "bf16"))
+    for kind in ("e4m3", "e5m2"):
+        _, eighth = table(shape.format(32, kind, kind))
+        more = eighth[0].instructions - half[0].instructions
+        assert more == CONFIG.mma_sync.fp8_instructions - 1
+        assert eighth[0].slots - half[0].slots == more
+        rate = CONFIG.mma_sync.flop_per_clk
+        assert eighth[0].mma == (kind, 2 * 16 * 8 * 32)
+        assert rate[kind] == rate["bf16"]
