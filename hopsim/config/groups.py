@@ -302,6 +302,8 @@ class L1(Group):
     bandwidth_bytes_per_clk: Rate
     capacity_bytes: Bytes
     """Shared memory and L1 together."""
+    atomic_interval_cycles: Interval
+    """A sector that a warp adds to, besides the pass of its line."""
 
 
 class L2(Group):
@@ -329,6 +331,10 @@ class L2(Group):
     delivery_per_gpc_bytes_per_clk: Rate
     """What the SMs of a GPC receive when neighbours ask for the same lines."""
     atomic_latency_cycles: Cycles
+    atomic_interval_cycles: Interval
+    """All slices together: a line that an instruction of a warp adds to."""
+    atomic_miss_interval_cycles: Interval
+    """And for each sector of it that L2 does not hold."""
 
     @model_validator(mode="after")
     def _shapes_agree(self) -> Self:

@@ -77,6 +77,9 @@ class L2Cache:
         )
         self.free = [0.0] * config.partitions
         self._outside_free = 0.0
+        self._atomics_free = 0.0
+        self._atomic_interval = config.atomic_interval_cycles
+        self._atomic_miss_interval = config.atomic_miss_interval_cycles
         self._outside_rate = config.outside_bandwidth_bytes_per_clk
         self.busy_cycles = 0.0
         self.counters = L2Counters()
@@ -166,13 +169,21 @@ class L2Cache:
         self.counters.merged += sectors
         return max(ready, start + self._near)
 
-    def write(self, now: float, start: float, lines: Lines, sectors: int, gpc: int) -> float:
-        """Write the sectors of a box; return when L2 has them."""
+    def write(
+        self,
+        now: float,
+        start: float,
+        lines: Lines,
+        sectors: int,
+        gpc: int,
+        masks: Masks | None = None,
+    ) -> float:
+        """Write the sectors of a box; return when L2 has them. The rest of the lines is taken as held, save with `masks`."""
         counters = self.counters
         side = self._side_of[gpc]
         if len(lines) == 0:
             return start
-        written_back = self.tags.write(lines, sectors)
+        written_back = self.tags.write(lines, sectors, masks)
         remote = sectors * self.tags.remote_lines(lines, side) // len(lines)
         counters.written += sectors + remote
         counters.hit += sectors + remote
@@ -182,6 +193,32 @@ class L2Cache:
         if written_back:
             self._write_back(now, written_back)
         return start + queue
+
+    def atomic(
+        self,
+        now: float,
+        start: float,
+        lines: Lines,
+        sectors: int,
+        requests: int,
+        gpc: int,
+        masks: Masks | None = None,
+    ) -> tuple[float, float]:
+        """Add to words of some lines; return when the atomic units have taken it and when L2 has the sums.
+
+        Args:
+            now, start, lines, sectors, gpc, masks: as `read` takes them.
+            requests: lines of each warp, summed.
+        """
+        counters = self.counters
+        before = counters.dram_read
+        read = self.read(now, start, lines, sectors, gpc, masks)
+        missed = counters.dram_read - before
+        self.write(now, start, lines, sectors, gpc, masks)
+        begin = self._atomics_free if self._atomics_free > now else now
+        taken = begin + requests * self._atomic_interval + missed * self._atomic_miss_interval
+        self._atomics_free = taken
+        return taken, max(read, taken)
 
     def _fetch(self, now: float, start: float, sectors: int, lines: Lines) -> float:
         """Read sectors of some lines from device memory; return when the last one is there."""

@@ -218,18 +218,19 @@ class L2Tags:
         own.use(tick, lines, count - near)
         return Lookup(near, far, missed, remote_missed, fetched), self._make_room()
 
-    def write(self, lines: Lines, sectors: int) -> int:
+    def write(self, lines: Lines, sectors: int, masks: Masks | None = None) -> int:
         """Write lines at their homes; copies elsewhere are dropped.
 
         Args:
             lines: numbers.
             sectors: how many sectors of them are written.
+            masks: of each line, a bit for each sector that is held from now on; None: all of them.
         Returns: the dirty sectors written back to make room.
         """
         self._tick += 1
         home = self._home[lines]
         each = min(self.sectors_per_line, -(-sectors // max(1, len(lines))))
-        self._held[lines] = WHOLE
+        self._held[lines] = WHOLE if masks is None else self._held[lines] | masks
         self._dirty[lines] = np.minimum(self._dirty[lines] + each, self.sectors_per_line)
         for number, partition in enumerate(self._partitions):
             here = home == number

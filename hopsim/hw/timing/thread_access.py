@@ -132,7 +132,12 @@ class ThreadAccess:
         lines, masks, whole, sectors, passes = self._coalescer.touched(
             note.addresses, note.count_bytes, note.lanes
         )
-        begin, end = self._pass(sm, cta, passes, -(-note.lanes // WARP), time)
+        if note.kind == "a":
+            slots = passes + round(sectors * self._config.l1.atomic_interval_cycles)
+            end = sm.pipe.book(time, slots, slots)
+            begin = end - slots
+        else:
+            begin, end = self._pass(sm, cta, passes, -(-note.lanes // WARP), time)
         held = max(time, begin)
         if note.kind == "r":
             if cached:
@@ -156,7 +161,9 @@ class ThreadAccess:
         if note.kind == "w":
             done = self._l2.write(time, end, numbers, sectors, sm.gpc)
             return Served(held, done, Stall.LONG_SCOREBOARD)
-        done = self._l2.read(time, end, numbers, sectors, sm.gpc, masks=None if whole else masks)
-        self._l2.write(time, end, numbers, sectors, sm.gpc)
-        ready = max(done, end + self._config.l2.atomic_latency_cycles)
-        return Served(held, ready, Stall.LONG_SCOREBOARD)
+        taken, done = self._l2.atomic(
+            time, end, numbers, sectors, passes, sm.gpc, None if whole else masks
+        )
+        latency = self._config.l2.atomic_latency_cycles
+        # An SM has as many under way as L2 takes in a round trip.
+        return Served(max(held, taken - latency), max(done, end + latency), Stall.LONG_SCOREBOARD)

@@ -1,0 +1,46 @@
+"""Atomics in L2: a rate of requests for the chip, and one of sectors that have to be fetched first."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from hopsim.config import load
+from hopsim.hw.timing.dram import DramChannels
+from hopsim.hw.timing.l2 import L2Cache
+
+CONFIG = load("h100-sxm")
+REQUEST = CONFIG.l2.atomic_interval_cycles
+MISS = CONFIG.l2.atomic_miss_interval_cycles
+
+
+def cache() -> L2Cache:
+    result = L2Cache(CONFIG.l2, DramChannels(CONFIG.dram), [16] * 8)
+    result.tags.cover(0, 1 << 20)
+    return result
+
+
+def masks(bits: int) -> np.ndarray:
+    return np.full(8, bits, np.uint8)
+
+
+def test_a_sector_is_fetched_once_and_its_neighbours_are_not() -> None:
+    unit = cache()
+    lines = np.arange(0, 800, 100, dtype=np.int64)
+    taken, done = unit.atomic(0.0, 0.0, lines, 8, 8, 0, masks(0b0001))
+    assert taken == pytest.approx(8 * (REQUEST + MISS))
+    assert done > CONFIG.dram.latency_cycles
+    again, _ = unit.atomic(0.0, 0.0, lines, 8, 8, 0, masks(0b0001))
+    assert again == pytest.approx(taken + 8 * REQUEST)
+    other, _ = unit.atomic(0.0, 0.0, lines, 8, 8, 0, masks(0b0010))
+    assert other == pytest.approx(again + 8 * (REQUEST + MISS))
+    assert unit.counters.dram_read == 16
+
+
+def test_gpcs_share_the_rate() -> None:
+    unit = cache()
+    lines = np.arange(0, 800, 100, dtype=np.int64)
+    taken = [unit.atomic(0.0, 0.0, lines, 32, 8, gpc)[0] for gpc in range(8)]
+    assert taken[-1] == pytest.approx(64 * REQUEST + 32 * MISS)
+    late, _ = unit.atomic(1e6, 1e6, lines, 32, 8, 0)
+    assert late == pytest.approx(1e6 + 8 * REQUEST)
