@@ -204,7 +204,7 @@ class Bookings:
         addresses = work.addresses
         if not isinstance(addresses, int) and len(addresses) == 0:
             return self._due_at(operation, time + self._config.smem.latency_cycles)
-        lines, masks, whole, sectors, passes = self._coalescer.touched(
+        lines, masks, whole, sectors, _ = self._coalescer.touched(
             addresses, work.count_bytes, work.lanes
         )
         numbers = self._l2.tags.number(lines * self._line_bytes)
@@ -214,8 +214,7 @@ class Bookings:
             time, time, end, sm.awaited, numbers, sectors, key, None if whole else masks
         )
         row_bytes = self._config.smem.banks * self._config.smem.bank_width_bytes
-        # Each line of each warp is a pass through the data pipe, as is each row of banks that is written.
-        wavefronts = max(passes, -(-work.count_bytes * work.lanes // row_bytes))
+        wavefronts = -(-work.count_bytes * work.lanes // row_bytes)
         sm.pipe.book(time, wavefronts, wavefronts)
         return self._due_at(operation, ready + self._config.smem.latency_cycles)
 

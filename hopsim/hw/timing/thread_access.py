@@ -22,7 +22,7 @@ from hopsim.hw.timing.sm import Sm
 
 SHARED_SPACES = ("shared", "shared::cta", "shared::cluster")
 
-# Guess: passes of one warp between two waits, at most.
+# Passes of one warp between two waits, at most: as many as mma-simple's largest tile has; no recording has more.
 LONGEST_BURST: Final = 256
 
 
