@@ -19,7 +19,7 @@ from hopsim.hw.timing.fabric import Fabric
 from hopsim.hw.timing.global_access import Coalescer
 from hopsim.hw.timing.gpc_port import JoinKey, join_key
 from hopsim.hw.timing.l2 import L2Cache
-from hopsim.hw.timing.l2_tags import Lines, Masks
+from hopsim.hw.timing.l2_tags import Lines, Masks, by_line
 from hopsim.hw.timing.sm import Sm
 from hopsim.hw.timing.tma_engine import BULK_RANK
 
@@ -115,8 +115,8 @@ class Bookings:
     # -- footprints --------------------------------------------------------------------------------
 
     def _box(self, work: TmaWork) -> Footprint:
-        lines = self._l2.tags.number(work.plan.lines())
         plan = work.plan
+        lines = self._l2.tags.number(plan.lines())
         footprint = self._footprint(lines, plan.sectors(), plan.sector_addresses)
         return footprint._replace(outside_bytes=work.total_bytes - plan.inside_bytes)
 
@@ -126,11 +126,8 @@ class Bookings:
         config = self._config.l2
         masks: Masks | None = None
         if sectors * config.sector_bytes < len(lines) * config.line_bytes:
-            places = addresses()
-            numbers = self._l2.tags.number(places)
-            bits = places % config.line_bytes // config.sector_bytes
-            masks = np.zeros(len(lines), np.uint8)
-            np.bitwise_or.at(masks, np.searchsorted(lines, numbers), (1 << bits).astype(np.uint8))
+            each = config.line_bytes // config.sector_bytes
+            _, masks = by_line(addresses() // config.sector_bytes, each)
         return Footprint(lines, sectors, join_key(lines, masks), masks)
 
     def _range(self, work: CopyWork) -> Footprint:
@@ -163,9 +160,7 @@ class Bookings:
         lines, sectors, key, masks, outside_bytes = footprint
         if direction == "load":
             end = engine.send(begin, count_bytes, len(lines) + outside_bytes // self._line_bytes)
-            ready = sm.port.read(
-                time, begin, end, sm.awaited, lines, sectors, key, masks, len(destinations)
-            )
+            ready = sm.port.read(time, begin, end, lines, sectors, key, masks, len(destinations))
             if outside_bytes:
                 ready = max(ready, self._l2.read_outside(time, end, outside_bytes))
             landed = ready + engine.load_latency(rank, len(destinations) > 1)
@@ -210,9 +205,7 @@ class Bookings:
         numbers = self._l2.tags.number(lines * self._line_bytes)
         key = join_key(numbers, masks)
         end = sm.fill(time, sectors * self._config.l2.sector_bytes)
-        ready = sm.port.read(
-            time, time, end, sm.awaited, numbers, sectors, key, None if whole else masks
-        )
+        ready = sm.port.read(time, time, end, numbers, sectors, key, None if whole else masks)
         row_bytes = self._config.smem.banks * self._config.smem.bank_width_bytes
         wavefronts = -(-work.count_bytes * work.lanes // row_bytes)
         sm.pipe.book(time, wavefronts, wavefronts)

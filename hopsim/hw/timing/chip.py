@@ -14,7 +14,7 @@ from hopsim.hw.machine.memory import GLOBAL_BASE
 from hopsim.hw.timing.cta_scheduler import Placement
 from hopsim.hw.timing.dram import DramChannels
 from hopsim.hw.timing.fabric import Fabric
-from hopsim.hw.timing.gpc_port import GpcPort, JoinKey
+from hopsim.hw.timing.gpc_port import CpcPort, GpcPort
 from hopsim.hw.timing.l2 import L2Cache
 from hopsim.hw.timing.occupancy import occupancy
 from hopsim.hw.timing.sm import Sm
@@ -49,13 +49,12 @@ class Chip:
                 hint="use smaller clusters",
             )
         resident_shared = self.occupancy.shared_bytes_per_cta * self.occupancy.ctas_per_sm
-        ports = [GpcPort(config.l2, self.l2, gpc) for gpc in range(len(device.gpc_sm_counts))]
-        awaited: dict[tuple[int, int], dict[JoinKey, float]] = {}
+        gpcs = [GpcPort(config.l2, self.l2, gpc) for gpc in range(len(device.gpc_sm_counts))]
+        places = list(zip(placement.gpc_of, placement.cpc_of, strict=True))
+        cpcs = {place: CpcPort(gpcs[place[0]]) for place in places}
         self.sms = [
-            Sm(config, number, gpc, ports[gpc], awaited.setdefault((gpc, cpc), {}), resident_shared)
-            for number, (gpc, cpc) in enumerate(
-                zip(placement.gpc_of, placement.cpc_of, strict=True)
-            )
+            Sm(config, number, place[0], cpcs[place], resident_shared)
+            for number, place in enumerate(places)
         ]
 
     def warm(self, ranges: Sequence[tuple[int, int]], line_bytes: int) -> None:

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hopsim.config.groups import L1
+from hopsim.hw.timing.l2_tags import by_line
 
 WARP: Final = 32
 PATTERNS_KEPT: Final = 4096
@@ -85,13 +86,11 @@ class Coalescer:
         warp = np.arange(len(relative)) // WARP
         of_warps = np.unique(warp[:, None] * span + (numbers - lowest * each))
         sectors = np.unique(of_warps % span)
-        begins = np.flatnonzero(np.diff(sectors // each, prepend=-1))
-        bits = np.left_shift(1, sectors % each).astype(np.uint8)
-        masks: NDArray[np.uint8] = np.bitwise_or.reduceat(bits, begins)
+        lines, masks = by_line(sectors, each)
         return Touched(
-            lines=sectors[begins] // each + lowest,
+            lines=lines + lowest,
             masks=masks,
-            whole=len(sectors) == len(begins) * each,
+            whole=len(sectors) == len(lines) * each,
             sectors=len(of_warps),
             passes=1 + int(np.count_nonzero(np.diff(of_warps // each))),
         )

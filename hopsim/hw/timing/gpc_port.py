@@ -41,22 +41,47 @@ class GpcPort:
         gpc: its number.
     """
 
-    __slots__ = ("_delivered", "_delivery_rate", "_free", "_gpc", "_l2", "_rate")
+    __slots__ = ("_delivered", "_delivery_rate", "_free", "_rate", "gpc", "l2")
 
     def __init__(self, config: L2, l2: L2Cache, gpc: int) -> None:
         self._rate = config.bandwidth_per_gpc_bytes_per_clk
         self._delivery_rate = config.delivery_per_gpc_bytes_per_clk
-        self._l2 = l2
-        self._gpc = gpc
+        self.l2 = l2
+        self.gpc = gpc
         self._free = 0.0
         self._delivered = 0.0
+
+    def fetch(self, begin: float, count_bytes: int) -> float:
+        """Bring bytes from L2 from `begin` on; return when the last one is through."""
+        self._free = (self._free if self._free > begin else begin) + count_bytes / self._rate
+        return self._free
+
+    def hand(self, begin: float, count_bytes: int) -> float:
+        """Hand bytes to SMs from `begin` on; return when the last one is through."""
+        delivered = self._delivered if self._delivered > begin else begin
+        self._delivered = delivered + count_bytes / self._delivery_rate
+        return self._delivered
+
+
+class CpcPort:
+    """The way of the SMs of one CPC to the port of their GPC.
+
+    Args:
+        gpc: that port.
+    """
+
+    __slots__ = ("_awaited", "_gpc")
+
+    def __init__(self, gpc: GpcPort) -> None:
+        self._gpc = gpc
+        # When the lines of a request are there.
+        self._awaited: dict[JoinKey, float] = {}
 
     def read(
         self,
         now: float,
         begin: float,
         sent: float,
-        awaited: dict[JoinKey, float],
         lines: Lines,
         sectors: int,
         key: JoinKey | None,
@@ -68,26 +93,19 @@ class GpcPort:
         Args:
             now: when the bandwidth is booked.
             begin, sent: when the first and the last request leave the SM (not before `now`).
-            awaited: when the lines are there that neighbours have asked for.
             lines, sectors, masks: as `L2Cache.read` takes them.
             key: `join_key(lines, masks)`.
             receivers: SMs that each get all of it.
         """
-        l2 = self._l2
+        gpc = self._gpc
+        l2 = gpc.l2
         count_bytes = sectors * l2.sector_bytes
-        handed = self._delivered if self._delivered > begin else begin
-        handed += receivers * count_bytes / self._delivery_rate
-        self._delivered = handed
-        if handed > sent:
-            sent = handed
+        sent = max(sent, gpc.hand(begin, receivers * count_bytes))
         if key is None:
-            return l2.read(now, sent, lines, sectors, self._gpc, masks)
-        ready = awaited.get(key, 0.0)
+            return l2.read(now, sent, lines, sectors, gpc.gpc, masks)
+        ready = self._awaited.get(key, 0.0)
         if ready > now:
             return l2.join(sent, sectors, ready)
-        free = (self._free if self._free > begin else begin) + count_bytes / self._rate
-        self._free = free
-        if free > sent:
-            sent = free
-        ready = awaited[key] = l2.read(now, sent, lines, sectors, self._gpc, masks)
+        sent = max(sent, gpc.fetch(begin, count_bytes))
+        ready = self._awaited[key] = l2.read(now, sent, lines, sectors, gpc.gpc, masks)
         return ready

@@ -91,10 +91,6 @@ class L2Cache:
         """Serve so many times the nominal sectors a cycle from now on."""
         self._sectors_per_clk = self._nominal * factor
 
-    def side_of(self, gpc: int) -> int:
-        """Return the partition that the SMs of a GPC ask first."""
-        return self._side_of[gpc]
-
     def read(
         self,
         now: float,

@@ -29,6 +29,23 @@ WHOLE: Final = 15
 BITS: Final = np.array([number.bit_count() for number in range(WHOLE + 1)], np.uint8)
 
 
+def by_line(sectors: NDArray[np.int64], each: int) -> tuple[Lines, Masks]:
+    """Return the distinct lines of some sectors, and a bit for each sector of each line.
+
+    Args:
+        sectors: distinct numbers, ascending.
+        each: sectors of a line.
+
+    >>> lines, masks = by_line(np.array([1, 2, 3, 9]), 4)
+    >>> lines.tolist(), masks.tolist()
+    ([0, 2], [14, 2])
+    """
+    lines = sectors // each
+    begins = np.flatnonzero(np.diff(lines, prepend=-1))
+    bits = np.left_shift(1, sectors % each).astype(np.uint8)
+    return lines[begins], np.bitwise_or.reduceat(bits, begins)
+
+
 class Lookup(NamedTuple):
     """What a read of some lines found.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hopsim.config import HardwareConfig
 from hopsim.hw.timing.global_access import L1Cache
-from hopsim.hw.timing.gpc_port import GpcPort, JoinKey
+from hopsim.hw.timing.gpc_port import CpcPort
 from hopsim.hw.timing.issue import IssuePorts
 from hopsim.hw.timing.shared_memory import SharedPipe
 from hopsim.hw.timing.tensor_core import MmaPipe, TensorCore
@@ -18,13 +18,12 @@ class Sm:
         config: of the chip.
         number: of the SM.
         gpc: it belongs to.
-        port: of its GPC to L2.
-        awaited: when lines come that SMs of its CPC have asked for.
+        port: of its CPC, to L2.
         shared_bytes: shared memory of the CTAs it holds; the rest of the store is L1.
     """
 
     __slots__ = (
-        "_fill_rate", "_filled", "active_cycles", "active_since", "awaited", "ctas", "gpc", "issue", "l1", "mma",
+        "_fill_rate", "_filled", "active_cycles", "active_since", "ctas", "gpc", "issue", "l1", "mma",
         "name", "number", "pipe", "port", "tensor", "tma", "used",
     )  # fmt: skip
 
@@ -33,8 +32,7 @@ class Sm:
         config: HardwareConfig,
         number: int,
         gpc: int,
-        port: GpcPort,
-        awaited: dict[JoinKey, float],
+        port: CpcPort,
         shared_bytes: int,
     ) -> None:
         self.number = number
@@ -47,7 +45,6 @@ class Sm:
         self.tma = TmaEngine(config.tma)
         self.l1 = L1Cache(config.l1, shared_bytes, config.l2.line_bytes)
         self.port = port
-        self.awaited = awaited
         # Until when the way into L1 is taken.
         self._filled = 0.0
         self._fill_rate = config.l2.bandwidth_per_sm_bytes_per_clk

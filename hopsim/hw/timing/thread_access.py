@@ -152,9 +152,7 @@ class ThreadAccess:
             numbers = self._l2.tags.number(lines * self._line_bytes)
             key = join_key(numbers, masks)
             sent = sm.fill(end, sectors * self._l2.sector_bytes)
-            ready = sm.port.read(
-                time, end, sent, sm.awaited, numbers, sectors, key, None if whole else masks
-            )
+            ready = sm.port.read(time, end, sent, numbers, sectors, key, None if whole else masks)
             return Served(held, ready + self._l1_latency, Stall.LONG_SCOREBOARD)
         sm.l1.drop(lines)
         numbers = self._l2.tags.number(lines * self._line_bytes)

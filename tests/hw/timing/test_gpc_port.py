@@ -5,7 +5,7 @@ import pytest
 
 from hopsim.config import load
 from hopsim.hw.timing.dram import DramChannels
-from hopsim.hw.timing.gpc_port import GpcPort, JoinKey, join_key
+from hopsim.hw.timing.gpc_port import CpcPort, GpcPort, join_key
 from hopsim.hw.timing.l2 import L2Cache
 
 CONFIG = load("h100-sxm")
@@ -26,24 +26,24 @@ def box(number: int) -> np.ndarray:
     return np.arange(number * LINES, (number + 1) * LINES, dtype=np.int64)
 
 
-def ask(unit: GpcPort, time: float, awaited: dict[JoinKey, float], number: int) -> float:
+def ask(unit: CpcPort, time: float, number: int) -> float:
     lines = box(number)
-    return unit.read(time, time, time, awaited, lines, SECTORS, join_key(lines), None)
+    return unit.read(time, time, time, lines, SECTORS, join_key(lines), None)
 
 
 def test_different_boxes_come_at_the_rate_of_the_gpc() -> None:
     """Recorded on an H100: 16 SMs that read boxes of their own get 529 bytes a cycle together."""
-    unit, _ = port()
-    ends = [ask(unit, 0.0, {}, number) for number in range(32)]
+    gpc, _ = port()
+    ends = [ask(CpcPort(gpc), 0.0, number) for number in range(32)]
     assert np.diff(ends[8:]) == pytest.approx(np.full(23, BYTES / 530), rel=0.01)
 
 
 def test_the_same_boxes_come_at_the_rate_of_delivery() -> None:
     """Recorded on an H100: 16 SMs that read the same boxes get 1,228 bytes a cycle together."""
-    unit, l2 = port()
+    gpc, l2 = port()
     # Six, six and four of the sixteen are in one CPC each.
-    cpcs: list[dict[JoinKey, float]] = [{}, {}, {}]
-    ends = [max(ask(unit, 0.0, cpcs[sm // 6], number) for sm in range(16)) for number in range(24)]
+    cpcs = [CpcPort(gpc) for _ in range(3)]
+    ends = [max(ask(cpcs[sm // 6], 0.0, number) for sm in range(16)) for number in range(24)]
     rate = 16 * BYTES / np.diff(ends[8:]).mean()
     assert rate == pytest.approx(1228, rel=0.05)
     assert l2.counters.requested == 24 * 16 * SECTORS
@@ -51,20 +51,20 @@ def test_the_same_boxes_come_at_the_rate_of_delivery() -> None:
 
 
 def test_what_has_come_is_asked_for_again() -> None:
-    unit, l2 = port()
-    awaited: dict[JoinKey, float] = {}
-    ready = ask(unit, 0.0, awaited, 0)
-    ask(unit, ready - 1, awaited, 0)
+    gpc, l2 = port()
+    unit = CpcPort(gpc)
+    ready = ask(unit, 0.0, 0)
+    ask(unit, ready - 1, 0)
     assert l2.counters.merged == SECTORS
-    ask(unit, ready, awaited, 0)
+    ask(unit, ready, 0)
     assert l2.counters.merged == SECTORS
     assert l2.counters.read == 2 * SECTORS
 
 
 def test_another_cpc_asks_itself() -> None:
-    unit, l2 = port()
-    ask(unit, 0.0, {}, 0)
-    ask(unit, 0.0, {}, 0)
+    gpc, l2 = port()
+    ask(CpcPort(gpc), 0.0, 0)
+    ask(CpcPort(gpc), 0.0, 0)
     assert l2.counters.merged == 0
     assert l2.counters.read == 2 * SECTORS
 

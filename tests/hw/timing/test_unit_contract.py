@@ -15,7 +15,7 @@ from hopsim.config import HardwareConfig, load
 from hopsim.hw.machine.work import TensorWork
 from hopsim.hw.timing.dram import DramChannels
 from hopsim.hw.timing.fabric import Fabric
-from hopsim.hw.timing.gpc_port import GpcPort, JoinKey, join_key
+from hopsim.hw.timing.gpc_port import CpcPort, GpcPort, join_key
 from hopsim.hw.timing.issue import IssuePorts
 from hopsim.hw.timing.l2 import L2Cache
 from hopsim.hw.timing.shared_memory import SharedPipe
@@ -105,15 +105,14 @@ def l2(config: HardwareConfig) -> Unit:
 def gpc_port(config: HardwareConfig) -> Unit:
     l2 = L2Cache(config.l2, DramChannels(config.dram), config.device.gpc_sm_counts)
     l2.tags.cover(0, 4096 * LINE)
-    unit = GpcPort(config.l2, l2, 0)
-    awaited: dict[JoinKey, float] = {}
+    unit = CpcPort(GpcPort(config.l2, l2, 0))
     state = {"next": 0}
 
     def serve(time: float, size: int) -> float:
         # Every second box is asked for by a neighbour as well.
         state["next"] += 1
         lines = np.arange(size, dtype=np.int64) + state["next"] // 2 % 30 * 32
-        return unit.read(time, time, time, awaited, lines, size * 4, join_key(lines), None)
+        return unit.read(time, time, time, lines, size * 4, join_key(lines), None)
 
     return Unit(serve, lambda: l2.counters.requested * 32, LINE)
 
