@@ -278,10 +278,10 @@ class Gpu:
             return Adversarial(resident_clusters=4, **steps)
         from hopsim.hw.timing.schedule import TimedSchedule
 
-        memory = [(region.base, region.size) for region in self.memory.regions if region.size]
+        regions = self.memory.regions if warm == "memory" else ()
         return TimedSchedule(
             self.config,
-            warm=memory if warm == "memory" else (),
+            warm=[(region.base, region.size) for region in regions if region.size],
             warm_code=warm != "nothing",
             max_cycles=limit,
             recorder=recorder,

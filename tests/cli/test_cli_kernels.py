@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
-import re
-import shlex
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner, Result
 
 from hopsim.cli.app import app
+from tests.cli.golden import assert_page
 
 
 def hopsim(*arguments: str) -> Result:
@@ -92,20 +90,8 @@ def test_surroundings_show_each_launch(
 
 
 PAGE = Path(__file__).parents[2] / "docs" / "kernels.md"
-BLOCK = re.compile(r"```console\n\$ hopsim ([^\n]*)\n(.*?)```", re.DOTALL)
 
 
 def test_the_page_of_kernels_shows_what_the_commands_print() -> None:
     """Cycles move with the timing model; the page shows what does not."""
-    text = PAGE.read_text(encoding="utf-8")
-
-    def replay(block: re.Match[str]) -> str:
-        done = hopsim(*shlex.split(block[1]))
-        assert done.exit_code == 0, done.output
-        return f"```console\n$ hopsim {block[1]}\n{done.stdout}```"
-
-    found = BLOCK.sub(replay, text)
-    if os.environ.get("HOPSIM_UPDATE_GOLDEN"):
-        PAGE.write_text(found, encoding="utf-8")
-    assert found == PAGE.read_text(encoding="utf-8")
-    assert len(BLOCK.findall(text)) == 3
+    assert_page(PAGE, hopsim, 3)

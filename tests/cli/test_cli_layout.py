@@ -1,9 +1,6 @@
 from __future__ import annotations
 
 import json
-import os
-import re
-import shlex
 import sys
 import xml.etree.ElementTree as ET
 from pathlib import Path
@@ -12,9 +9,9 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from hopsim.cli.app import app
+from tests.cli.golden import assert_page
 
 PAGE = Path(__file__).parents[2] / "docs" / "layouts.md"
-BLOCK = re.compile(r"```console\n\$ hopsim ([^\n]*)\n(.*?)```", re.DOTALL)
 
 
 def hopsim(*arguments: str) -> Result:
@@ -22,18 +19,7 @@ def hopsim(*arguments: str) -> Result:
 
 
 def test_the_page_of_layouts_shows_what_the_commands_print() -> None:
-    text = PAGE.read_text(encoding="utf-8")
-
-    def replay(block: re.Match[str]) -> str:
-        done = hopsim(*shlex.split(block[1]))
-        assert done.exit_code == 0, done.output
-        return f"```console\n$ hopsim {block[1]}\n{done.stdout}```"
-
-    found = BLOCK.sub(replay, text)
-    if os.environ.get("HOPSIM_UPDATE_GOLDEN"):
-        PAGE.write_text(found, encoding="utf-8")
-    assert found == PAGE.read_text(encoding="utf-8")
-    assert len(BLOCK.findall(text)) == 6
+    assert_page(PAGE, hopsim, 6)
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 class Outcome:
     """How a run ended: `finished`, `deadlock`, or `cap` (steps or cycles), with cycles where the schedule knows them."""
 
-    __slots__ = ("cycles", "ended", "facts", "stuck")
+    __slots__ = ("cycles", "ended", "facts")
 
     def __init__(
         self, ended: str, cycles: float | None = None, facts: dict[str, Any] | None = None
@@ -26,7 +26,6 @@ class Outcome:
         self.ended = ended
         self.cycles = cycles
         self.facts = facts or {}
-        self.stuck: list[Any] = []
 
 
 class Schedule:

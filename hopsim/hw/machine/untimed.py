@@ -124,10 +124,8 @@ class Untimed(Schedule):
                 return self._stop(machine, "cap")
 
     def _stop(self, machine: Machine, ended: str) -> Outcome:
-        outcome = Outcome(ended)
-        outcome.stuck = list(machine.waiting)
         machine.spinning = [strand for strand in self.ready if not strand.done]
-        return outcome
+        return Outcome(ended)
 
     def _is_quiet(self, machine: Machine) -> bool:
         """Whether nothing has changed for a while although strands take steps."""

@@ -139,8 +139,7 @@ class TimedSchedule(Schedule):
             if sm.ctas:
                 sm.active_cycles += self._end - sm.active_since
         mean_hz, sustained_hz = self._clock.finish(self._end)
-        outcome = Outcome(ended, cycles)
-        outcome.facts = {
+        facts: dict[str, Any] = {
             "clock_hz": round(mean_hz),
             "counters": {
                 **counters(cycles, sms, chip.l2, chip.dram, chip.fabric, self.totals),
@@ -150,9 +149,7 @@ class TimedSchedule(Schedule):
             "stalls": self.totals.shares(),
             "occupancy": replace(chip.occupancy, sms_used=sum(sm.used for sm in sms)),
         }
-        if ended != "finished":
-            outcome.stuck = list(machine.waiting)
-        return outcome
+        return Outcome(ended, cycles, facts)
 
     def _loop(self, machine: Machine) -> str:
         env = self.env
