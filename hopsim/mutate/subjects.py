@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import Any, Final, cast
+from typing import Any, Final, Protocol, cast
 
 import numpy as np
 
@@ -26,47 +26,108 @@ from hopsim.kernels.micro.clocked import Benchmark
 from hopsim.kernels.micro.recording import benchmarks
 
 
-@dataclass(frozen=True)
-class GemmCase:
-    """A GEMM of ours with small whole numbers as inputs."""
-
-    built: GemmKernel
+class Built(Protocol):
+    """A kernel as its builder gives it."""
 
     @property
-    def grid(self) -> tuple[int, int, int]:
+    def ptx(self) -> str:
+        """Its text."""
+        ...
+
+    @property
+    def entry(self) -> str:
+        """Its name there."""
+        ...
+
+    @property
+    def grid(self) -> int | tuple[int, int, int]:
         """CTAs."""
-        return self.built.grid
+        ...
 
     @property
     def block(self) -> int:
         """Threads of a CTA."""
-        return self.built.block
+        ...
 
     @property
     def cluster(self) -> int:
         """CTAs of a cluster."""
-        return self.built.cluster
+        ...
 
     @property
     def shared_bytes(self) -> int:
         """Dynamic shared memory."""
-        return self.built.shared_bytes
+        ...
+
+
+@dataclass(frozen=True)
+class BuiltCase:
+    """A kernel with small inputs.
+
+    Args:
+        made: as its builder gives it.
+        arguments_of: (device, made) to its arguments.
+        file: what reports call its text; its entry's name if not given.
+    """
+
+    made: Built
+    arguments_of: Callable[[Device, Any], Arguments]
+    file: str = ""
+
+    @property
+    def grid(self) -> int | tuple[int, int, int]:
+        """CTAs."""
+        return self.made.grid
+
+    @property
+    def block(self) -> int:
+        """Threads of a CTA."""
+        return self.made.block
+
+    @property
+    def cluster(self) -> int:
+        """CTAs of a cluster."""
+        return self.made.cluster
+
+    @property
+    def shared_bytes(self) -> int:
+        """Dynamic shared memory."""
+        return self.made.shared_bytes
 
     def kernel(self) -> Kernel:
         """Load the kernel."""
-        return loads(self.built.ptx, "gemm.ptx")[self.built.entry]
+        return loads(self.made.ptx, self.file or f"{self.made.entry}.ptx")[self.made.entry]
 
     def arguments(self, gpu: Device) -> Arguments:
-        """Put A, B and C on a device."""
-        problem = self.built.problem
-        rng = np.random.default_rng(problem.k)
-        a, b = (
-            gpu.array(rng.integers(-3, 4, shape).astype(NUMPY_TYPES[problem.dtype]))
-            for shape in (problem.a_shape, problem.b_shape)
-        )
-        c = gpu.array(np.zeros((problem.m, problem.n), NUMPY_TYPES[problem.out_dtype]))
-        more = [gpu.array(np.zeros(one.words, np.uint32)) for one in self.built.buffers]
-        return Arguments(arguments(self.built, a, b, c, more), {"c": c})
+        """Put the inputs on a device."""
+        return self.arguments_of(gpu, self.made)
+
+
+def gemm_case(made: GemmKernel) -> BuiltCase:
+    """Return the launch of a GEMM of ours with small whole numbers as inputs."""
+    return BuiltCase(made, _gemm, "gemm.ptx")
+
+
+def _gemm(gpu: Device, made: GemmKernel) -> Arguments:
+    problem = made.problem
+    rng = np.random.default_rng(problem.k)
+    a, b = (
+        gpu.array(rng.integers(-3, 4, shape).astype(NUMPY_TYPES[problem.dtype]))
+        for shape in (problem.a_shape, problem.b_shape)
+    )
+    c = gpu.array(np.zeros((problem.m, problem.n), NUMPY_TYPES[problem.out_dtype]))
+    more = [gpu.array(np.zeros(one.words, np.uint32)) for one in made.buffers]
+    return Arguments(arguments(made, a, b, c, more), {"c": c})
+
+
+def benchmark_case(made: Benchmark) -> BuiltCase:
+    """Return the launch of a microbenchmark."""
+    return BuiltCase(made, _benchmark)
+
+
+def _benchmark(gpu: Device, made: Benchmark) -> Arguments:
+    out = gpu.array(np.zeros((made.rows or 1) * max(1, len(made.labels)), np.uint64))
+    return Arguments([*made.arguments(gpu), out], {})
 
 
 @dataclass(frozen=True)
@@ -99,43 +160,7 @@ class GemmSubject:
 
     def case(self, text: str) -> Case:
         """Return the launch of a changed text."""
-        return GemmCase(replace(self.built, ptx=text))
-
-
-@dataclass(frozen=True)
-class BenchmarkCase:
-    """A microbenchmark."""
-
-    made: Benchmark
-
-    @property
-    def grid(self) -> int:
-        """CTAs."""
-        return self.made.grid
-
-    @property
-    def block(self) -> int:
-        """Threads of a CTA."""
-        return self.made.block
-
-    @property
-    def cluster(self) -> int:
-        """CTAs of a cluster."""
-        return self.made.cluster
-
-    @property
-    def shared_bytes(self) -> int:
-        """Dynamic shared memory."""
-        return self.made.shared_bytes
-
-    def kernel(self) -> Kernel:
-        """Load the kernel."""
-        return loads(self.made.ptx, f"{self.made.entry}.ptx")[self.made.entry]
-
-    def arguments(self, gpu: Device) -> Arguments:
-        """Make its arguments, and an array for the differences."""
-        out = gpu.array(np.zeros((self.made.rows or 1) * max(1, len(self.made.labels)), np.uint64))
-        return Arguments([*self.made.arguments(gpu), out], {})
+        return gemm_case(replace(self.built, ptx=text))
 
 
 @cache
@@ -161,48 +186,7 @@ class BenchmarkSubject:
 
     def case(self, text: str) -> Case:
         """Return the launch of a changed text."""
-        return BenchmarkCase(replace(self.made, ptx=text))
-
-
-@dataclass(frozen=True)
-class BuiltCase:
-    """A kernel beside the GEMMs, with small inputs.
-
-    Args:
-        made: as its builder gives it.
-        arguments_of: (device, made) to its arguments.
-    """
-
-    made: AttentionKernel | ScaledKernel
-    arguments_of: Callable[[Device, Any], Arguments]
-
-    @property
-    def grid(self) -> tuple[int, int, int]:
-        """CTAs."""
-        return self.made.grid
-
-    @property
-    def block(self) -> int:
-        """Threads of a CTA."""
-        return self.made.block
-
-    @property
-    def cluster(self) -> int:
-        """CTAs of a cluster."""
-        return getattr(self.made, "cluster", 1)
-
-    @property
-    def shared_bytes(self) -> int:
-        """Dynamic shared memory."""
-        return self.made.shared_bytes
-
-    def kernel(self) -> Kernel:
-        """Load the kernel."""
-        return loads(self.made.ptx, f"{self.made.entry}.ptx")[self.made.entry]
-
-    def arguments(self, gpu: Device) -> Arguments:
-        """Put the inputs on a device."""
-        return self.arguments_of(gpu, self.made)
+        return benchmark_case(replace(self.made, ptx=text))
 
 
 def _attention(gpu: Device, made: AttentionKernel) -> Arguments:

@@ -10,7 +10,7 @@ import pytest
 from hopsim.kernels.micro.clocked import Benchmark
 from hopsim.kernels.micro.findings import INTENDED, intended_rules
 from hopsim.kernels.micro.recording import benchmarks
-from hopsim.mutate.subjects import BenchmarkCase
+from hopsim.mutate.subjects import benchmark_case
 from hopsim.results import LaunchResult
 from hopsim.runtime.gpu import Gpu
 
@@ -25,7 +25,7 @@ SMALL = ("latencies", "issue", "tensor", "copies", "remote")
 
 
 def checked(one: Benchmark) -> LaunchResult:
-    gpu, case = Gpu(), BenchmarkCase(one)
+    gpu, case = Gpu(), benchmark_case(one)
     return gpu.launch(
         case.kernel(), case.grid, case.block, case.cluster, case.arguments(gpu).args, case.shared_bytes,
         schedule="in-order",

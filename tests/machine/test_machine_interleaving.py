@@ -10,7 +10,7 @@ import pytest
 
 from hopsim.kernels.gemm.kernel import build
 from hopsim.kernels.gemm.problem import GemmProblem
-from hopsim.mutate.subjects import GemmCase
+from hopsim.mutate.subjects import gemm_case
 from hopsim.runtime.gpu import Gpu
 from tests.machine.programs import ADVERSARIAL, IN_ORDER
 from tests.machine.programs import build as build_body
@@ -97,7 +97,7 @@ def product(
 ) -> tuple[bytes, set[str]]:
     """Return C of a changed stream-k GEMM, and the rules that a checked run broke."""
     text = STREAM_K.ptx.replace(before, after)
-    case = GemmCase(replace(STREAM_K, ptx=text))
+    case = gemm_case(replace(STREAM_K, ptx=text))
     gpu = Gpu()
     made = case.arguments(gpu)
     result = gpu.launch(

@@ -48,6 +48,11 @@ class AttentionKernel:
     block: int
     shared_bytes: int
 
+    @property
+    def cluster(self) -> int:
+        """CTAs of a cluster: none shares its loads."""
+        return 1
+
 
 @dataclass(frozen=True, slots=True)
 class AttentionRun:
