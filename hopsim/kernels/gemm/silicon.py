@@ -11,8 +11,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import signal
-import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -31,6 +29,7 @@ from hopsim.kernels.gemm.kernel import GemmKernel
 from hopsim.kernels.gemm.ladder import Step, ladder
 from hopsim.kernels.gemm.launch import NUMPY_TYPES, Device, arguments, buffers, launch
 from hopsim.kernels.gemm.problem import GemmProblem
+from hopsim.kernels.measured.ncu import profile
 from hopsim.launch.arrays import DeviceArray
 
 Size = tuple[int, int, int]
@@ -152,44 +151,17 @@ def launch_all(dtype: str) -> None:
             rival.go()
 
 
-def profile(
+def cycles_of(
     dtype: str, log: Path, say: Callable[[str], None]
 ) -> Iterator[tuple[str, dict[str, float]]]:
-    """Run Nsight Compute over `launch_all` and give name and metrics of each kernel, in order.
+    """Look at `launch_all` with Nsight Compute; give name and metrics of each kernel, in order.
 
     Args:
         log: where Nsight Compute writes.
     Raises: DeviceError: there is no `ncu`, or it wrote nothing.
     """
-    from hopsim.kernels.measured.ncu import read_csv
-
-    command = [
-        "ncu", "--csv", "--page", "raw", "--print-units", "base", "--clock-control", "none", "--metrics",
-        ",".join(METRICS), "--log-file", str(log), sys.executable, "-m", __name__, dtype,
-    ]  # fmt: skip
-    try:
-        started = subprocess.Popen(
-            command,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            start_new_session=True,
-        )
-    except FileNotFoundError:
-        raise DeviceError("ncu is not on PATH", hint="install Nsight Compute") from None
-    try:
-        told, _ = started.communicate(timeout=NCU_LIMIT_S)
-        if started.returncode:
-            say(f"ncu ended with {started.returncode}: {told[-600:]}")
-    except subprocess.TimeoutExpired:
-        # What it looks at is a child of its own and would go on without it.
-        os.killpg(started.pid, signal.SIGKILL)
-        started.communicate()
-        say(f"ncu was ended after {NCU_LIMIT_S:g} s")
-    if not log.exists():
-        raise DeviceError("ncu wrote nothing", where=str(log))
-    for one in read_csv(log):
-        yield one.kernel, {name: one.metrics[name] for name in METRICS if name in one.metrics}
+    for one in profile(__name__, dtype, METRICS, log, NCU_LIMIT_S, say):
+        yield one.kernel, dict(one.metrics)
 
 
 def add_cycles(
@@ -310,7 +282,7 @@ def record(dtype: str, log: Path, say: Callable[[str], None]) -> dict[str, Any]:
         }
         say(f"{dtype}: bits of {len(small)} programs")
     try:
-        add_cycles(rows, profile(dtype, log, say), say)
+        add_cycles(rows, cycles_of(dtype, log, say), say)
     except DeviceError as error:
         say(f"no cycles: {error.what}")
     m, n, k = BITS_SIZE
@@ -326,7 +298,7 @@ def record_others(log: Path, say: Callable[[str], None]) -> list[dict[str, Any]]
     with CudaGpu(0, time_limit_s=LAUNCH_LIMIT_S) as gpu:
         rows = others.times(cast("Device", gpu), REPEATS, say)
     try:
-        add_cycles([{"steps": rows, "cublas": {}}], profile(OTHERS, log, say), say)
+        add_cycles([{"steps": rows, "cublas": {}}], cycles_of(OTHERS, log, say), say)
     except DeviceError as error:
         say(f"no cycles: {error.what}")
     return rows

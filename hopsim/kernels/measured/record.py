@@ -7,7 +7,6 @@ Nsight Compute (`ncu`) is run over `python -m hopsim.kernels.measured.record FOL
 from __future__ import annotations
 
 import hashlib
-import subprocess
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -18,7 +17,7 @@ import numpy as np
 from hopsim.errors import DeviceError
 from hopsim.isa.program.kernel import loads
 from hopsim.kernels.measured.cases import Case, own_cases, small_case, triton_cases
-from hopsim.kernels.measured.ncu import middle, read_csv
+from hopsim.kernels.measured.ncu import middle, profile
 from hopsim.kernels.measured.program import Operands, Size, describe, launch, operands
 
 CYCLES: Final = "gpc__cycles_elapsed.max"
@@ -152,35 +151,6 @@ def launch_all(folder: Path) -> None:
             launch(gpu, case.program, case.size, case.grid, given, timing=False)
 
 
-def profile(folder: Path, log: Path, progress: Callable[[str], None]) -> list[dict[str, float]]:
-    """Run Nsight Compute over `launch_all` and return the metrics of each launch, in order.
-
-    Raises: DeviceError: there is no `ncu`, or it gave nothing.
-    """
-    command = [
-        "ncu", "--csv", "--page", "raw", "--print-units", "base", "--clock-control", "none", "--metrics",
-        ",".join(METRICS), "-k", "regex:^(gemm|empty|mm_)", "--log-file", str(log), sys.executable, "-m",
-        "hopsim.kernels.measured.record", str(folder),
-    ]  # fmt: skip
-    try:
-        done = subprocess.run(
-            command, capture_output=True, text=True, timeout=NCU_LIMIT_S, check=False
-        )
-        if done.returncode:
-            progress(f"ncu ended with {done.returncode}: {(done.stdout + done.stderr)[-600:]}")
-    except FileNotFoundError:
-        raise DeviceError("ncu is not on PATH", hint="install Nsight Compute") from None
-    except subprocess.TimeoutExpired:
-        progress(f"ncu was ended after {NCU_LIMIT_S:g} s")
-    rows = [
-        {name: one.metrics[name] for name in METRICS if name in one.metrics}
-        for one in read_csv(log)
-    ]
-    if not rows:
-        raise DeviceError("ncu gave no launch", where=str(log))
-    return rows
-
-
 def together(launches: Sequence[dict[str, float]]) -> tuple[list[float], dict[str, float]]:
     """Return the cycles of each launch of one case, and the median of every metric."""
     return [row[CYCLES] for row in launches], middle(launches)
@@ -208,7 +178,12 @@ def record(
         small = {name: small_case(program) for name, program in programs.items()}
         hashes = {name: bits(gpu, case, timing=False) for name, case in small.items()}
     progress(f"times of {len(timed)} of {len(cases)} GEMMs")
-    profiles = profile(folder, log, progress)
+    looked_at = profile(
+        __name__, str(folder), METRICS, log, NCU_LIMIT_S, progress, "^(gemm|empty|mm_)"
+    )
+    if not looked_at:
+        raise DeviceError("ncu gave no launch", where=str(log))
+    profiles = [dict(one.metrics) for one in looked_at]
     progress(f"counters of {len(profiles)} launches")
     groups = [profiles[at : at + PROFILES] for at in range(0, len(profiles), PROFILES)]
     empty = [
