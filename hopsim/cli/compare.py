@@ -101,7 +101,7 @@ def compare(
         folder,
         only,
         role,
-        QUICK_SIZE if quick else largest,
+        _largest(quick, largest),
         jobs,
         known,
         page,
@@ -110,6 +110,13 @@ def compare(
         overrides(settings),
         json_file,
     )
+
+
+def _largest(quick: bool, largest: int | None) -> int | None:
+    """Return the size that both options leave; None: any."""
+    if not quick:
+        return largest
+    return QUICK_SIZE if largest is None else min(QUICK_SIZE, largest)
 
 
 def _recorded(
