@@ -20,6 +20,7 @@ class Access(NamedTuple):
 
     `kind`: `r`, `w` or `a` (atomic).  `space`: `shared` (of CTA `owner`), `global`.
     `addresses`: an int or one per lane; `count_bytes` from each.
+    `value`: what a write or an atomic leaves in its first word, an int or one per lane; None where it is not known.
     """
 
     agent: Any
@@ -31,6 +32,7 @@ class Access(NamedTuple):
     count_bytes: int
     semantics: str
     scope: str
+    value: Any = None
 
 
 class Touch(NamedTuple):
@@ -107,12 +109,27 @@ class BarrierEvent(NamedTuple):
 
 
 class SyncEvent(NamedTuple):
-    """A fence, a commit, a group wait that passed, a warp barrier: `what` is the mnemonic, `detail` its modifiers."""
+    """A fence, a commit, a group wait that passed, a warp barrier: `what` is the mnemonic, `detail` its modifiers.
+
+    A checked run also tells `poll`, after each look at a word that a loop waits for; `detail` is a `Poll`.
+    """
 
     agent: Any
     line: int
     what: str
     detail: Any
+
+
+class Poll(NamedTuple):
+    """The detail of a `SyncEvent` called `poll`: a loop has looked at a word that others write.
+
+    `value`: what it saw.  `ended`: in which threads that ends the loop; True or False for all of them.
+    `would_end`: the same for another value.
+    """
+
+    value: Any
+    ended: Any
+    would_end: Callable[[int], Any]
 
 
 class StrandEvent(NamedTuple):

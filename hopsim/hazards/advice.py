@@ -158,6 +158,10 @@ ADVICE: Final[dict[str, tuple[str, str]]] = {
         "an arrive of the readers in every CTA that the multicast writes",
         "let consumers of all destination CTAs arrive on the issuer's 'empty' mbarrier, and count them at its init",
     ),
+    "HS406": (
+        "an edge between the threads that read the phase and the one that writes the next",
+        "between :{a} and :{b}, a barrier of all who read the word:  bar.sync 0;",
+    ),
     "HS500": (
         "an edge between the two threads",
         "a barrier between :{a} and :{b}:  bar.sync 0;  (or release and acquire through a flag)",

@@ -32,6 +32,7 @@ from hopsim.hazards.lifetime import Lifetime
 from hopsim.hazards.mbarriers import Mbarriers
 from hopsim.hazards.meetings import Meetings
 from hopsim.hazards.memory import Memory
+from hopsim.hazards.polls import Polls
 from hopsim.hazards.races import STORES, Races
 from hopsim.hazards.records import Flight
 from hopsim.hazards.registers import Registers
@@ -61,7 +62,8 @@ class Checker(Observer):
     def __init__(self, facts: LaunchFacts, options: CheckOptions | None = None) -> None:
         self.world = world = World(facts, (options or CheckOptions()).resolved())
         self.findings = findings = Findings(facts)
-        self.flags = Flags(world)
+        self.polls = Polls(world, findings)
+        self.flags = Flags(world, self.polls)
         self.lifetime = Lifetime(world, findings)
         self.mbarriers = Mbarriers(world, findings, self.flags, self.lifetime)
         self.memory = Memory(world, findings, Races(world, findings), self.mbarriers, self.lifetime)
@@ -75,6 +77,7 @@ class Checker(Observer):
         ]
         self._sync = {
             "fence": self.flags.fence,
+            "poll": self.polls.looked,
             "fence.proxy": self._fence_proxy,
             "fence.proxy.one_way": self._fence_one_way,
             "fence.mbarrier_init": self.meetings.init_fence,
@@ -242,7 +245,7 @@ class Checker(Observer):
         Args:
             deadlock: where everybody waits, when the run ended so.
         """
-        explain_stuck(self.world, self.findings, deadlock)
+        explain_stuck(self.world, self.findings, self.polls, deadlock)
         self.memory.finish()
         self._notes()
         return self.findings.told()

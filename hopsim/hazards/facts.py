@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Final, Literal
@@ -71,6 +71,9 @@ class LaunchFacts:
         unchecked: what the program uses and no rule covers: (PTX line, text, why).
         has_register_bound: whether the entry bounds its registers, so that setmaxnreg counts.
         serialised_lines: PTX lines of wgmma that ptxas will wait for one by one.
+        poll_lines: PTX lines of loads that a loop repeats until their value ends it.
+        parity_lines: PTX lines of loads whose value becomes the parity of a wait.
+        lines_after: the PTX lines that may execute after a line.
     """
 
     path: str
@@ -87,6 +90,9 @@ class LaunchFacts:
     unchecked: Sequence[tuple[int, str, str]] = ()
     has_register_bound: bool = True
     serialised_lines: Sequence[int] = ()
+    poll_lines: frozenset[int] = frozenset()
+    parity_lines: frozenset[int] = frozenset()
+    lines_after: Callable[[int], frozenset[int]] = lambda line: frozenset()
     _texts: dict[int, str] = field(default_factory=dict[int, str], repr=False, compare=False)
 
     @property

@@ -20,6 +20,7 @@ from hopsim.events import Access, SyncEvent
 from hopsim.hazards.chains import RELAXED
 from hopsim.hazards.clocks import Agent, View, bits
 from hopsim.hazards.objects import Phase, Source, learn
+from hopsim.hazards.polls import Polls
 from hopsim.hazards.world import CtaState, World
 
 RELEASING: Final = frozenset({"release", "acq_rel"})
@@ -64,8 +65,9 @@ def includes(scope: str, one: CtaState, other: CtaState) -> bool:
 class Flags:
     """All locations written or read with strong accesses."""
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: World, polls: Polls) -> None:
         self.world = world
+        self.polls = polls
         self.flags: dict[tuple[str, int, int], Flag] = {}
 
     # -- fences ------------------------------------------------------------------------------------
@@ -139,6 +141,7 @@ class Flags:
         self, event: Access, kind: str, agent: Agent, mask: int, address: int, scope: str
     ) -> None:
         key = (event.space, event.owner, address)
+        self.polls.access(event, kind, agent, mask, address)
         flag = self.flags.get(key)
         semantics = event.semantics
         if flag is not None and kind in ("r", "a"):

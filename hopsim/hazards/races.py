@@ -362,6 +362,10 @@ class Races:
             story = self._thread_story(first, agent, epoch, mask, end, lanes, second)
             if story:
                 return story
+        if any(
+            one.kind == "r" and one.line in self.world.facts.parity_lines for one in (first, second)
+        ):
+            return "HS406"
         if agent is end:
             return "HS502"
         if first.kind == "r":

@@ -13,11 +13,13 @@ from typing import Final
 from hopsim.hazards.clocks import Agent
 from hopsim.hazards.findings import Finding, Findings
 from hopsim.hazards.objects import Barrier, Meeting
+from hopsim.hazards.polls import Polls
 from hopsim.hazards.rules import RULES
 from hopsim.hazards.world import CtaState, World
-from hopsim.results import Deadlock, Wait
+from hopsim.results import Access, Deadlock, Wait
 
 BAR_ARRIVE: Final = re.compile(r"\b(bar|barrier)(\.cta)?\.arrive\b")
+SIGNAL: Final = re.compile(r"\bmbarrier\.arrive|complete_tx|\bcp\.async\.mbarrier\.arrive")
 LOAD: Final = re.compile(r"\bcp\.async\.bulk\.(tensor\.)?\S*shared|\.expect_tx\b")
 # How sure a reason is: the surest ones are told, the others are taken for their consequences.
 SURE, LIKELY, PERHAPS, ELSE = range(4)
@@ -34,7 +36,9 @@ class Reason:
     gone: Agent | None = None
 
 
-def explain_stuck(world: World, findings: Findings, deadlock: Deadlock | None = None) -> None:
+def explain_stuck(
+    world: World, findings: Findings, polls: Polls, deadlock: Deadlock | None = None
+) -> None:
     """Enter a finding for each barrier that a warp waits for in vain.
 
     Args:
@@ -42,9 +46,10 @@ def explain_stuck(world: World, findings: Findings, deadlock: Deadlock | None = 
     """
     waits = () if deadlock is None else deadlock.waiting
     found = [
-        *_mbarriers(world, findings),
+        *_mbarriers(world, findings, waits),
         *_named(world, findings, waits),
         *_others(world, findings, waits),
+        *_spinning(polls, waits),
     ]
     surest = min((weight for weight, _ in found), default=SURE)
     for weight, finding in found:
@@ -55,7 +60,9 @@ def explain_stuck(world: World, findings: Findings, deadlock: Deadlock | None = 
 # --- mbarriers ------------------------------------------------------------------------------------
 
 
-def _mbarriers(world: World, findings: Findings) -> list[tuple[int, Finding]]:
+def _mbarriers(
+    world: World, findings: Findings, waits: Sequence[Wait]
+) -> list[tuple[int, Finding]]:
     told: set[int] = set()
     found: list[tuple[int, Finding]] = []
     for cta in world.ctas.values():
@@ -69,10 +76,11 @@ def _mbarriers(world: World, findings: Findings) -> list[tuple[int, Finding]]:
                 continue
             told.add(id(barrier))
             why = _why(barrier, agent)
+            weight = ELSE if _comes_later(world, barrier, why, waits) else why.weight
             born = barrier.born
             span = {"start": barrier.address, "stop": barrier.address + 8}
             found.append(
-                (why.weight, Finding(
+                (weight, Finding(
                     why.rule, "hazard", RULES[why.rule].sentence,
                     findings.thread_side(born[0], born[2], born[3], "mbarrier init", **span),
                     findings.thread_side(agent, mask, line, "mbarrier wait", **span), why.state, why.hint,
@@ -84,6 +92,19 @@ def _mbarriers(world: World, findings: Findings) -> list[tuple[int, Finding]]:
         producer = min(first, key=lambda one: _until_load(world, one[1].lines[1]))
         found = [one for one in found if one is producer or one[1].rule != "HS007"]
     return found
+
+
+def _comes_later(world: World, barrier: Barrier, why: Reason, waits: Sequence[Wait]) -> bool:
+    """Whether what an mbarrier lacks stands behind a cluster barrier at which others wait for the waiter itself."""
+    if why.rule != "HS205" or barrier.phase(barrier.index).arrivals:
+        return False
+    return any(
+        SIGNAL.search(world.facts.text(after))
+        for wait in waits
+        if wait.kind == "barrier.cluster"
+        and world.cta(world.facts.index_of(wait.cta)).cluster == barrier.owner.cluster
+        for after in world.facts.lines_after(wait.line)
+    )
 
 
 def _until_load(world: World, line: int) -> int:
@@ -229,7 +250,12 @@ def _number_of(text: str) -> int | None:
     return None if found is None else int(found.group(1))
 
 
-# --- cluster barriers, registers, collectives -------------------------------------------------------
+# --- cluster barriers, registers, collectives, words in memory ----------------------------------------
+
+
+def _spinning(polls: Polls, waits: Sequence[Wait]) -> list[tuple[int, Finding]]:
+    found = (polls.missed(wait) for wait in waits if wait.kind == "spin")
+    return [(SURE, finding) for finding in found if finding is not None]
 
 
 def _others(world: World, findings: Findings, waits: Sequence[Wait]) -> list[tuple[int, Finding]]:
@@ -243,8 +269,23 @@ def _others(world: World, findings: Findings, waits: Sequence[Wait]) -> list[tup
         key = (why.rule, cta.cluster if why.rule == "HS404" else cta.index)
         if key not in told:
             told.add(key)
-            found.append((why.weight, _finding(findings, cta, wait, "wait", why)))
+            finding = _finding(findings, cta, wait, "wait", why)
+            if why.rule == "HS404":
+                finding.first = _elsewhere(world, findings, cta, waits)
+            found.append((why.weight, finding))
     return found
+
+
+def _elsewhere(
+    world: World, findings: Findings, cta: CtaState, waits: Sequence[Wait]
+) -> Access | None:
+    """Return where a warp of the cluster waits that should be at the cluster barrier."""
+    for wait in waits:
+        other = world.cta(world.facts.index_of(wait.cta))
+        if other.cluster == cta.cluster and wait.kind != "barrier.cluster":
+            agent = other.agents[wait.warp]
+            return findings.thread_side(agent, wait.lanes or agent.live, wait.line, "wait")
+    return None
 
 
 def _why_other(wait: Wait) -> Reason | None:

@@ -19,6 +19,9 @@ MOST_ROWS = 12
 ROWS_AFTER = 3
 MOST_HOLDS = 6
 TEXT_WIDTH = 72
+ENDS = {
+    "finished": "an ordinary end", "deadlock": "a deadlock", "fault": "a fault", "cap": "a run without end",
+}  # fmt: skip
 
 
 def schedules_content(found: Schedules) -> dict[str, Any]:
@@ -66,8 +69,10 @@ def schedule_rows(found: Schedules, replay: str) -> list[Row]:
     tried = f"{plural(seeds, 'seed')} and the adversarial order" if seeds else "one order"
     if len(found.endings) == 1:
         tried = str(found.endings[0].order)
+    in_order = found.baseline.ended
     if not found.differing:
-        return [("orders", f"{tried}: the same bits as in order")]
+        same = "the same bits" if in_order == "finished" else ENDS.get(in_order, in_order)
+        return [("orders", f"{tried}: {same} as in order")]
     ends = [one for one in found.differing if one.ended != found.baseline.ended]
     arrays = sorted(
         {
@@ -82,10 +87,11 @@ def schedule_rows(found: Schedules, replay: str) -> list[Row]:
     changed = len(found.differing) - len(ends)
     if changed:
         parts.append(f"bits of {', '.join(arrays)} changed in {changed} of {len(found.endings)}")
-    words = {"deadlock": "a deadlock", "fault": "a fault", "cap": "a run without end"}
     for ended in dict.fromkeys(one.ended for one in ends):
         count = sum(one.ended == ended for one in ends)
-        parts.append(f"{words.get(ended, ended)} in {count} of {len(found.endings)}")
+        parts.append(f"{ENDS.get(ended, ended)} in {count} of {len(found.endings)}")
+    if in_order != "finished":
+        parts.append(f"{ENDS.get(in_order, in_order)} in order, warp by warp")
     whats = [one.what for one in ends if one.what and one.order == found.shown]
     rows: list[Row] = [("orders", Text(f"{tried}: {'; '.join(parts)}", style="red"))]
     if found.shown is not None:
@@ -94,7 +100,7 @@ def schedule_rows(found: Schedules, replay: str) -> list[Row]:
             ("", f"first shown by {found.shown}{again if found.shown.name == 'seeded' else ''}")
         )
     rows += [("", what) for what in whats]
-    if not whats:
+    if not whats and in_order == "finished":
         rows += [("", one.__rich__()) for one in _comparisons(found)[:1]]
     return rows
 

@@ -36,7 +36,7 @@ def twin_page(twin: Twin, recording: Recording) -> list[Any]:
         ("rule", twin.rule),
         ("story", twin.story),
         ("modelled on", twin.incident),
-        ("found", ", ".join(twin.expected) or f"{twin.verdict}, no finding"),
+        ("found", f"{', '.join(twin.expected)}{' (a note)' if twin.level == 'note' else ''}"),
         ("silicon", recording.silicon(twin)),
         ("sanitizer", recording.sanitizer(twin)),
     ]
@@ -110,7 +110,9 @@ def side_by_side(rooms: dict[str, tuple[Twin, ...]], recording: Recording) -> st
     ]
     everything = tuple(twin for members in rooms.values() for twin in members)
     for room, members in [*rooms.items(), ("all of them", everything)]:
-        entries = [recording.entries[twin.name] for twin in members]
+        entries = [
+            recording.entries[twin.name] for twin in members if twin.name in recording.entries
+        ]
         counts = (
             len(members),
             sum(not twin.missed for twin in members),
@@ -125,7 +127,8 @@ def side_by_side(rooms: dict[str, tuple[Twin, ...]], recording: Recording) -> st
 def comparison_page(rooms: dict[str, tuple[Twin, ...]], recording: Recording) -> str:
     """Return `docs/zoo.md`: hopsim, silicon and compute-sanitizer side by side."""
     twins = [twin for room in rooms.values() for twin in room]
-    named = sum(not twin.missed for twin in twins)
+    missed = [twin for twin in twins if twin.missed]
+    named = len(twins) - len(missed)
     made = ", ".join(f"{key} {value}" for key, value in sorted(recording.made_with.items()))
     lines = [
         "# The zoo",
@@ -136,7 +139,8 @@ def comparison_page(rooms: dict[str, tuple[Twin, ...]], recording: Recording) ->
         "[hazards](hazards.md).",
         "",
         f"Of {len(twins)} bad twins hopsim names the rule itself in {named}, on one run in order; it is silent on every",
-        "good twin, under any order that was tried. What it tells instead in the others stands below the tables.",
+        "good twin, under any order that was tried."
+        + (" What it tells instead in the others stands below the tables." if missed else ""),
         "",
         f"Silicon and compute-sanitizer: {made or NOBODY}.",
         "`hidden` means that all runs gave the right bits although the program is wrong.",
@@ -147,6 +151,8 @@ def comparison_page(rooms: dict[str, tuple[Twin, ...]], recording: Recording) ->
         lines.append("|---|---|---|---|---|---|")
         for twin in members:
             found = ", ".join(twin.expected) or twin.verdict
+            if twin.level == "note":
+                found += " (note)"
             if twin.verdict == "deadlock" and twin.expected:
                 found += ", deadlock"
             if twin.missed:
@@ -155,6 +161,7 @@ def comparison_page(rooms: dict[str, tuple[Twin, ...]], recording: Recording) ->
                 f"| {twin.rule} | {twin.name} | {found} | {recording.silicon(twin)} |"
                 f" {recording.sanitizer(twin)} | {twin.incident} |"
             )
-    lines += ["", "## What hopsim misses", ""]
-    lines += [f"- {twin.rule} {twin.name}: {twin.missed}." for twin in twins if twin.missed]
+    if missed:
+        lines += ["", "## What hopsim misses", ""]
+        lines += [f"- {twin.rule} {twin.name}: {twin.missed}." for twin in missed]
     return "\n".join(lines) + "\n"

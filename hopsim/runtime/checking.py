@@ -1,7 +1,7 @@
 """Wire the hazard checker to a launch: the facts it needs, and the events of registers that wgmma uses.
 
 The checker knows neither machine nor kernel.  Register events come from the program itself: the few segments that touch
-a register of some wgmma are wrapped, so that all others cost nothing.
+a register of some wgmma are wrapped, so that all others cost nothing; and so are loops that wait for a word (`polling`).
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from hopsim.isa.program.symbols import SHARED_RESERVED_BYTES
 from hopsim.isa.ptx.ast import Directive
 from hopsim.launch.geometry import Geometry
 from hopsim.results import SourceLocation
+from hopsim.runtime.polling import lines_after, parity_lines, poll_lines, polled_program
 
 FILE = re.compile(r'\s*(\d+)\s+"([^"]*)"')
 # Instructions whose effects on order no rule follows yet.
@@ -30,7 +31,9 @@ UNCHECKED = (("fence.proxy.alias", "fence.proxy.alias is not checked"),)
 Use = tuple[int, int, int, int, bool]
 
 
-def launch_facts(kernel: Kernel, shapes: Geometry, memory: GlobalMemory) -> LaunchFacts:
+def launch_facts(
+    kernel: Kernel, program: Sequence[Segment], shapes: Geometry, memory: GlobalMemory
+) -> LaunchFacts:
     """Return what the checker is told of a launch."""
     files: dict[int, str] = {}
     for item in kernel.module.tree.items:
@@ -66,11 +69,15 @@ def launch_facts(kernel: Kernel, shapes: Geometry, memory: GlobalMemory) -> Laun
         unchecked=unchecked,
         has_register_bound=kernel.has_register_bound,
         serialised_lines=tuple(kernel.serialised_wgmma),
+        poll_lines=poll_lines(program),
+        parity_lines=parity_lines(kernel),
+        lines_after=lambda line: lines_after(kernel, line),
     )
 
 
 def watched_program(program: Sequence[Segment], probe: Probe) -> Sequence[Segment]:
-    """Return the program with its uses of wgmma's registers told to `probe.register`."""
+    """Return the program with its uses of wgmma's registers told to `probe.register`, and its looks to `probe.sync`."""
+    program = polled_program(program, probe)
     watched = 0
     for segment in program:
         for bound in segment.instructions:

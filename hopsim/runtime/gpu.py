@@ -186,7 +186,7 @@ class Gpu:
         listeners = list(observers)
         if check and values:
             options = check if isinstance(check, CheckOptions) else CheckOptions()
-            checker = Checker(launch_facts(kernel, shapes, self.memory), options)
+            checker = Checker(launch_facts(kernel, setup.program, shapes, self.memory), options)
             listeners.append(checker)
         probe = Probe(listeners)
         if probe.register:

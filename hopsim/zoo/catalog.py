@@ -8,6 +8,7 @@ from hopsim.errors import ConfigError
 from hopsim.zoo.barrier_life import BARRIER_LIFE
 from hopsim.zoo.bulk import BULK
 from hopsim.zoo.clusters import CLUSTERS
+from hopsim.zoo.maps import MAPS
 from hopsim.zoo.mbarriers import MBARRIERS
 from hopsim.zoo.proxies import PROXIES
 from hopsim.zoo.resources import RESOURCES
@@ -23,6 +24,7 @@ ROOMS: Final[dict[str, tuple[Twin, ...]]] = {
     "mbarriers": MBARRIERS,
     "barrier life": BARRIER_LIFE,
     "bulk": BULK,
+    "tensor maps": MAPS,
     "clusters": CLUSTERS,
     "threads": THREADS,
     "resources": RESOURCES,

@@ -60,28 +60,23 @@ CLUSTERS: Final = (
     Twin(
         "cluster-barrier-divergent",
         "HS404",
-        "A cluster barrier counts all threads. Bad: one warp of each CTA waits elsewhere and never arrives.",
+        "A cluster barrier counts all threads. Bad: one warp of each CTA first waits for what only comes behind it.",
         "triton-lang/triton, test_consan deadlock_user_cluster_barrier_inside_warp_specialize",
         """
  $init FULL
  $cluster
  setp.eq.u32 %p0, %w, 1;
 -@%p0 bra ELSEWHERE;
-+@%p0 bra BARRIER;
-+BARRIER:
  $cluster
- $result %t
--bra END;
+ $arrive FULL by=%leader
 -ELSEWHERE:
--$wait FULL 0
--END:
+ $wait FULL 0
+ $result %t
 """,
         threads=64,
         ctas=2,
         cluster=2,
-        found=("HS205",),
         verdict="deadlock",
-        missed="told as the mbarrier whose arrival never comes, and in the story of the deadlock",
     ),
     Twin(
         "multicast-release-incomplete",
@@ -120,7 +115,7 @@ CLUSTERS: Final = (
         "A hand-made barrier flips a word. Bad: thread 0 flips it again before a slow warp has seen the first.",
         "triton-lang/triton#11334",
         """
- st.shared.b32 [%s], 0;
+ @%leader st.shared.b32 [%s], 0;
  $sync
  @%leader st.release.cta.shared.b32 [%s], 1;
  LOOP:
@@ -133,8 +128,26 @@ CLUSTERS: Final = (
  $result %t
 """,
         threads=64,
-        found=(),
-        verdict="clean",
-        missed="both accesses are strong; only an order in which a warp sleeps through a phase hangs",
+    ),
+    Twin(
+        "parity-word-overrun",
+        "HS406",
+        "The parity of a barrier is kept in shared memory. Bad: thread 0 flips it before a slow warp has read it.",
+        "triton-lang/triton#11334",
+        """
+ $init FULL
+ @%leader st.shared.b32 [%s], 0;
+ $sync
+ $arrive FULL by=%leader
+ ld.shared.b32 %r1, [%s];
+ $wait FULL %r1
++$sync
+ xor.b32 %r2, %r1, 1;
+ @%leader st.shared.b32 [%s], %r2;
+ $sync
+ ld.shared.b32 %r3, [%s];
+ $result %r3
+""",
+        threads=64,
     ),
 )

@@ -279,4 +279,20 @@ PROXIES: Final = (
 """,
         found=("HS101",),
     ),
+    Twin(
+        "redundant-proxy-fence",
+        "HS113",
+        "A tile is written and stored. Bad: a second fence orders nothing new, and only costs time.",
+        "NVIDIA/Fuser#3136",
+        """
+ $put 0
+ $fence
+-$fence
+ $sync
+ $store 0
+ $drain
+""",
+        level="note",
+        verdict="clean",
+    ),
 )

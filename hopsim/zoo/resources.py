@@ -29,6 +29,33 @@ RESOURCES: Final = (
         verdict="deadlock",
     ),
     Twin(
+        "setmaxnreg-ignored",
+        "HS602",
+        "A kernel that does not tell its threads. Bad: without a bound of registers ptxas ignores setmaxnreg (C7508).",
+        "NVIDIA/cutlass#3406",
+        """
+-setmaxnreg.dec.sync.aligned.u32 40;
+ $result %t
+""",
+        level="note",
+        verdict="clean",
+        is_bounded=False,
+    ),
+    Twin(
+        "pdl-read-before-wait",
+        "HS605",
+        "A kernel may start before the one in front of it is done. Bad: it reads global memory before it waits for that.",
+        "NVIDIA/cccl#3131",
+        """
+-ld.global.b32 %r1, [%in];
+ griddepcontrol.wait;
++ld.global.b32 %r1, [%in];
+ $result %r1
+""",
+        level="note",
+        verdict="clean",
+    ),
+    Twin(
         "uninitialised-shared-read",
         "HS701",
         "A word of shared memory is read. Bad: nobody wrote it.",

@@ -9,6 +9,8 @@
     $next 0                 each thread reads what another thread wrote
     $store 0                bulk copy of a slot to global memory, by thread 0
     $mma 0                  a 64x8x16 product of a slot
+    $copymap                16 threads copy the tensor map to %sink
+    $tensor %sink           tensor copy of a box of 2048 bytes to slot 0 by a map, by thread 0
     $result %r1             each thread writes a word where the host can see it
 
 `by=all` lets every thread do it, `by=%p1` those where a predicate holds; `bytes=`, `at=` and the like change a number.
@@ -68,9 +70,10 @@ def head(version: str, threads: int, registers: int) -> str:
     """Return the text before a body.
 
     Args:
-        threads: of a CTA.  registers: bound of a thread; 0 states none.
+        threads: of a CTA.  registers: bound of a thread.  0 states none.
     """
-    bounds = f".reqntid {threads}\n" + (f".maxnreg {registers}\n" if registers else "")
+    bounds = f".reqntid {threads}\n" if threads else ""
+    bounds += f".maxnreg {registers}\n" if registers else ""
     return HEAD.format(version=version, bounds=bounds)
 
 
@@ -176,6 +179,22 @@ def _store(words: list[str], options: Options, _: int) -> list[str]:
     return [f"{_by(options)}{form} [{to}], [%s+{_slot(words)}], {count};"]
 
 
+def _copymap(_words: list[str], _options: Options, _: int) -> list[str]:
+    return [
+        "setp.lt.u32 %p18, %t, 16;",
+        "mul.wide.u32 %rd10, %t, 8;",
+        "add.u64 %rd11, %rd10, %map;",
+        "add.u64 %rd12, %rd10, %sink;",
+        "@%p18 ld.b64 %rd13, [%rd11];",
+        "@%p18 st.global.b64 [%rd12], %rd13;",
+    ]
+
+
+def _tensor(words: list[str], options: Options, _: int) -> list[str]:
+    form = "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes"
+    return [f"{_by(options)}{form} [%s], [{words[0]}, {{0, 0}}], [{_bar('FULL')}];"]
+
+
 def _commit(_words: list[str], options: Options, _: int) -> list[str]:
     return [f"{_by(options)}cp.async.bulk.commit_group;"]
 
@@ -254,5 +273,6 @@ STEPS: Final[dict[str, Callable[[list[str], Options, int], list[str]]]] = {
     "arrive": _arrive, "put": _put, "get": _get,
     "next": _next, "store": _store, "commit": _commit, "waitread": _waitread, "waitstore": _waitstore,
     "drain": _drain, "sync": _sync, "fence": _fence, "cluster": _cluster, "mma": _mma, "mmafence": _mmafence,
-    "mmacommit": _mmacommit, "mmawait": _mmawait, "result": _result, "cpasync": _cpasync, "peer": _peer,
+    "mmacommit": _mmacommit, "mmawait": _mmawait, "result": _result, "copymap": _copymap, "tensor": _tensor,
+    "cpasync": _cpasync, "peer": _peer,
 }  # fmt: skip

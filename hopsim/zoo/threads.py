@@ -249,6 +249,31 @@ THREADS: Final = (
         ctas=2,
     ),
     Twin(
+        "red-as-acquire",
+        "HS511",
+        "Data and a flag between two CTAs; the reader counts itself in. Bad: red reads nothing back and never acquires.",
+        "rule",
+        """
+ setp.ne.u32 %p0, %cta, 0;
+ @%p0 bra READER;
+ @%leader st.global.b32 [%sink+64], 7;
+ @%leader st.release.gpu.global.b32 [%sink], 1;
+ bra END;
+ READER:
+ sub.u64 %sink, %sink, 4096;
+ LOOP:
+ ld.relaxed.gpu.global.b32 %r2, [%sink];
+ setp.eq.u32 %p1, %r2, 0;
+ @%p1 bra LOOP;
+-red.release.gpu.global.add.u32 [%sink], 1;
++atom.acq_rel.gpu.global.add.u32 %r2, [%sink], 1;
+ ld.global.b32 %r3, [%sink+64];
+ $result %r3
+ END:
+""",
+        ctas=2,
+    ),
+    Twin(
         "mixed-size-strong",
         "HS512",
         "A counter of eight bytes. Bad: it is read as four, and strong accesses of different size race.",

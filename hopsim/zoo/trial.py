@@ -23,8 +23,8 @@ class Trial:
 
     @property
     def found(self) -> tuple[str, ...]:
-        """Rules of the hazards of the bad twin, sorted."""
-        return hazards_of(self.bad)
+        """Rules of the findings of the bad twin, of its level, sorted."""
+        return rules_of(self.bad, self.twin.level)
 
     @property
     def is_right(self) -> bool:
@@ -37,9 +37,9 @@ class Trial:
         )
 
 
-def hazards_of(result: LaunchResult) -> tuple[str, ...]:
-    """Return the rules of the hazards of a run, sorted, each once."""
-    return tuple(sorted({hazard.rule for hazard in result.hazards if hazard.level == "hazard"}))
+def rules_of(result: LaunchResult, level: str = "hazard") -> tuple[str, ...]:
+    """Return the rules of the findings of a run that have a level, sorted, each once."""
+    return tuple(sorted({hazard.rule for hazard in result.hazards if hazard.level == level}))
 
 
 def check_twin(twin: Twin, is_good: bool, options: CheckOptions | None = None) -> LaunchResult:
@@ -56,4 +56,4 @@ def try_twin(twin: Twin) -> Trial:
 def strict_hazards(twin: Twin) -> tuple[str, ...]:
     """Return the rules of the hazards that the good twin has in strict mode."""
     newer = replace(twin, version=STRICT_VERSION)
-    return hazards_of(check_twin(newer, is_good=True, options=CheckOptions(strict=True)))
+    return rules_of(check_twin(newer, is_good=True, options=CheckOptions(strict=True)))

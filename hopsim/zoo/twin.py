@@ -34,12 +34,13 @@ class Twin:
         story: what the program does and what the bad twin forgets, one or two sentences.
         incident: the public report it is modelled on, or `rule` where there is only the text of PTX.
         body: marked lines.
-        found: rules of the hazards that one run in order of the bad twin gives, sorted; None for just `rule`.
+        found: rules of the findings that one run in order of the bad twin gives, sorted; None for just `rule`.
         verdict: of the bad twin.
+        level: of the findings: `hazard`, or `note` for what only costs time, is contested, or ptxas says.
         missed: why hopsim does not report `rule` itself, where it does not.
         strict: rules of the hazards that the good twin gives in strict mode.
         threads, ctas, cluster: of the launch.
-        version: of PTX.  registers: bound of a thread; 0 states none.
+        version: of PTX.  registers: bound of a thread; 0 states none.  is_bounded: whether the entry tells its threads.
     """
 
     name: str
@@ -49,6 +50,7 @@ class Twin:
     body: str
     found: tuple[str, ...] | None = None
     verdict: str = "hazard"
+    level: str = "hazard"
     missed: str = ""
     strict: tuple[str, ...] = ()
     threads: int = 128
@@ -56,6 +58,7 @@ class Twin:
     cluster: int = 1
     version: str = "8.7"
     registers: int = 0
+    is_bounded: bool = True
 
     @property
     def expected(self) -> tuple[str, ...]:
@@ -73,7 +76,7 @@ class Twin:
 
 @lru_cache(1024)
 def _text(twin: Twin, is_good: bool) -> str:
-    first = head(twin.version, twin.threads, twin.registers)
+    first = head(twin.version, twin.threads if twin.is_bounded else 0, twin.registers)
     lines = expand(twin.body, is_good)
     return first + "".join(f"    {line}\n" for line in lines) + "    ret;\n}\n"
 

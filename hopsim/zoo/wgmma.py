@@ -154,4 +154,51 @@ WGMMA: Final = (
 """,
         verdict="deadlock",
     ),
+    Twin(
+        "descriptor-address-unshifted",
+        "HS604",
+        "A product by a matrix descriptor. Bad: its address is in bytes, not in units of 16, and leaves shared memory.",
+        "rchardx/hopper-gemm#2",
+        """
+ $init FULL
+ $sync
+ $expect FULL
+ $load 0 FULL
+ $wait FULL 0
+-and.b32 %r10, %s, 0x3fff;
+-cvt.u64.u32 %da, %r10;
+-or.b64 %da, %da, 0x1000080000;
+ $mmafence
+ $mma 0
+ $mmacommit
+ $mmawait 0
+ $result %f0
+""",
+    ),
+    Twin(
+        "wgmma-serialised",
+        "HS014",
+        "Accumulators are set to zero beside a pipeline. Bad: ptxas then waits for every product by itself (C7515).",
+        "NVIDIA/TensorRT-LLM#2116",
+        """
+ $init FULL
+ $sync
+ $expect FULL
+ $load 0 FULL
+ $wait FULL 0
+ setp.eq.u32 %p0, %t, 999;
+ @%p0 bra ZERO;
+ $mmafence
+ $mma 0
+ $mmacommit
+ bra JOIN;
+ ZERO:
+-mov.f32 %f0, 0f00000000;
+ JOIN:
+ $mmawait 0
+ $result %f0
+""",
+        level="note",
+        verdict="clean",
+    ),
 )

@@ -46,8 +46,57 @@ RING = (
     + load(guard="")
     + "add.u32 %r20, %r20, 1;\nsetp.lt.u32 %p1, %r20, 4;\n@%p1 bra FILL;\nEND:\n"
 )
+FIRST_LANE = "setp.ne.u32 %p0, %l, 0;\n@%p0 bra END;\n"
+# What ends a loop is taken away only by those who know that all have looked, or who looked themselves.
+WORDS = [
+    Twin(
+        "a grid barrier whose top bit flips, three rounds",
+        "mov.b32 %r20, 0;\nmov.u32 %r21, %ctaid.x;\nsetp.eq.u32 %p1, %r21, 0;\nselp.b32 %r22, 0x7fffffff, 1, %p1;\n"
+        "ROUND:\nbar.sync 0;\n@!%leader bra OVER;\nfence.acq_rel.gpu;\n"
+        "atom.relaxed.gpu.global.add.u32 %r1, [%out], %r22;\n"
+        "LOOK:\nld.acquire.gpu.global.b32 %r2, [%out];\nxor.b32 %r3, %r1, %r2;\nsetp.ge.s32 %p2, %r3, 0;\n@%p2 bra LOOK;\n"
+        "OVER:\nbar.sync 0;\nadd.u32 %r20, %r20, 1;\nsetp.lt.u32 %p3, %r20, 3;\n@%p3 bra ROUND;\n",
+        (),
+        threads=64,
+        ctas=2,
+    ),
+    Twin(
+        "a lock that is looked at before it is taken",
+        FIRST_LANE
+        + "AGAIN:\nld.relaxed.gpu.global.b32 %r1, [%out];\nsetp.ne.u32 %p1, %r1, 0;\n@%p1 bra AGAIN;\n"
+        "atom.acquire.gpu.global.cas.b32 %r1, [%out], 0, 1;\nsetp.ne.u32 %p1, %r1, 0;\n@%p1 bra AGAIN;\n"
+        "ld.global.b32 %r2, [%out+64];\nadd.u32 %r2, %r2, 1;\nst.global.b32 [%out+64], %r2;\n"
+        "st.release.gpu.global.b32 [%out], 0;\nEND:\n",
+        (),
+        ctas=2,
+    ),
+    Twin(
+        "a mailbox that its reader empties",
+        "@%leader st.shared.b32 [%s], 0;\n"
+        + SYNC
+        + FIRST_LANE
+        + "mov.b32 %r20, 0;\nsetp.eq.u32 %p1, %w, 0;\n@%p1 bra READER;\n"
+        "EMPTY:\nld.acquire.cta.shared.b32 %r1, [%s];\nsetp.ne.u32 %p2, %r1, 0;\n@%p2 bra EMPTY;\n"
+        "st.shared.b32 [%s+64], %r20;\nst.release.cta.shared.b32 [%s], 1;\n"
+        "add.u32 %r20, %r20, 1;\nsetp.lt.u32 %p3, %r20, 3;\n@%p3 bra EMPTY;\nbra END;\n"
+        "READER:\nld.acquire.cta.shared.b32 %r1, [%s];\nsetp.eq.u32 %p2, %r1, 1;\n@%p2 bra TAKE;\nnanosleep.u32 20;\n"
+        "bra READER;\nTAKE:\nld.shared.b32 %r2, [%s+64];\nst.release.cta.shared.b32 [%s], 0;\n"
+        "add.u32 %r20, %r20, 1;\nsetp.lt.u32 %p3, %r20, 3;\n@%p3 bra READER;\nEND:\n",
+        (),
+        threads=64,
+    ),
+    Twin(
+        "a counter that only grows",
+        "@%leader st.shared.b32 [%s], 0;\n" + SYNC + FIRST_LANE + "mov.b32 %r20, 0;\n"
+        "ROUND:\nadd.u32 %r20, %r20, 4;\nred.release.cta.shared.add.u32 [%s], 1;\n"
+        "LOOK:\nld.acquire.cta.shared.b32 %r1, [%s];\nsetp.lt.u32 %p1, %r1, %r20;\n@%p1 bra LOOK;\n"
+        "setp.lt.u32 %p2, %r20, 12;\n@%p2 bra ROUND;\nEND:\n",
+        (),
+    ),
+]
 MULTIPLY = FENCE_REGS + mma() + COMMIT_MMA + wait_mma()
 PROGRAMS = [
+    *WORDS,
     # TMA load, wait, generic read, a fence before the release, refill: four rounds of a ring of one slot.
     Twin("ring read by threads", RING.replace("BODY", get() + FENCE), (), threads=160),
     # TMA load, wait, wgmma, wait_group, arrive, refill: no proxy fence anywhere.

@@ -743,6 +743,43 @@ MULTICAST = (
     "@%p2 cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster "
     "[%s], [%in], 2048, [%s+BARRIER], %h0; //NAME\n"
 )
+POLL = "LOOP:\nld.acquire.cta.shared.b32 %r1, [%s]; //a\nsetp.SAYS.u32 %p0, %r1, WANTED;\n@!%p0 bra LOOP;\n"
+WORDS = [
+    Twin(
+        "phase-word-overrun",
+        f"@%leader st.shared.b32 [%s], 0;\n{SYNC}@%leader st.release.cta.shared.b32 [%s], 1;\n"
+        + POLL.replace("SAYS", "eq").replace("WANTED", "1")
+        + f"+{SYNC}@%leader st.release.cta.shared.b32 [%s], 2; //b\n{SYNC}",
+        (("HS406", "a", "b"),),
+        threads=64,
+    ),
+    Twin(
+        "phase-word-overrun by a flag that is set back",
+        f"@%leader st.shared.b32 [%s], 0;\n{SYNC}@%leader st.release.cta.shared.b32 [%s], 1;\n"
+        + POLL.replace("SAYS", "ne").replace("WANTED", "0")
+        + f"+{SYNC}@%leader st.relaxed.cta.shared.b32 [%s], 0; //b\n{SYNC}",
+        (("HS406", "a", "b"),),
+        threads=64,
+    ),
+    Twin(
+        "phase-word-overrun by an atomic",
+        f"@%leader st.shared.b32 [%s], 0;\n{SYNC}@%leader atom.release.cta.shared.xor.b32 %r2, [%s], 1;\n"
+        + POLL.replace("SAYS", "eq").replace("WANTED", "1")
+        + f"+{SYNC}@%leader atom.release.cta.shared.xor.b32 %r2, [%s], 1; //b\n{SYNC}",
+        (("HS406", "a", "b"),),
+        threads=64,
+    ),
+    Twin(
+        "phase-word-overrun of a parity",
+        init()
+        + f"@%leader st.shared.b32 [%s], 0;\n{SYNC}@%leader mbarrier.arrive.shared::cta.b64 _, [%s+{FULL}];\n"
+        + "ld.shared.b32 %r1, [%s]; //a\n"
+        + wait(FULL, "%r1")
+        + f"+{SYNC}xor.b32 %r2, %r1, 1;\n@%leader st.shared.b32 [%s], %r2; //b\n{SYNC}",
+        (("HS406", "a", "b"),),
+        threads=64,
+    ),
+]
 CLUSTERS = [
     Twin(
         "dsmem-late-entry",
@@ -898,6 +935,7 @@ TWINS = [
     *PROXIES,
     *MBARRIERS,
     *BULK,
+    *WORDS,
     *CLUSTERS,
     *THREADS,
     *MEMORY,

@@ -90,8 +90,37 @@ HANGS = [
     Twin(
         "cluster-barrier-divergent",
         "setp.eq.u32 %p0, %w, 0;\n-@%p0 bra SKIP;\nbarrier.cluster.arrive;\nbarrier.cluster.wait; //b\nSKIP:\n"
-        + SYNC,
-        (("HS404", "", "b"),),
+        + "bar.sync 0; //a\n",
+        (("HS404", "a", "b"),),
+        ctas=2,
+        cluster=2,
+        verdict="deadlock",
+    ),
+    Twin(
+        "cluster-barrier-divergent, before what it brings",
+        init()
+        + CLUSTER
+        + "setp.eq.u32 %p0, %w, 1;\n-@%p0 bra SKIP;\nbarrier.cluster.arrive;\nbarrier.cluster.wait; //b\n"
+        + f"@%leader {ARRIVE}\nSKIP:\n"
+        + wait(name="a"),
+        (("HS404", "a", "b"),),
+        threads=64,
+        ctas=2,
+        cluster=2,
+        verdict="deadlock",
+    ),
+    Twin(
+        "missing-arriver, while others wait for the end of the cluster",
+        init(name="a")
+        + CLUSTER
+        + "setp.eq.u32 %p0, %w, 1;\n@!%p0 bra END;\n"
+        + "setp.eq.u32 %p1, %t, 32;\n"
+        + f"+@%p1 {ARRIVE}\n"
+        + wait(name="b")
+        + "END:\n"
+        + CLUSTER,
+        (("HS205", "a", "b"),),
+        threads=64,
         ctas=2,
         cluster=2,
         verdict="deadlock",

@@ -25,6 +25,7 @@ from hopsim.hw.machine.memory import (
     RegionFault,
 )
 from hopsim.hw.machine.strand import StrandCore
+from hopsim.isa.program.codegen import pick
 from hopsim.isa.program.flow import SYNCHRONISING
 from hopsim.isa.values import Value, lanes
 
@@ -179,7 +180,7 @@ class MemoryOps(StrandCore):
         """Write words of `word` bytes at each address; `values` is None for data that is not computed."""
         space, address = self.resolve(space, address)
         count = len(values)
-        self._note("w", space, address, word * count, sem, scope)
+        self._note("w", space, address, word * count, sem, scope, values[0])
         self.machine.version += 1
         if any(value is None for value in values):
             return
@@ -252,8 +253,8 @@ class MemoryOps(StrandCore):
         """
         space, address = self.resolve(space, address)
         count = len(operands)
-        self._note("a", space, address, word * count, sem, scope)
         if not self.machine.values or any(value is None for group in operands for value in group):
+            self._note("a", space, address, word * count, sem, scope)
             return None
         if space == "local":
             raise self.fault("atomics do not apply to local memory")
@@ -262,6 +263,7 @@ class MemoryOps(StrandCore):
             [lanes(value, self.lanes, word * 8).tolist() for value in group] for group in operands
         ]
         old = [[0] * self.lanes for _ in range(count)]
+        left: list[int] = []
         for lane, one in enumerate(spread):
             region = self.region(space, one)
             try:
@@ -278,7 +280,11 @@ class MemoryOps(StrandCore):
                     # A compare-and-swap that fails, over and over, changes nothing.
                     self.machine.version += 1
                     view[offset // word + k] = after
+                if k == 0:
+                    left.append(after)
             region.mark(offset, offset + word * count)
+        told = np.array(left, f"u{word}") if self.machine.probe.access else None
+        self._note("a", space, address, word * count, sem, scope, told)
         if self.lanes == 1:
             return [column[0] for column in old]
         return [np.array(column, dtype=f"u{word}") for column in old]
@@ -286,7 +292,14 @@ class MemoryOps(StrandCore):
     # -- telling -----------------------------------------------------------------------------------
 
     def _note(
-        self, kind: str, space: str, address: Value, count_bytes: int, sem: str, scope: str
+        self,
+        kind: str,
+        space: str,
+        address: Value,
+        count_bytes: int,
+        sem: str,
+        scope: str,
+        value: Any = None,
     ) -> None:
         machine = self.machine
         if machine.timed:
@@ -295,17 +308,17 @@ class MemoryOps(StrandCore):
             target.access = AccessNote(kind, space, address, count_bytes, self.lanes, remote)
         if machine.probe.access and space not in ("param", "const", "local"):
             if space == "global":
-                self._tell(kind, "global", -1, address, count_bytes, sem, scope, self.tids)
+                self._tell(kind, "global", -1, address, count_bytes, sem, scope, self.tids, value)
             elif isinstance(address, np.ndarray) and space == "shared::cluster":
                 ranks = (address >> address.dtype.type(RANK_SHIFT)).tolist()
                 for rank in sorted(set(ranks)):
                     chosen = np.array([one == rank for one in ranks])
-                    self._tell_shared(
-                        kind, rank, address[chosen], count_bytes, sem, scope, self.tids[chosen]
-                    )
+                    part = pick(value, chosen)
+                    where, who = address[chosen], self.tids[chosen]
+                    self._tell_shared(kind, rank, where, count_bytes, sem, scope, who, part)
             else:
                 rank = first_of(address) >> RANK_SHIFT
-                self._tell_shared(kind, rank, address, count_bytes, sem, scope, self.tids)
+                self._tell_shared(kind, rank, address, count_bytes, sem, scope, self.tids, value)
 
     def _tell_shared(
         self,
@@ -316,26 +329,28 @@ class MemoryOps(StrandCore):
         sem: str,
         scope: str,
         tids: NDArray[np.int64],
+        value: Any,
     ) -> None:
         ctas = self.cta.cluster.ctas
         if rank < len(ctas):
-            self._tell(
-                kind,
-                "shared",
-                ctas[rank].index,
-                address & OFFSET_MASK,
-                count_bytes,
-                sem,
-                scope,
-                tids,
-            )
+            owner, inside = ctas[rank].index, address & OFFSET_MASK
+            self._tell(kind, "shared", owner, inside, count_bytes, sem, scope, tids, value)
 
     def _tell(
         self, kind: str, space: str, owner: int, address: Value, count_bytes: int, sem: str, scope: str,
-        tids: NDArray[np.int64],
+        tids: NDArray[np.int64], value: Any,
     ) -> None:  # fmt: skip
         event = Access(
-            (self.cta.index, tids), self.line, kind, space, owner, address, count_bytes, sem, scope
+            (self.cta.index, tids),
+            self.line,
+            kind,
+            space,
+            owner,
+            address,
+            count_bytes,
+            sem,
+            scope,
+            value,
         )
         for listen in self.machine.probe.access:
             listen(event)

@@ -1,0 +1,172 @@
+"""Loops that wait for a word in memory, and words that hold the parity of a wait: found in the program, told to the checker.
+
+A loop that waits is a strong load whose value decides whether the very same load comes next, with nothing else that others
+could see in between.  Its segment is wrapped: after each look the checker hears what it saw, in which threads that ended
+the loop, and can ask whether another value would have.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any, Final
+
+from hopsim.events import Poll, Probe, SyncEvent
+from hopsim.isa.forms.decode import BoundInstruction, RegisterArg, SymbolArg
+from hopsim.isa.program.codegen import Segment
+from hopsim.isa.program.flow import EXIT, SYNCHRONISING, is_branch
+from hopsim.isa.program.kernel import Kernel
+
+# What a loop may do between two looks besides computing.
+IDLE: Final = ("nanosleep",)
+STRONG: Final = (*SYNCHRONISING, "volatile", "mmio")
+PARITY_WAITS: Final = ("mbarrier.test_wait.parity", "mbarrier.try_wait.parity")
+
+
+def poll_lines(program: Sequence[Segment]) -> frozenset[int]:
+    """Return the PTX lines of loads that a loop repeats until their value ends it."""
+    return frozenset(segment.line for segment in program if loop_side(program, segment) is not None)
+
+
+def loop_side(program: Sequence[Segment], segment: Segment) -> int | None:
+    """Return the successor by which a segment that waits for a word comes back to itself, or None."""
+    first = segment.instructions[0]
+    if segment.head is None or not _is_strong_load(first) or len(segment.successors) != 2:
+        return None
+    if len(first.destinations) != 1 or first.destinations[0].register is None:
+        return None
+    if first.instruction.guard is not None or not all(map(_is_pure, segment.instructions[1:])):
+        return None
+    back = [one for one in segment.successors if _comes_back(program, one, segment.number)]
+    return back[0] if len(back) == 1 else None
+
+
+def _is_strong_load(bound: BoundInstruction) -> bool:
+    opcode = bound.instruction.opcode
+    return opcode[0] == "ld" and any(word in STRONG for word in opcode)
+
+
+def _is_pure(bound: BoundInstruction) -> bool:
+    """Whether only registers decide what an instruction does, so that it can be asked again later."""
+    special = any(isinstance(a, SymbolArg) and a.symbol.kind == "special" for a in bound.args)
+    return is_branch(bound) or (bound.form.purity == "pure" and not special)
+
+
+def _comes_back(program: Sequence[Segment], start: int, wanted: int) -> bool:
+    """Whether a path with no choice, and nothing that others could see, leads back."""
+    for _ in program:
+        if start == wanted:
+            return True
+        if start == EXIT or len(program[start].successors) != 1:
+            return False
+        here = program[start]
+        if here.head is not None and here.instructions[0].instruction.opcode[0] not in IDLE:
+            return False
+        start = here.successors[0]
+    return False
+
+
+def parity_lines(kernel: Kernel) -> frozenset[int]:
+    """Return the PTX lines of loads from shared memory whose value becomes the parity that a wait is for."""
+    wanted: set[int] = set()
+    for bound in kernel.instructions:
+        if bound.form.syntax.startswith(PARITY_WAITS):
+            wanted |= {
+                arg.register.index
+                for name, arg in zip(bound.arg_names, bound.args, strict=True)
+                if name == "p" and isinstance(arg, RegisterArg)
+            }
+    found: set[int] = set()
+    grown = bool(wanted)
+    while grown:
+        grown = False
+        for bound in kernel.instructions:
+            if not bound.writes & wanted:
+                continue
+            if bound.instruction.opcode[:2] in (("ld", "shared"), ("ld", "shared::cta")):
+                found.add(bound.line)
+            elif bound.form.purity == "pure" and not bound.reads <= wanted:
+                wanted |= bound.reads
+                grown = True
+    return frozenset(found)
+
+
+def lines_after(kernel: Kernel, line: int) -> frozenset[int]:
+    """Return the PTX lines that may execute after the instruction of a line."""
+    plans, body = kernel.plans, kernel.instructions
+    found: set[int] = set()
+    todo: list[int] = []
+    for plan in plans:
+        lines = [bound.line for bound in body[plan.start : plan.stop]]
+        if line in lines:
+            found |= set(lines[lines.index(line) + 1 :])
+            todo += plan.successors
+    seen: set[int] = set()
+    while todo:
+        number = todo.pop()
+        if number != EXIT and number not in seen:
+            seen.add(number)
+            found |= {bound.line for bound in body[plans[number].start : plans[number].stop]}
+            todo += plans[number].successors
+    return frozenset(found)
+
+
+# --- telling ----------------------------------------------------------------------------------------
+
+
+def polled_program(program: Sequence[Segment], probe: Probe) -> Sequence[Segment]:
+    """Return the program with each look of a loop that waits told to `probe.sync`."""
+    sides = [loop_side(program, segment) for segment in program]
+    if not any(side is not None for side in sides):
+        return program
+    return [
+        segment if side is None else replace(segment, body=_told(segment, side, probe))
+        for segment, side in zip(program, sides, strict=True)
+    ]
+
+
+class _Asked:
+    """A strand that is asked where a segment would lead, and does not part."""
+
+    def __init__(self, strand: Any) -> None:
+        self._strand = strand
+        self.loops: Any = None
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._strand, name)
+
+    def diverge(self, predicate: Any, when_true: int, when_false: int, join: int) -> int:
+        """Remember which lanes would go where."""
+        self.loops = (predicate, when_true)
+        return when_true
+
+
+def _told(segment: Segment, side: int, probe: Probe) -> Callable[..., int]:
+    body, line = segment.body, segment.line
+    register = segment.instructions[0].destinations[0].register
+    assert register is not None
+    watched = register.index
+
+    def ended(asked: _Asked, registers: list[Any]) -> Any:
+        asked.loops = None
+        following = body(asked, registers)
+        if asked.loops is None:
+            return following != side
+        predicate, when_true = asked.loops
+        return ~predicate if when_true == side else predicate
+
+    def run(strand: Any, registers: list[Any]) -> int:
+        asked, seen = _Asked(strand), list(registers)
+
+        def would_end(value: int) -> Any:
+            other = list(seen)
+            other[watched] = value
+            return ended(asked, other)
+
+        poll = Poll(seen[watched], ended(asked, list(seen)), would_end)
+        event = SyncEvent(strand.agent, line, "poll", poll)
+        for listen in probe.sync:
+            listen(event)
+        return body(strand, registers)
+
+    return run
