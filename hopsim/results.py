@@ -74,7 +74,8 @@ class Access:
         source: the source line, where the PTX tells it.
         actor: the asynchronous operation that made the access, for example `TMA load`; empty for a
             thread's own.
-        name: the array, symbol or registers touched, where known.
+        name: the array or registers touched, or the tile that a copy moves, where known.
+        symbol: the shared variable that the first byte belongs to, `tile+0x40`, where known.
     """
 
     what: str
@@ -90,6 +91,7 @@ class Access:
     source: SourceLocation | None = None
     actor: str = ""
     name: str = ""
+    symbol: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,6 +136,7 @@ class Wait:
     Args:
         kind: `mbarrier`, `bar`, `barrier.cluster`, `setmaxnreg`, `wgmma`, or what else it waits on.
         address: of the mbarrier, or the number of the named barrier.
+        symbol: the shared variable that the mbarrier lies in, where known.
         phase: the phase that the mbarrier is in, counted from 0.
         parity: the parity that the warp waits for.
         pending_arrivals: arrivals still missing in this phase.
@@ -156,6 +159,7 @@ class Wait:
     expected_arrivals: int | None = None
     tx_bytes: int | None = None
     source: SourceLocation | None = None
+    symbol: str = ""
 
     def __str__(self) -> str:
         cta = ",".join(map(str, self.cta))

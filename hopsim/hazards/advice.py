@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
-from hopsim.hazards.ordering import Gap
 from hopsim.hazards.records import Record
 from hopsim.hazards.rules import RULES
 
-# rule -> (missing edge, hint); {a} and {b} are the lines of the two accesses, {space} the state space of the bytes.
+# rule -> (missing edge, hint); {a} and {b} are the lines of the two accesses, {space} the state space of the bytes,
+# {release} where the slot is handed on, {refill} how its readers hold up the next one, {expect} where bytes are expected.
 ADVICE: Final[dict[str, tuple[str, str]]] = {
     "HS000": (
         "an edge from the completion of :{a} to :{b}",
@@ -32,11 +33,11 @@ ADVICE: Final[dict[str, tuple[str, str]]] = {
     ),
     "HS006": (
         "an edge from the read at :{a} to the refill at :{b}",
-        "let the readers arrive on an 'empty' mbarrier after :{a}, and wait for it before :{b} (or bar.sync)",
+        "{refill}",
     ),
     "HS008": (
         "a wgmma.wait_group between :{a} and the release of the slot",
-        "before the slot is released:  wgmma.wait_group.sync.aligned 0;",
+        "before {release}:  wgmma.wait_group.sync.aligned 0;",
     ),
     "HS009": (
         "a wait that covers the group of :{a}",
@@ -89,7 +90,7 @@ ADVICE: Final[dict[str, tuple[str, str]]] = {
     ),
     "HS201": (
         "bytes of :{a} in the expected count of the phase",
-        "raise expect_tx of this phase by the bytes of :{a}: the phase completed without them",
+        "raise expect_tx of this phase{expect} by the bytes of :{a}: the phase completed without them",
     ),
     "HS207": (
         "one issuer: several threads issue the same copy",
@@ -187,11 +188,25 @@ ADVICE: Final[dict[str, tuple[str, str]]] = {
         "access the location with the same width everywhere",
     ),
 }
+BY_MBARRIER: Final = "let the readers arrive on an 'empty' mbarrier after :{a}, and wait for it before :{b} (or bar.sync)"
+BY_BARRIER: Final = "between :{a} and :{b}, in every thread of the CTA:  bar.sync 0;"
 NO_ADVICE: Final = ("an edge between the two accesses", "order :{a} before :{b}")
 
 
-def advise(rule: str, first: Record, second: Record, gap: Gap, space: str) -> tuple[str, str, str]:
-    """Return (message, missing edge, hint) of a race."""
+def refill(first: Record, second: Record) -> str:
+    """Return how the readers of a slot hold up its next filling: by what their CTA has."""
+    text = BY_MBARRIER if first.cta.barriers else BY_BARRIER
+    return text.format(a=first.line, b=second.line)
+
+
+def advise(
+    rule: str, first: Record, second: Record, places: Mapping[str, str]
+) -> tuple[str, str, str]:
+    """Return (message, missing edge, hint) of a race.
+
+    Args:
+        places: what else the texts name: `space`, `release`, `expect`.
+    """
     missing, hint = ADVICE.get(rule, NO_ADVICE)
-    facts = {"a": first.line, "b": second.line, "space": space}
+    facts = {"a": first.line, "b": second.line, "refill": refill(first, second), **places}
     return RULES[rule].sentence, missing.format(**facts), hint.format(**facts)

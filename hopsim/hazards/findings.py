@@ -21,8 +21,9 @@ WHAT = {"r": "read", "w": "write", "a": "atomic"}
 class Finding:
     """One rule broken at one pair of sites.
 
-    `late` is asked at the end of the run for the rule that what came later proves (empty: none after all).  `cause`:
-    what several pairs of sites have in common that are told as one; `others` are the lines of those pairs.
+    `late` is asked at the end of the run for the rule that what came later proves (empty: none after all); `retold`
+    gives the message, the missing edge and the hint of that rule.  `cause`: what several pairs of sites have in common
+    that are told as one; `others` are the lines of those pairs.
     """
 
     rule: str
@@ -36,6 +37,7 @@ class Finding:
     causes: tuple[str, ...] = ()
     count: int = 1
     late: Callable[[], str | None] | None = None
+    retold: Callable[[str], tuple[str, str, str]] | None = None
     cause: tuple[Any, ...] | None = None
     others: list[tuple[int, int]] = field(default_factory=list[tuple[int, int]])
 
@@ -98,6 +100,8 @@ class Findings:
                 better = finding.late()
                 if better is not None:
                     finding.rule = better
+                if better and finding.retold is not None:
+                    finding.message, finding.missing, finding.hint = finding.retold(better)
         kept = [finding for finding in self.found.values() if finding.rule]
         merged: dict[Any, Finding] = {}
         for finding in kept:
@@ -120,7 +124,7 @@ class Findings:
             what=what, cta=agent.cta.id, warp=agent.warp, lanes=mask, line=line, text=self.facts.text(line),
             proxy=facts.get("proxy", "generic"), space=facts.get("space", "shared::cta"), start=facts.get("start"),
             stop=facts.get("stop"), source=self.facts.sources.get(line), actor=facts.get("actor", ""),
-            name=facts.get("name", ""),
+            name=facts.get("name", ""), symbol=self._symbol(facts.get("space", "shared::cta"), facts.get("start")),
         )  # fmt: skip
 
     def side(
@@ -158,7 +162,11 @@ class Findings:
             what=WHAT[record.kind], cta=agent.cta.id, warp=agent.warp, lanes=mask, line=record.line,
             text=self.facts.text(record.line), proxy="async" if record.is_async else "generic", space=space,
             start=span[0], stop=span[1], source=self.facts.sources.get(record.line), actor=actor, name=name,
+            symbol=self._symbol(space, span[0]),
         )  # fmt: skip
+
+    def _symbol(self, space: str, start: int | None) -> str:
+        return "" if start is None or space == "global" else self.facts.shared_name(start)
 
 
 def _key(finding: Finding) -> tuple[Any, ...]:

@@ -49,9 +49,13 @@ class Lifetime:
                     agent, epoch, mask, record.line, what
                 )
 
-    def reach(self, owner: CtaState, agent: Agent, mask: int, line: int, what: str) -> None:
-        """A thread uses an mbarrier of another CTA, itself or through a copy that it issues."""
+    def reach(
+        self, owner: CtaState, agent: Agent, mask: int, line: int, what: str, *, by_copy: bool
+    ) -> None:
+        """A thread uses an mbarrier of another CTA, itself or through a copy: that one is watched until it is over."""
         self._enter(owner, agent, mask, line, what)
+        if by_copy:
+            return
         owner.visits[line, agent.number, mask] = Visit(agent, agent.now, mask, line, what)
 
     def _enter(self, owner: CtaState, agent: Agent, mask: int, line: int, what: str) -> None:
@@ -128,7 +132,7 @@ class Lifetime:
         )
 
     def _left_behind(self, cta: CtaState, flight: Flight, record: Record, line: int) -> None:
-        if flight.raced or flight.told:
+        if flight.raced or flight.told or (flight.aims and flight.site in self.world.told):
             return
         own = flight.agent.cta is cta
         rule = "HS019" if own else "HS402"

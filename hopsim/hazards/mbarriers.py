@@ -170,14 +170,23 @@ class Mbarriers:
                 )
             )  # fmt: skip
 
-    def _used(self, barrier: Barrier, agent: Agent, mask: int, line: int, what: str) -> None:
+    def _used(
+        self,
+        barrier: Barrier,
+        agent: Agent,
+        mask: int,
+        line: int,
+        what: str,
+        *,
+        by_copy: bool = False,
+    ) -> None:
         """An agent uses a barrier: it must know of its init, and no data may lie over it."""
         barrier.used = True
         overlaid = barrier.overlaid
         if isinstance(overlaid, Finding):
             overlaid.level = "hazard"
         if agent.cta is not barrier.owner:
-            self.lifetime.reach(barrier.owner, agent, mask, line, what)
+            self.lifetime.reach(barrier.owner, agent, mask, line, what, by_copy=by_copy)
         key = (agent.number, mask)
         if key in barrier.acquainted:
             return
@@ -222,7 +231,9 @@ class Mbarriers:
         if barrier is None:
             return
         barrier.tx += event.count
-        barrier.phase(barrier.index).bytes_expected += event.count
+        phase = barrier.phase(barrier.index)
+        phase.bytes_expected += event.count
+        phase.expected_at = event.line
         if event.op < 0:
             for agent, mask in self.world.parties(event.agent):
                 self._used(barrier, agent, mask, event.line, "expect_tx")
@@ -236,7 +247,7 @@ class Mbarriers:
         barrier.outstanding += 1
         agent, _, mask = flight.parts[0]
         agent.loads += 1
-        self._used(barrier, agent, mask, flight.line, flight.kind)
+        self._used(barrier, agent, mask, flight.line, flight.kind, by_copy=True)
         if self.world.options.init_fence and self.world.facts.version < INIT_FENCE_UNTIL:
             born, epoch, lanes, line = barrier.born
             space = CTA_SHARED if barrier.owner is agent.cta else CLUSTER_SHARED

@@ -100,10 +100,11 @@ class Memory:
         count = event.count_bytes
         if isinstance(addresses, int):
             start, stop = addresses, addresses + count
-        elif region is cta.shared and not cta.barriers:
-            start = stop = int(addresses[0])
         else:
             start, stop = int(addresses.min()), int(addresses.max()) + count
+        if stop > region.base + region.size:
+            # The machine stops at it.
+            return
         record = Record(
             world.next_record(), event.kind, False, cta, world.parts(parties), event.line, event.space, event.owner,
             start, stop, addresses, count, tids, scope, None, None, world.seq,

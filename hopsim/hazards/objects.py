@@ -54,7 +54,7 @@ class Phase:
     """One phase of an mbarrier."""
 
     __slots__ = (
-        "arrivals", "bursts", "bytes_done", "bytes_expected", "copies", "done", "far", "flights",
+        "arrivals", "bursts", "bytes_done", "bytes_expected", "copies", "done", "expected_at", "far", "flights",
         "local", "members", "narrow", "waits",
     )  # fmt: skip
 
@@ -74,6 +74,8 @@ class Phase:
         self.arrivals = 0
         self.bytes_expected = 0
         self.bytes_done = 0
+        # PTX line of the last expect_tx.
+        self.expected_at = 0
 
     def sources(self) -> Iterator[Source]:
         """Yield the edges into those who waited, and those that a reader may have taken for one."""

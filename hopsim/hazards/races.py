@@ -98,8 +98,10 @@ class Races:
         for record in (first, second):
             if record.flight is not None and record.flight.kind in LOADS:
                 record.flight.told = True
+                self.world.told.add(record.flight.site)
         if first.flight is not None:
             first.flight.told = True
+            self.world.told.add(first.flight.site)
         site = (first.line, second.line, first.kind, second.kind, gap.missing)
         seen = self._seen.setdefault(site, [])
         if len(seen) >= CLASSIFIED_PER_SITE:
@@ -117,15 +119,21 @@ class Races:
         if rule == "HS217":
             chain = self._narrow_edge(first, gap) or chain
             cause = cause if chain is None else chain.lines
-        message, missing, hint = advise(rule, first, second, gap, self._bridge_name(first, second))
+        places = {
+            "space": self._bridge_name(first, second), "release": _released_at(chain), "expect": _expected_at(first),
+        }  # fmt: skip
+        message, missing, hint = advise(rule, first, second, places)
         finding = Finding(
             rule, level, message,
             self.findings.side(first, gap.first, span, name),
             self.findings.side(second, gap.second if second.is_thread else None, span, name),
             missing, hint, () if chain is None else chain.steps, causes, cause=cause,
         )  # fmt: skip
+        finding.retold = lambda other: advise(other, first, second, places)
         if rule in ("HS001", "HS000") and first.flight is not None:
             finding.late = _waited_later(first, gap.second[0], self._epoch(second, gap.second[0]))
+        elif rule == "HS004" and first.flight is not None:
+            finding.late = _never_expected(*_barrier_of(first.flight, first))
         elif rule == "HS016":
             finding.late = lambda: "" if second.line in self._overtaking else None
         elif rule == "HS301" and first.flight is not None:
@@ -184,13 +192,19 @@ class Races:
         return SPACES[bridge_of(first, second)]
 
     def _chain(self, first: Record, second: Record, gap: Gap) -> Chain | None:
-        if gap.first is None:
-            return None
-        agent = gap.first[0]
+        """Return the edges from the first access, or from whoever issued it, to the second."""
         end = gap.second[0]
-        if agent is end:
-            return None
-        return find_chain(agent, self._epoch(first, agent), end, end.now, gap.missing != BRIDGE)
+        if gap.first is not None:
+            starts = [(gap.first[0], self._epoch(first, gap.first[0]))]
+        else:
+            starts = [(agent, epoch) for agent, epoch, _ in first.parts if epoch != NEVER]
+        for agent, epoch in starts:
+            if agent is end:
+                return None
+            chain = find_chain(agent, epoch, end, end.now, gap.missing != BRIDGE)
+            if chain is not None:
+                return chain
+        return None
 
     def _narrow_edge(self, first: Record, gap: Gap) -> Chain | None:
         """Return the edge of too narrow a scope that hands on an access, or the completion of an operation."""
@@ -241,12 +255,20 @@ class Races:
             other = second.flight
             if second.kind != "r" and other is not None and other.kind in LOADS:
                 return "HS207" if _is_duplicate(flight, first, other) else "HS016"
-            return self._unwaited(flight, first, second)
+            return self._unwaited(flight, first, second, gap)
+        if flight.tracked == "mbarrier" and first.kind != "r":
+            return self._unwaited(flight, first, second, gap)
         return "HS000"
 
-    def _unwaited(self, flight: Flight, first: Record, second: Record) -> str:
+    def _unwaited(self, flight: Flight, first: Record, second: Record, gap: Gap) -> str:
         """Data of a load was used without waiting for it: what was waited for instead?"""
         barrier, issued_in = _barrier_of(flight, first)
+        if barrier is not None and issued_in in barrier.phases:
+            waits = barrier.phases[issued_in].waits
+            if any(
+                agent is gap.second[0] and lanes & gap.second[1] for agent, _, lanes, _ in waits
+            ):
+                return "HS201"
         fresh = second.fresh
         if barrier is None or fresh is None:
             return "HS001"
@@ -430,11 +452,37 @@ def _barrier_of(flight: Flight, record: Record) -> tuple[Barrier | None, int]:
     return None, 0
 
 
+def _released_at(chain: Chain | None) -> str:
+    """Return where the first of the edges that there are begins, in words."""
+    if chain is None or chain.weak:
+        return "the slot is released"
+    return f":{chain.lines[0]} releases the slot"
+
+
+def _expected_at(record: Record) -> str:
+    """Return where the bytes of a copy's phase are expected, in words."""
+    if record.flight is None:
+        return ""
+    barrier, index = _barrier_of(record.flight, record)
+    phase = None if barrier is None else barrier.phases.get(index)
+    return f" (:{phase.expected_at})" if phase is not None and phase.expected_at else ""
+
+
 def _landed_in(barrier: Barrier, flight: Flight) -> int | None:
     for index, phase in barrier.phases.items():
         if flight in phase.flights:
             return index
     return None
+
+
+def _never_expected(barrier: Barrier | None, index: int) -> Callable[[], str | None]:
+    """Return a question for the end of the run: did a phase get bytes that nobody expected in it?"""
+
+    def ask() -> str | None:
+        is_surplus = barrier is not None and barrier.index == index and barrier.tx < 0
+        return "HS201" if is_surplus else None
+
+    return ask
 
 
 def _waited_later(record: Record, agent: Agent, epoch: int) -> Callable[[], str | None]:

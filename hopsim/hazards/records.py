@@ -67,6 +67,11 @@ class Flight:
         self.records: list[Record] = []
 
     @property
+    def site(self) -> tuple[int, ...]:
+        """What copies of one place in the program for one mbarrier have in common; empty for other operations."""
+        return (self.line, *(id(barrier) for barrier, _, _ in self.aims)) if self.aims else ()
+
+    @property
     def agent(self) -> Agent:
         """The first warp that issued it."""
         return self.parts[0][0]

@@ -124,8 +124,9 @@ def _why(barrier: Barrier, agent: Agent) -> Reason:
         f"phase {barrier.index}: {phase.arrivals} arrived, {barrier.pending} missing; {phase.bytes_expected} bytes "
         f"expected, {phase.bytes_done} delivered"
     )
+    at = f"at :{phase.expected_at}, " if phase.expected_at else ""
     if barrier.tx < 0:
-        hint = f"raise expect_tx by {-barrier.tx} bytes, or copy less"
+        hint = f"{at}raise expect_tx by {-barrier.tx} bytes, or copy less"
         if not phase.arrivals and not phase.bytes_expected:
             hint = (
                 f"before the copies, one thread: mbarrier.arrive.expect_tx with {-barrier.tx} bytes"
@@ -135,7 +136,9 @@ def _why(barrier: Barrier, agent: Agent) -> Reason:
         if barrier.pending and not phase.arrivals:
             hint = "expect_tx alone does not arrive: use mbarrier.arrive.expect_tx"
             return Reason("HS203", state, hint)
-        return Reason("HS202", state, f"lower expect_tx by {barrier.tx} bytes, or copy the rest")
+        return Reason(
+            "HS202", state, f"{at}lower expect_tx by {barrier.tx} bytes, or copy the rest"
+        )
     if barrier.pending and phase.bytes_expected and not phase.arrivals:
         hint = "expect_tx alone does not arrive: use mbarrier.arrive.expect_tx"
         return Reason("HS203", state, hint)

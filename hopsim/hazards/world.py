@@ -63,6 +63,8 @@ class World:
         self.records = 0
         # Proxy fences that a warp executed: (warp, PTX line).
         self.fenced: set[tuple[int, int]] = set()
+        # Sites of copies that findings name: what is left of others of the same site follows from that.
+        self.told: set[tuple[int, ...]] = set()
         self.states = States()
         self.regions: list[Region] = []
         self.ctas: dict[int, CtaState] = {}

@@ -91,11 +91,10 @@ def _paragraph(waits: list[Wait]) -> str:
 def _barrier(wait: Wait) -> str:
     if wait.address is None:
         return wait.kind
-    return (
-        f"{wait.kind} {wait.address:#x}"
-        if wait.kind == "mbarrier"
-        else f"{wait.kind} {wait.address}"
-    )
+    if wait.kind != "mbarrier":
+        return f"{wait.kind} {wait.address}"
+    symbol = f" ({wait.symbol})" if wait.symbol else ""
+    return f"mbarrier {wait.address:#x}{symbol}"
 
 
 def _missing(wait: Wait) -> str:

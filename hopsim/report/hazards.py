@@ -71,6 +71,7 @@ def _access(access: Access) -> str:
     place = f"{access.name} " if access.name else ""
     if access.start is not None and access.stop is not None:
         place += f"{access.space} {access.start:#x}..{access.stop - 1:#x}"
+        place += f" ({access.symbol})" if access.symbol else ""
     else:
         place += access.space
     source = f"  ({access.source})" if access.source is not None else ""

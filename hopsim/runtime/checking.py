@@ -72,6 +72,7 @@ def launch_facts(
         poll_lines=poll_lines(program),
         parity_lines=parity_lines(kernel),
         lines_after=lambda line: lines_after(kernel, line),
+        shared_name=kernel.placement.shared_name,
     )
 
 

@@ -300,7 +300,9 @@ class Gpu:
         seed: int,
     ) -> LaunchResult:
         cycles = None if outcome.cycles is None else round(outcome.cycles)
-        deadlock = deadlock_of(machine, cycles) if outcome.ended == "deadlock" else None
+        deadlock = None
+        if outcome.ended == "deadlock":
+            deadlock = deadlock_of(machine, cycles, kernel.placement.shared_name)
         notes: list[NotModelledNote] = []
         if outcome.ended == "cap":
             notes.append(NotModelledNote("the run was ended by its limit of cycles or steps"))

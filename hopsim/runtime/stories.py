@@ -6,7 +6,7 @@ nothing did, in the one before), and chains of waiting that end where they began
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -35,12 +35,16 @@ class Station:
     waiters: list[Any] = field(default_factory=list[Any])
 
 
-def deadlock_of(machine: Machine, cycle: int | None) -> Deadlock:
-    """Return the story of a machine in which nothing can happen."""
+def deadlock_of(machine: Machine, cycle: int | None, shared_name: Callable[[int], str]) -> Deadlock:
+    """Return the story of a machine in which nothing can happen.
+
+    Args:
+        shared_name: what lies at an address of shared memory.
+    """
     waits: list[Wait] = []
     stuck = sorted([*machine.waiting, *machine.spinning], key=lambda strand: strand.key)
     for strand in stuck:
-        waits += [_wait(machine, strand, warp) for warp in strand.warps]
+        waits += [_wait(machine, strand, warp, shared_name) for warp in strand.warps]
     flights = [
         f"{operation.kind} of {operation.issuer} (line {operation.line})"
         for operation in machine.flying.values()
@@ -83,7 +87,7 @@ def _lanes_of(strand: Any, warp: int) -> int:
     return mask
 
 
-def _wait(machine: Machine, strand: Any, warp: int) -> Wait:
+def _wait(machine: Machine, strand: Any, warp: int, shared_name: Callable[[int], str]) -> Wait:
     wait = strand.waiting
     instruction = machine.program[int(strand.segment)].instructions[0].instruction
     facts: dict[str, Any] = {}
@@ -92,6 +96,7 @@ def _wait(machine: Machine, strand: Any, warp: int) -> Wait:
         facts = {
             "address": subject.address, "phase": subject.phase, "pending_arrivals": subject.pending,
             "expected_arrivals": subject.expected, "tx_bytes": subject.tx, "parity": _parity(wait),
+            "symbol": shared_name(subject.address),
         }  # fmt: skip
     elif isinstance(subject, NamedBarrier):
         needed = subject.needed(strand.cta)

@@ -91,7 +91,7 @@ def test_an_arrival_taken_out(folder: Path) -> None:
     assert done.exit_code == 3
     told = done.stdout[done.stdout.index("DEADLOCK") :]
     assert (
-        "mbarrier 0x18410 of cta (0,0,0) and 3 more CTAs: phase 0 is open, 1 of 1 arrivals missing, "
+        "mbarrier 0x18410 (global_smem+0x18010) of cta (0,0,0) and 3 more CTAs: phase 0 is open, 1 of 1 arrivals missing, "
         "32,768 bytes more than expected" in told
     )
     # What is the same in every CTA is told once.

@@ -227,6 +227,22 @@ PROGRAMS = [
         cluster=2,
     ),
     Twin(
+        # The owner's own wait says that all has come; nobody needs the peers to say so again.
+        "st.async into a CTA that exits once it has seen all bytes",
+        init()
+        + expect(count_bytes=256)
+        + CLUSTER
+        + "setp.ge.u32 %p0, %t, 32;\n@%p0 bra END;\nmad.lo.u32 %r1, %c, 128, %s;\nmad.lo.u32 %r1, %t, 4, %r1;\n"
+        "mapa.shared::cluster.u32 %r1, %r1, 0;\nmapa.shared::cluster.u32 %r2, %s, 0;\n"
+        "st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.b32 [%r1], %t, [%r2+8192];\n"
+        "setp.ne.u32 %p1, %c, 0;\n@%p1 bra END;\n"
+        + wait()
+        + "ld.shared.b32 %r3, [%s+128];\nEND:\n",
+        (),
+        ctas=2,
+        cluster=2,
+    ),
+    Twin(
         "totals of arrivals that differ",
         init(OTHER, 2)
         + init()

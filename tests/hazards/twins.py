@@ -438,6 +438,37 @@ MBARRIERS = [
         verdict="deadlock",
     ),
     Twin(
+        "tx-underexpected of the second of two loads",
+        init()
+        + SYNC
+        + only("-", expect())
+        + only("+", expect(count_bytes=4096))
+        + load()
+        + load(2048, name="a")
+        + wait()
+        + get()
+        + get("b", at=2048),
+        (("HS201", "a", "b"),),
+        verdict="hazard",
+    ),
+    Twin(
+        "tx-underexpected of st.async",
+        init()
+        + only("-", expect(count_bytes=128))
+        + only("+", expect(count_bytes=256))
+        + CLUSTER
+        + "setp.ge.u32 %p0, %t, 32;\n@%p0 bra END;\nmad.lo.u32 %r1, %c, 128, %s;\nmad.lo.u32 %r1, %t, 4, %r1;\n"
+        "mapa.shared::cluster.u32 %r1, %r1, 0;\nmapa.shared::cluster.u32 %r2, %s, 0;\n"
+        "st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.b32 [%r1], %t, [%r2+8192]; //a\n"
+        "setp.ne.u32 %p1, %c, 0;\n@%p1 bra END;\n"
+        + wait()
+        + "mad.lo.u32 %r3, %t, 8, %s;\nld.shared.b32 %r3, [%r3]; //b\nEND:\n"
+        + CLUSTER,
+        (("HS201", "a", "b"),),
+        ctas=2,
+        cluster=2,
+    ),
+    Twin(
         "tx-overexpected",
         init(name="a")
         + SYNC
@@ -922,6 +953,21 @@ MEMORY = [
         "out-of-bounds",
         "-ld.global.b32 %r1, [%in+65536]; //b\n+ld.global.b32 %r1, [%in+65532];\n",
         (("HS703", "", "b"),),
+    ),
+    Twin(
+        "out-of-bounds of shared memory",
+        "mad.lo.u32 %r1, %t, 128, %s;\n-st.shared.b32 [%r1+16000], %t; //b\n+st.shared.b32 [%r1], %t;\n",
+        (("HS703", "", "b"),),
+    ),
+    Twin(
+        "out-of-bounds of a peer's shared memory",
+        CLUSTER
+        + "xor.b32 %r8, %c, 1;\nmapa.shared::cluster.u32 %r2, %s, %r8;\nmad.lo.u32 %r2, %t, 4, %r2;\n"
+        "-st.shared::cluster.b32 [%r2+16256], %t; //b\n+st.shared::cluster.b32 [%r2], %t;\n"
+        + CLUSTER,
+        (("HS703", "", "b"),),
+        ctas=2,
+        cluster=2,
     ),
     Twin(
         "misaligned-access",

@@ -64,6 +64,11 @@ class Mbarrier:
     def note(self, what: str, who: Any, line: int, count: int) -> None:
         """Remember an operation for the deadlock story."""
         history = self.history
+        if history and what == "complete_tx":
+            phase, last, _, at, so_far = history[-1]
+            if (phase, last, at) == (self.phase, what, line):
+                history[-1] = (phase, what, who, line, so_far + count)
+                return
         history.append((self.phase, what, who, line, count))
         if len(history) > 64:
             del history[:32]

@@ -84,7 +84,7 @@ class Placement:
     """Offsets in bytes of the variables a function can name.
 
     `shared` counts from the first byte after the reserved KiB; `shared_static_bytes` ends where dynamic memory begins;
-    the open (extern) shared variables all begin there.
+    the open (extern) shared variables all begin there.  `shared` are (offset, bytes, name), an open one with 0 bytes.
     """
 
     offsets: dict[str, int]
@@ -93,6 +93,15 @@ class Placement:
     local_bytes: int
     globals_used: tuple[Variable, ...]
     has_dynamic_shared: bool = False
+    shared: tuple[tuple[int, int, str], ...] = ()
+
+    def shared_name(self, address: int) -> str:
+        """Return what lies at an address of shared memory, the reserved KiB included: `tile+0x40`, or nothing."""
+        inside = address - SHARED_RESERVED_BYTES
+        for offset, size, name in self.shared:
+            if offset <= inside < offset + (size or 1 << 32):
+                return f"{name}+{inside - offset:#x}" if inside > offset else name
+        return ""
 
 
 def place(function: Function, body: FlatBody, module: PtxModule) -> Placement:
@@ -127,7 +136,12 @@ def place(function: Function, body: FlatBody, module: PtxModule) -> Placement:
             local += size_of(variable)
     others = tuple(v for v in module_variables if v.space in ("global", "const"))
     is_open = any(0 in v.dims for v in shared)
-    return Placement(offsets, dynamic if shared else 0, align, _up(local, 16), others, is_open)
+    # What is open comes last: it holds all the rest.
+    spans = [(offsets[v.name], 0 if 0 in v.dims else size_of(v), v.name) for v in shared]
+    spans.sort(key=lambda span: not span[1])
+    return Placement(
+        offsets, dynamic if shared else 0, align, _up(local, 16), others, is_open, tuple(spans)
+    )
 
 
 def _with_initialisers(used: set[str], module: PtxModule) -> set[str]:
