@@ -93,9 +93,14 @@ def _check(output: Output, name: str, path: Path) -> None:
     lesson = lesson_named(name)
     try:
         text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"cannot read {path}: {error}", where="--check") from None
-    graded = grade(lesson, text)
+    except OSError as error:
+        hint = f"hopsim learn {name} writes the program to mend"
+        raise ConfigError(
+            f"cannot read {path}: {error.strerror}", where="--check", hint=hint
+        ) from None
+    except UnicodeDecodeError:
+        raise ConfigError(f"{path} is no text in UTF-8", where="--check") from None
+    graded = grade(lesson, text, str(path))
     output.show(grade_report(lesson, graded, str(path), text.splitlines()))
     if graded.is_passed:
         read_progress(progress_file()).passed(lesson.name)

@@ -9,7 +9,8 @@ from hopsim.hazards.records import Record
 from hopsim.hazards.rules import RULES
 
 # rule -> (missing edge, hint); {a} and {b} are the lines of the two accesses, {space} the state space of the bytes,
-# {release} where the slot is handed on, {refill} how its readers hold up the next one, {expect} where bytes are expected.
+# {release} where the slot is handed on, {refill} how its readers hold up the next one, {expect} where bytes are expected,
+# {wait} what the second access waited for instead.
 ADVICE: Final[dict[str, tuple[str, str]]] = {
     "HS000": (
         "an edge from the completion of :{a} to :{b}",
@@ -25,11 +26,11 @@ ADVICE: Final[dict[str, tuple[str, str]]] = {
     ),
     "HS003": (
         "a wait for the mbarrier of :{a}, before :{b}",
-        "wait for the mbarrier named at :{a}: the wait before :{b} is for another one",
+        "wait for the mbarrier named at :{a}: the wait {wait} is for another one",
     ),
     "HS004": (
         "a wait for the phase that :{a} completes, before :{b}",
-        "the parity waited for is that of an older phase: the first phase has parity 0, and it flips each time around",
+        "the wait {wait} is for the parity of an older phase: the first phase has parity 0, and it flips each time around",
     ),
     "HS006": (
         "an edge from the read at :{a} to the refill at :{b}",

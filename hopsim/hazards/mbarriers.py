@@ -403,7 +403,7 @@ class Mbarriers:
         for agent, mask in self.world.parties(event.agent):
             self._used(barrier, agent, mask, event.line, "wait")
             agent.peeked = None
-            agent.fresh = (barrier, index)
+            agent.fresh = (barrier, index, event.line)
             agent.log.append((agent.now, mask, event.line, what, phase))
             if index < 0:
                 continue

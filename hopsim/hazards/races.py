@@ -121,6 +121,7 @@ class Races:
             cause = cause if chain is None else chain.lines
         places = {
             "space": self._bridge_name(first, second), "release": _released_at(chain), "expect": _expected_at(first),
+            "wait": f"at :{second.fresh[2]}" if second.fresh is not None else "before it",
         }  # fmt: skip
         message, missing, hint = advise(rule, first, second, places)
         finding = Finding(
@@ -272,7 +273,7 @@ class Races:
         fresh = second.fresh
         if barrier is None or fresh is None:
             return "HS001"
-        other, index = fresh
+        other, index, _ = fresh
         if other is not barrier:
             return "HS003"
         landed = _landed_in(barrier, flight)

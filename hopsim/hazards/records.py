@@ -144,8 +144,8 @@ class Record:
         self.wants_bridge = False
         # An earlier read of the same data by the same instruction and warps.
         self.before: Record | None = None
-        # The phase (barrier, index) that its agent had waited for just before, and not yet made use of.
-        self.fresh: tuple[Any, int] | None = None
+        # The phase (barrier, index, PTX line of the wait) that its agent had waited for just before, and not used yet.
+        self.fresh: tuple[Any, int, int] | None = None
 
     @property
     def is_thread(self) -> bool:

@@ -76,7 +76,11 @@ def _mbarriers(
                 continue
             told.add(id(barrier))
             why = _why(barrier, agent)
-            weight = ELSE if _comes_later(world, barrier, why, waits) else why.weight
+            weight = why.weight
+            if _comes_later(world, barrier, why, waits):
+                weight = ELSE
+            elif why.rule == "HS205" and _suppliers_wait(barrier, waits, world):
+                weight = PERHAPS
             born = barrier.born
             span = {"start": barrier.address, "stop": barrier.address + 8}
             found.append(
@@ -105,6 +109,19 @@ def _comes_later(world: World, barrier: Barrier, why: Reason, waits: Sequence[Wa
         and world.cta(world.facts.index_of(wait.cta)).cluster == barrier.owner.cluster
         for after in world.facts.lines_after(wait.line)
     )
+
+
+def _suppliers_wait(barrier: Barrier, waits: Sequence[Wait], world: World) -> bool:
+    """Whether all who arrived in the phase before, and could do so again, wait for another barrier now."""
+    last = barrier.phases.get(barrier.index - 1)
+    if last is None or not last.members or barrier.phase(barrier.index).arrivals:
+        return False
+    elsewhere = {
+        world.cta(world.facts.index_of(wait.cta)).agents[wait.warp]
+        for wait in waits
+        if wait.kind != "mbarrier" or wait.address != barrier.address
+    }
+    return all(source.agent in elsewhere for source in last.members)
 
 
 def _until_load(world: World, line: int) -> int:
@@ -153,7 +170,13 @@ def _why(barrier: Barrier, agent: Agent) -> Reason:
         hint = "start with parity 1: on a fresh mbarrier a wait for parity 1 passes at once"
         return Reason("HS007", state, hint)
     if barrier.pending:
-        hint = "lower the count of mbarrier.init, or let the missing threads arrive"
+        line = barrier.born[3]
+        hint = f"at :{line}, lower the count of mbarrier.init by {barrier.pending}, or let {barrier.pending} more arrive"
+        if barrier.index == 0 and not phase.arrivals:
+            hint = (
+                f"nobody arrives on it: let {barrier.pending} do so (mbarrier.arrive, or cp.async.mbarrier.arrive), or lower"
+                f" the count at :{line}"
+            )
         return Reason("HS205", state, hint, LIKELY)
     return Reason("HS200", state, "complete the phase", LIKELY)
 

@@ -43,9 +43,9 @@ class Grade:
         )
 
 
-def grade(lesson: Lesson, text: str) -> Grade:
-    """Judge an attempt."""
-    case = TwinCase(lesson.pair, text)
+def grade(lesson: Lesson, text: str, path: str = "") -> Grade:
+    """Judge an attempt; `path` is what messages call it."""
+    case = TwinCase(lesson.pair, text, path)
     try:
         kernel = case.kernel()
         checked = examine(case, kernel=kernel, seeds=SEEDS)

@@ -84,7 +84,7 @@ def _rule(name: str) -> dict[str, Any]:
 def _hazard(hazard: Hazard, name: str, path: str) -> dict[str, Any]:
     sides = [side for side in (hazard.first, hazard.second) if side is not None]
     main = hazard.second or hazard.first
-    text = [hazard.message]
+    text = [f"{hazard.message}."]
     text += [f"Missing: {hazard.missing}."] if hazard.missing else []
     text += [f"Try: {hazard.hint}"] if hazard.hint else []
     entry: dict[str, Any] = {

@@ -60,8 +60,11 @@ def marked_lines(twin: Twin) -> list[tuple[str, str]]:
     lines: list[tuple[str, str]] = []
     body = twin.body.strip("\n").splitlines()
     for number, raw in enumerate(body):
-        # One line at a time; those before it are blank, so that labels keep their numbers.
-        before = [f" {line[1:]}" if line[1:].strip() else "" for line in body[:number]]
+        # One line at a time, behind those before it in the same program, so that labels have their numbers.
+        other = "+" if raw[:1] == "-" else "-"
+        before = [
+            f" {line[1:]}" for line in body[:number] if line[:1] != other and line[1:].strip()
+        ]
         shown = expand("\n".join([*before, f" {raw[1:]}"]), is_good=True)
         skipped = expand("\n".join(before), is_good=True) if before else []
         lines += [(raw[:1] or " ", line) for line in shown[len(skipped) :]]

@@ -83,10 +83,14 @@ def _text(twin: Twin, is_good: bool) -> str:
 
 @dataclass(frozen=True, slots=True)
 class TwinCase:
-    """A text in the shape of a twin, with the twin's launch: lessons and mutants change the text."""
+    """A text in the shape of a twin, with the twin's launch: lessons and mutants change the text.
+
+    `path` is what messages call the text; the twin's name if it is empty.
+    """
 
     twin: Twin
     text: str
+    path: str = ""
 
     @property
     def grid(self) -> int:
@@ -113,7 +117,7 @@ class TwinCase:
 
         Raises: PtxError, NotModelled.
         """
-        kernel = loads(self.text, f"{self.twin.name}.ptx")["k"]
+        kernel = loads(self.text, self.path or f"{self.twin.name}.ptx")["k"]
         assert kernel.instructions is not None, "reading them raises what is not modelled"
         return kernel
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from hopsim.hazards.facts import CheckOptions
 from tests.hazards.programs import (
     COMMIT_MMA,
+    EMPTY,
     FENCE_REGS,
     FULL,
     OTHER,
@@ -123,6 +124,26 @@ HANGS = [
         threads=64,
         ctas=2,
         cluster=2,
+        verdict="deadlock",
+    ),
+    Twin(
+        # The phases that the producer would bring lack arrivals too; that follows.
+        "missing-arriver in a ring",
+        init(FULL)
+        + f"@%leader mbarrier.init.shared::cta.b64 [%s+{EMPTY}], 32; //a\n"
+        + SYNC
+        + "mov.b32 %r20, 0;\nsetp.eq.u32 %p0, %w, 1;\n@%p0 bra PRODUCER;\n"
+        + "CONSUMER:\nand.b32 %r21, %r20, 1;\n"
+        + wait(FULL, "%r21")
+        + f"+mbarrier.arrive.shared::cta.b64 _, [%s+{EMPTY}];\n"
+        + "add.u32 %r20, %r20, 1;\nsetp.lt.u32 %p1, %r20, 3;\n@%p1 bra CONSUMER;\nbra END;\n"
+        + "PRODUCER:\nsetp.ne.u32 %p2, %t, 32;\n@%p2 bra END;\n"
+        + "FILL:\nnot.b32 %r21, %r20;\nand.b32 %r21, %r21, 1;\n"
+        + wait(EMPTY, "%r21", name="b")
+        + f"mbarrier.arrive.shared::cta.b64 _, [%s+{FULL}];\n"
+        + "add.u32 %r20, %r20, 1;\nsetp.lt.u32 %p1, %r20, 3;\n@%p1 bra FILL;\nEND:\n",
+        (("HS205", "a", "b"),),
+        threads=64,
         verdict="deadlock",
     ),
     Twin(

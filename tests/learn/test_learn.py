@@ -87,6 +87,23 @@ def test_leaving_the_work_out_is_no_solution() -> None:
     assert not graded.is_passed
 
 
+def test_the_attempt_is_called_by_its_own_name(tmp_path: Path) -> None:
+    attempt = tmp_path / "mine.ptx"
+    attempt.write_text("garbage", encoding="utf-8")
+    told = learn(LESSONS[0].name, "--check", str(attempt))
+    assert told.exit_code == 2
+    assert "mine.ptx:1:1: expected '.version'" in told.stdout.replace("\n", "")
+    missing = learn(LESSONS[0].name, "--check", "nowhere.ptx")
+    assert missing.exit_code == 2
+    assert "cannot read nowhere.ptx: No such file or directory" in missing.stderr
+
+
+def test_both_programs_of_a_solution_number_their_labels_alike() -> None:
+    told = learn("what-a-phase-is", "--solution").stdout
+    assert "  - WAIT_5:\n" in told
+    assert "  + WAIT_5:\n" in told
+
+
 def test_what_is_no_ptx_is_told() -> None:
     Path("x.ptx").write_text("hello")
     done = learn("1", "--check", "x.ptx")
