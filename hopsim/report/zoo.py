@@ -132,6 +132,7 @@ def comparison_page(rooms: dict[str, tuple[Twin, ...]], recording: Recording) ->
     twins = [twin for room in rooms.values() for twin in room]
     missed = [twin for twin in twins if twin.missed]
     named = len(twins) - len(missed)
+    notes = sum(twin.level == "note" for twin in twins)
     made = ", ".join(f"{key} {value}" for key, value in sorted(recording.made_with.items()))
     lines = [
         "# The zoo",
@@ -142,7 +143,7 @@ def comparison_page(rooms: dict[str, tuple[Twin, ...]], recording: Recording) ->
         "[hazards](hazards.md).",
         "",
         f"Of {len(twins)} bad twins hopsim names the rule itself in {named}, on one run in order; it is silent on every",
-        "good twin, under any order that was tried."
+        f"good twin, under any order that was tried. {notes} of the bad ones only cost time or are contested, and get a note."
         + (" What it tells instead in the others stands below the tables." if missed else ""),
         "",
         f"Silicon and compute-sanitizer: {made or NOBODY}.",

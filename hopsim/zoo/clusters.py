@@ -112,12 +112,14 @@ CLUSTERS: Final = (
     Twin(
         "phase-word-overrun",
         "HS406",
-        "A hand-made barrier flips a word. Bad: thread 0 flips it again before a slow warp has seen the first.",
+        "A hand-made barrier flips a word; warp 1 is slow. Bad: thread 0 flips it again before warp 1 has seen the first.",
         "triton-lang/triton#11334",
         """
  @%leader st.shared.b32 [%s], 0;
  $sync
  @%leader st.release.cta.shared.b32 [%s], 1;
+ setp.eq.u32 %p1, %w, 1;
+ @%p1 nanosleep.u32 100000;
  LOOP:
  ld.acquire.cta.shared.b32 %r1, [%s];
  setp.eq.u32 %p0, %r1, 1;
@@ -132,13 +134,15 @@ CLUSTERS: Final = (
     Twin(
         "parity-word-overrun",
         "HS406",
-        "The parity of a barrier is kept in shared memory. Bad: thread 0 flips it before a slow warp has read it.",
+        "The parity of a barrier is kept in shared memory; warp 1 is slow. Bad: thread 0 flips it before warp 1 has read it.",
         "triton-lang/triton#11334",
         """
  $init FULL
  @%leader st.shared.b32 [%s], 0;
  $sync
  $arrive FULL by=%leader
+ setp.eq.u32 %p1, %w, 1;
+ @%p1 nanosleep.u32 100000;
  ld.shared.b32 %r1, [%s];
  $wait FULL %r1
 +$sync

@@ -9,7 +9,7 @@
     $next 0                 each thread reads what another thread wrote
     $store 0                bulk copy of a slot to global memory, by thread 0
     $mma 0                  a 64x8x16 product of a slot
-    $copymap                16 threads copy the tensor map to %sink
+    $copymap                16 threads copy the tensor map to global memory, to which %sink then points
     $tensor %sink           tensor copy of a box of 2048 bytes to slot 0 by a map, by thread 0
     $result %r1             each thread writes a word where the host can see it
 
@@ -181,6 +181,8 @@ def _store(words: list[str], options: Options, _: int) -> list[str]:
 
 def _copymap(_words: list[str], _options: Options, _: int) -> list[str]:
     return [
+        # Not where the host looks: what is in a map is the device's own affair.
+        "ld.param.u64 %sink, [unwritten];",
         "setp.lt.u32 %p18, %t, 16;",
         "mul.wide.u32 %rd10, %t, 8;",
         "add.u64 %rd11, %rd10, %map;",
