@@ -143,7 +143,7 @@ def comparison_page(rooms: dict[str, tuple[Twin, ...]], recording: Recording) ->
         "[hazards](hazards.md).",
         "",
         f"Of {len(twins)} bad twins hopsim names the rule itself in {named}, on one run in order; it is silent on every",
-        f"good twin, under any order that was tried. {notes} of the bad ones only cost time or are contested, and get a note."
+        f"good twin, under any order that was tried. {notes} of the bad ones only cost time or are contested: a note."
         + (" What it tells instead in the others stands below the tables." if missed else ""),
         "",
         f"Silicon and compute-sanitizer: {made or NOBODY}.",

@@ -134,7 +134,7 @@ CLUSTERS: Final = (
     Twin(
         "parity-word-overrun",
         "HS406",
-        "The parity of a barrier is kept in shared memory; warp 1 is slow. Bad: thread 0 flips it before warp 1 has read it.",
+        "The parity of a barrier is kept in shared memory; warp 1 is slow. Bad: thread 0 flips it before warp 1 reads it.",
         "triton-lang/triton#11334",
         """
  $init FULL
