@@ -17,7 +17,15 @@ from typing import Any, NamedTuple
 
 from hopsim.hw.machine.launch import Machine
 from hopsim.hw.machine.operations import Operation
-from hopsim.hw.machine.untimed import QUIET_TURN, TURN, Adversarial, InOrder, Seeded, Untimed
+from hopsim.hw.machine.untimed import (
+    PLAIN_RUN_BITS,
+    QUIET_TURN,
+    TURN,
+    Adversarial,
+    InOrder,
+    Seeded,
+    Untimed,
+)
 
 RESIDENT_CLUSTERS = 4
 
@@ -111,6 +119,7 @@ class Recorded(Untimed):
             point = self.next_point(strand)
             self._steps[point.cta, int(point.who), point.line] = point.count
             goes_on = strand.step()
+            self.ticks += len(strand.trail) >> PLAIN_RUN_BITS
             points.append(point)
             self.reached(point)
         self.turns.append(Turn(tuple(points)))

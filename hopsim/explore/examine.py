@@ -113,11 +113,17 @@ def examine(
     machine = hardware or Hardware()
     result, _ = check_once(case, made, only or IN_ORDER, options, machine)
     wanted = [only] if only is not None else orders(seeds) if seeds else []
-    baseline = run(case, made, plan_of(IN_ORDER), IN_ORDER, machine).ending
-    endings = sweep(case, wanted, machine, kernel=made, processes=processes)
+    in_order = run(case, made, plan_of(IN_ORDER), IN_ORDER, machine)
+    baseline = in_order.ending
+    if baseline.ended == "cap":
+        # It does not end in order, and nothing can be learned from how long others do not.
+        return Checked(result, Schedules([], baseline))
+    endings = sweep(case, wanted, machine, kernel=made, processes=processes, limit=in_order.limit)
     shown = next((one.order for one in endings if one.differs(baseline)), None)
     if shown is None:
         return Checked(result, Schedules(endings, baseline))
+    if next(one.ended for one in endings if one.order == shown) == "cap":
+        return Checked(result, Schedules(endings, baseline, shown))
     changed = _changed(case, made, shown, machine)
     minimal = minimise(case, made, shown, baseline, machine, tries) if tries else None
     return Checked(result, Schedules(endings, baseline, shown, changed, minimal))

@@ -28,6 +28,9 @@ from hopsim.results import LaunchResult
 from hopsim.runtime.gpu import Gpu
 
 STEPS_MAX = 5_000_000
+# An order may take so many times the steps of the run in order, and so many more.
+LONGER = 50
+LONGER_STEPS = 200_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,21 +103,27 @@ class PlannedGpu(Gpu):
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One run with its turns; `result` is None when it faulted."""
+    """One run with its turns and the steps it took; `result` is None when it faulted."""
 
     ending: Ending
     turns: list[Turn]
     result: LaunchResult | None
     made: Arguments
+    steps: int
+
+    @property
+    def limit(self) -> int:
+        """How many steps another order of the same program may take."""
+        return min(STEPS_MAX, LONGER * self.steps + LONGER_STEPS)
 
 
-def plan_of(order: Order) -> Recorded:
-    """Return the schedule that an order names."""
+def plan_of(order: Order, limit: int = STEPS_MAX) -> Recorded:
+    """Return the schedule that an order names, for at most so many steps."""
     if order.name == "seeded":
-        return RecordedSeeded(order.seed, step_limit=STEPS_MAX)
+        return RecordedSeeded(order.seed, step_limit=limit)
     if order.name == "adversarial":
-        return RecordedAdversarial(step_limit=STEPS_MAX)
-    return Held({}, step_limit=STEPS_MAX)
+        return RecordedAdversarial(step_limit=limit)
+    return Held({}, step_limit=limit)
 
 
 def run(
@@ -136,7 +145,8 @@ def run(
         ended = "deadlock" if result.deadlock is not None else "finished"
         if any(note.why.startswith("the run was ended by") for note in result.not_modelled):
             ended = "cap"
-    return Run(Ending(order, ended, digests(made.arrays), what), plan.turns, result, made)
+    ending = Ending(order, ended, digests(made.arrays), what)
+    return Run(ending, plan.turns, result, made, plan.ticks)
 
 
 class _Worker:
@@ -145,14 +155,17 @@ class _Worker:
     case: Case
     kernel: Kernel
     hardware: Hardware
+    limit: int
 
 
-def _begin(case: Case, hardware: Hardware) -> None:
+def _begin(case: Case, hardware: Hardware, limit: int) -> None:
     _Worker.case, _Worker.kernel, _Worker.hardware = case, case.kernel(), hardware
+    _Worker.limit = limit
 
 
 def _try(order: Order) -> Ending:
-    return run(_Worker.case, _Worker.kernel, plan_of(order), order, _Worker.hardware).ending
+    plan = plan_of(order, _Worker.limit)
+    return run(_Worker.case, _Worker.kernel, plan, order, _Worker.hardware).ending
 
 
 def sweep(
@@ -162,19 +175,21 @@ def sweep(
     *,
     kernel: Kernel | None = None,
     processes: int = 1,
+    limit: int = STEPS_MAX,
 ) -> list[Ending]:
     """Run a case under each order, and return how each ended.
 
     Args:
         kernel: the kernel, where the caller has made it.
         processes: how many to use; 1 stays in this one.
+        limit: of steps.
     """
     machine = hardware or Hardware()
     if processes <= 1 or len(wanted) <= 1:
         made = kernel or case.kernel()
-        return [run(case, made, plan_of(order), order, machine).ending for order in wanted]
+        return [run(case, made, plan_of(order, limit), order, machine).ending for order in wanted]
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(
-        min(processes, len(wanted)), context, initializer=_begin, initargs=(case, machine)
+        min(processes, len(wanted)), context, initializer=_begin, initargs=(case, machine, limit)
     ) as pool:
         return list(pool.map(_try, wanted, chunksize=max(1, len(wanted) // (4 * processes))))

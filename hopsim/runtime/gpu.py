@@ -305,7 +305,12 @@ class Gpu:
             deadlock = deadlock_of(machine, cycles, kernel.placement.shared_name)
         notes: list[NotModelledNote] = []
         if outcome.ended == "cap":
-            notes.append(NotModelledNote("the run was ended by its limit of cycles or steps"))
+            # Somebody who is in the midst of it: a loop without end stands there.
+            line = machine.spinning[0].line if machine.spinning else 0
+            text = kernel.module.lines[line - 1].strip() if line else ""
+            notes.append(
+                NotModelledNote("the run was ended by its limit of cycles or steps", line, text)
+            )
         if not machine.values:
             notes.append(
                 NotModelledNote("values=False: data was not computed, so races were not checked")

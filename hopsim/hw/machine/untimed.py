@@ -31,6 +31,10 @@ TURN = 64
 PATIENCE = 512
 # Steps of one strand in a row while it is suspected: the loops of those who wait are short.
 QUIET_TURN = 8
+# So many segments of one step count as one step more: a loop that meets nobody comes to the limit too.
+PLAIN_RUN_BITS = 4
+# More operations in flight than this are taken for a loop that issues them for ever.
+FLYING_MAX = 1 << 16
 
 
 class Untimed(Schedule):
@@ -49,7 +53,7 @@ class Untimed(Schedule):
         self.resident_clusters = resident_clusters
         self.step_limit = step_limit
         self.machine: Machine | None = None
-        self.ticks = 0
+        self.ticks: int = 0
         self._watch = SpinWatch()
         self._version = -1
         self._quiet_until = 0
@@ -120,7 +124,7 @@ class Untimed(Schedule):
                 or machine.part_warps()
             ):
                 return self._stop(machine, "deadlock")
-            if self.ticks > self.step_limit:
+            if self.ticks > self.step_limit or len(machine.flying) > FLYING_MAX:
                 return self._stop(machine, "cap")
 
     def _stop(self, machine: Machine, ended: str) -> Outcome:
@@ -169,7 +173,9 @@ class Untimed(Schedule):
             steps = min(steps, QUIET_TURN)
         for _ in range(steps):
             self.ticks += 1
-            if not strand.step():
+            goes_on = strand.step()
+            self.ticks += len(strand.trail) >> PLAIN_RUN_BITS
+            if not goes_on:
                 return
         self.ready.append(strand)
 
