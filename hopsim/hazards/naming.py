@@ -1,0 +1,262 @@
+"""Which class a race belongs to: the pair of accesses decides, and what each side is known to have done before."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from hopsim.hazards.chains import find_chain
+from hopsim.hazards.clocks import ANY, CLUSTER_SHARED, GLOBAL, NEVER, Agent, Clock, sees
+from hopsim.hazards.objects import Barrier
+from hopsim.hazards.ordering import BRIDGE, SCOPE, Gap, bridge_of
+from hopsim.hazards.records import LOADS, Eye, Flight, Record
+from hopsim.hazards.world import World
+
+FENCE: Final = "fence.proxy.async"
+
+
+class Names:
+    """Names races by their rule, and the rules that explain it."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+
+    def name(
+        self, first: Record, second: Record, gap: Gap, eyes: list[Eye], early: bool
+    ) -> tuple[str, tuple[str, ...]]:
+        """Return the rule of a race and the rules that explain it."""
+        if gap.missing == SCOPE:
+            return "HS217", ()
+        if gap.missing == BRIDGE:
+            return self._bridge(first, second, gap)
+        if first.is_map:
+            return "HS307", ()
+        if second.is_map:
+            return "HS308", ()
+        flight = first.flight
+        if flight is not None and not first.is_thread:
+            return self._after_operation(flight, first, second, gap, eyes), ()
+        if flight is not None:
+            waited = all(epoch != NEVER for _, epoch, _ in first.parts)
+            return ("HS018" if waited else "HS017"), ()
+        return self._after_threads(first, second, gap, eyes, early), ()
+
+    # the earlier one is an operation
+
+    def _after_operation(
+        self, flight: Flight, first: Record, second: Record, gap: Gap, eyes: list[Eye]
+    ) -> str:
+        if flight.kind == "wgmma":
+            return self._after_wgmma(flight, first, second, eyes)
+        if flight.tracked == "bulk":
+            return self._after_store(flight, first, second, gap)
+        if first.kind == "r":
+            return "HS301" if first.space == "shared" else "HS300"
+        if flight.kind in LOADS:
+            other = second.flight
+            if second.kind != "r" and other is not None and other.kind in LOADS:
+                return "HS207" if _is_duplicate(flight, first, other) else "HS016"
+            return self._unwaited(flight, first, second, gap)
+        if flight.tracked == "mbarrier" and first.kind != "r":
+            return self._unwaited(flight, first, second, gap)
+        return "HS000"
+
+    def _unwaited(self, flight: Flight, first: Record, second: Record, gap: Gap) -> str:
+        """Data of a load was used without waiting for it: what was waited for instead?"""
+        barrier, issued_in = barrier_of(flight, first)
+        if barrier is not None and issued_in in barrier.phases:
+            waits = barrier.phases[issued_in].waits
+            if any(
+                agent is gap.second[0] and lanes & gap.second[1] for agent, _, lanes, _ in waits
+            ):
+                return "HS201"
+        fresh = second.fresh
+        if barrier is None or fresh is None:
+            return "HS001"
+        other, index, _ = fresh
+        if other is not barrier:
+            return "HS003"
+        landed = _landed_in(barrier, flight)
+        if landed is not None and landed > issued_in:
+            return "HS201"
+        if index >= issued_in:
+            return "HS201"
+        return "HS004"
+
+    def _after_wgmma(self, flight: Flight, first: Record, second: Record, eyes: list[Eye]) -> str:
+        knows_issue = any(
+            agent is issuer or _covers(view.hb, issuer, epoch)
+            for agent, _, view in eyes
+            for issuer, epoch, _ in flight.parts
+        )
+        if not knows_issue:
+            other_cta = second.flight is not None and second.cta is not first.cta
+            return "HS405" if other_cta else "HS006"
+        if flight.group is None:
+            return "HS010"
+        return "HS009" if flight.left_at is not None else "HS008"
+
+    def _after_store(self, flight: Flight, first: Record, second: Record, gap: Gap) -> str:
+        reading = first.kind == "r"
+        if flight.group is None:
+            return "HS305"
+        issuer = flight.agent
+        if reading and any(agent is issuer for agent, _, _ in flight.read.observers):
+            return "HS306"
+        if not reading and flight.landed.observers:
+            return "HS306"
+        if flight.left_at is not None:
+            return "HS302"
+        if not reading and flight.read.observers:
+            return "HS303"
+        mask = flight.parts[0][2]
+        for seq, agent, lanes, _ in issuer.cta.store_waits:
+            if seq > flight.seq and (agent is not issuer or not lanes & mask):
+                return "HS304"
+        return "HS301" if reading else "HS300"
+
+    # the proxies differ
+
+    def _bridge(self, first: Record, second: Record, gap: Gap) -> tuple[str, tuple[str, ...]]:
+        if first.flight is not None and first.flight.kind == "st.async":
+            return "HS109", ()
+        other = second.flight
+        assert other is not None
+        rule = "HS100"
+        if second.is_map:
+            return "HS308", ()
+        if first.space == "global":
+            if second.kind == "a" and first.kind == "a":
+                rule = "HS111"
+            elif first.kind != "r" and second.kind == "r":
+                rule = "HS108"
+        elif second.kind == "r":
+            if other.kind == "wgmma":
+                rule = "HS103" if first.flight is not None else "HS102"
+            else:
+                rule = "HS101"
+        elif first.kind == "r":
+            rule = "HS104"
+        return rule, self._bridge_causes(first, second, gap)
+
+    def _bridge_causes(self, first: Record, second: Record, gap: Gap) -> tuple[str, ...]:
+        if gap.first is None:
+            return ()
+        agent, mask = gap.first
+        epoch = epoch_of(first, agent)
+        needed = bridge_of(first, second)
+        for _, view in gap.second[0].eyes(gap.second[1]):
+            for space in (0, 1, 2):
+                if space != needed and sees(view.bridges[space], agent, epoch, mask):
+                    return (
+                        ("HS110",) if needed == CLUSTER_SHARED and space != GLOBAL else ("HS106",)
+                    )
+        fenced = (
+            agent.cta.fences
+            if agent.cta is gap.second[0].cta
+            else (*agent.cta.fences, *gap.second[0].cta.fences)
+        )
+        kind, line = agent.epochs.get(epoch - 1, ("", 0))
+        if any(
+            needed in spaces
+            and (first.seq < seq < second.seq or (by is agent and kind == FENCE and at == line))
+            for seq, by, _, at, spaces in fenced
+        ):
+            return ("HS105",)
+        facts = self.world.facts
+        for line in range(first.line + 1, second.line):
+            fence = line in facts.kernel_lines and facts.mnemonic(line).startswith(FENCE)
+            if fence and (agent.number, line) not in self.world.fenced:
+                return ("HS107",)
+        return ("HS112",) if gap.second[0] is not agent or mask & ~gap.second[1] else ()
+
+    # the earlier one is an access of threads
+
+    def _after_threads(
+        self, first: Record, second: Record, gap: Gap, eyes: list[Eye], early: bool
+    ) -> str:
+        if first.scope and second.scope and second.is_thread:
+            return "HS512" if first.count_bytes != second.count_bytes else "HS510"
+        assert gap.first is not None
+        agent, mask = gap.first
+        end, lanes = gap.second
+        epoch = epoch_of(first, agent)
+        if not early:
+            story = self._thread_story(first, agent, epoch, mask, end, lanes, second)
+            if story:
+                return story
+        if any(
+            one.kind == "r" and one.line in self.world.facts.parity_lines for one in (first, second)
+        ):
+            return "HS406"
+        if agent is end:
+            return "HS502"
+        if first.kind == "r":
+            if second.flight is not None:
+                return "HS405" if not second.is_thread and second.cta is not first.cta else "HS006"
+            return "HS501" if first.space == "shared" else "HS500"
+        return "HS500"
+
+    def _thread_story(
+        self,
+        first: Record,
+        agent: Agent,
+        epoch: int,
+        mask: int,
+        end: Agent,
+        lanes: int,
+        second: Record,
+    ) -> str:
+        """Say why an edge that the program has does not order the two, or nothing."""
+        view = end.eyes(lanes)[0][1]
+        if view.hb.get(agent.key + ANY, 0) >= epoch:
+            return "HS208"
+        before = agent.epochs.get(epoch - 1, ("", 0))[0]
+        if before == "mbarrier.arrive" and first.kind != "r" and _covers(view.hb, agent, epoch - 1):
+            return "HS224"
+        chain = find_chain(agent, epoch, end, end.now, True)
+        if chain is None:
+            return ""
+        for label in chain.weak:
+            found = {
+                "relaxed": "HS216", "relaxed cluster": "HS403", "cta scope": "HS217", "scope": "HS510",
+                "complete_tx": "HS223" if first.kind != "r" else "", "red": "HS511", "relaxed access": "HS216",
+            }.get(label, "")  # fmt: skip
+            if found:
+                return found
+        return ""
+
+
+def epoch_of(record: Record, agent: Agent) -> int:
+    """Return the epoch in which a warp made its part of an access."""
+    for other, epoch, _ in record.parts:
+        if other is agent and epoch != NEVER:
+            return epoch
+    return agent.now
+
+
+def barrier_of(flight: Flight, record: Record) -> tuple[Barrier | None, int]:
+    """Return the mbarrier that tells of a record's bytes, and its phase when the operation was issued."""
+    for barrier, index, told in flight.aims:
+        if told is record:
+            return barrier, index
+    return None, 0
+
+
+def _covers(clock: Clock, agent: Agent, epoch: int) -> bool:
+    """Whether a clock knows what some lane of a warp did in an epoch."""
+    return clock.get(agent.key, 0) >= epoch or clock.get(agent.key + ANY, 0) >= epoch
+
+
+def _is_duplicate(flight: Flight, record: Record, other: Flight) -> bool:
+    """Whether two threads issued the same copy, for the same phase of the same barrier."""
+    if flight.line != other.line or flight.agent.cta is not other.agent.cta:
+        return False
+    barrier, index = barrier_of(flight, record)
+    return any(aim is barrier and phase == index for aim, phase, _ in other.aims)
+
+
+def _landed_in(barrier: Barrier, flight: Flight) -> int | None:
+    for index, phase in barrier.phases.items():
+        if flight in phase.flights:
+            return index
+    return None
