@@ -120,7 +120,7 @@ class Memory:
             if owner is not cta:
                 self.lifetime.visit(owner, record, eyes)
             if owner.barriers and stop > owner.barrier_start and start < owner.barrier_stop:
-                self.mbarriers.data_over(owner, record, parties[0])
+                self.mbarriers.life.data_over(owner, record, parties[0])
         self.apply(region, record, eyes, None)
 
     # -- operations --------------------------------------------------------------------------------
@@ -158,7 +158,7 @@ class Memory:
                     and touch.stop > owner.barrier_start
                     and touch.start < owner.barrier_stop
                 ):
-                    self.mbarriers.data_over(owner, record, parties[0])
+                    self.mbarriers.life.data_over(owner, record, parties[0])
             self.apply(region, record, eyes, touch.key)
         if event.detail is not None and flight.tracked in ("mbarrier", "bulk"):
             of_map = self.maps.read(event, flight)
