@@ -165,16 +165,9 @@ class MbarrierOps(SyncOps):
         scope: str,
         tids: NDArray[np.int64],
     ) -> None:
-        who, line = self.identity, self.line
+        who = (self.identity, self.line)
         try:
-            if expect:
-                barrier.note("expect_tx", who, line, expect)
-                self._mbarrier_event("expect_tx", barrier, expect, sem, scope, tids=tids)
-                barrier.expect(expect)
-            barrier.note("arrive", who, line, count)
-            how = "drop" if drop else "arrive"
-            self._mbarrier_event(how, barrier, count, sem or "release", scope or "cta", tids=tids)
-            complete = barrier.arrive(count, drop)
+            complete = self._count(barrier, who, count, expect, drop, sem, scope, tids)
         except BarrierMisuse as misuse:
             raise self.fault(misuse.what, misuse.hint, 'PTX ISA 8.7, "mbarrier"') from None
         self.machine.version += 1
@@ -196,29 +189,49 @@ class MbarrierOps(SyncOps):
         def land() -> None:
             number = operation.number
             try:
-                if expect:
-                    self._mbarrier_event("expect_tx", barrier, expect, sem, scope, number, tids)
-                    barrier.expect(expect)
-                barrier.note("remote arrive", who, line, count)
-                how = "drop" if drop else "arrive"
-                self._mbarrier_event(
-                    how, barrier, count, sem or "release", scope or "cta", number, tids
-                )
-                complete = barrier.arrive(count, drop)
+                complete = self._count(barrier, who, count, expect, drop, sem, scope, tids, number)
             except BarrierMisuse as misuse:
                 raise self.machine.fault(misuse.what, where, misuse.hint) from None
             if complete:
                 self._phase(barrier)
 
-        who, line, where = self.identity, self.line, self.where()
+        who, where = (self.identity, self.line), self.where()
         operation = Operation(
-            self.machine, "remote arrive", "mbarrier", [land], cta=self.cta, issuer=self, line=line,
+            self.machine, "remote arrive", "mbarrier", [land], cta=self.cta, issuer=self, line=self.line,
             queue=(self.cta.index, "remote", int(self.tids[0])), work=ArriveWork(self.cta, barrier.cta),
         )  # fmt: skip
         self._mbarrier_event(
             "send", barrier, count, sem or "release", scope or "cta", operation.number, tids
         )
         self.machine.issue(operation)
+
+    def _count(
+        self,
+        barrier: Mbarrier,
+        who: tuple[Any, int],
+        count: int,
+        expect: int,
+        drop: bool,
+        sem: str,
+        scope: str,
+        tids: NDArray[np.int64],
+        number: int = -1,
+    ) -> bool:
+        """Expect bytes, then arrive; return whether that completes the phase.
+
+        Args:
+            who: the strand, and the PTX line where it arrived.
+            number: of the operation by which a remote arrival came.
+        Raises: BarrierMisuse.
+        """
+        if expect:
+            barrier.note("expect_tx", *who, expect)
+            self._mbarrier_event("expect_tx", barrier, expect, sem, scope, number, tids)
+            barrier.expect(expect)
+        barrier.note("arrive" if number < 0 else "remote arrive", *who, count)
+        how = "drop" if drop else "arrive"
+        self._mbarrier_event(how, barrier, count, sem or "release", scope or "cta", number, tids)
+        return barrier.arrive(count, drop)
 
     def mbarrier_expect_tx(
         self, space: str, address: Value, count_bytes: Value, sem: str, scope: str
