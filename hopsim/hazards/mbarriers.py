@@ -279,6 +279,7 @@ class Mbarriers:
         if barrier is None:
             return
         for agent, mask in self.world.parties(event.agent):
+            self.life.used(barrier, agent, mask, event.line, "wait")
             agent.peeked = (barrier, event.phase, event.line, mask)
 
     def _check_loop(self, agent: Agent, mask: int, line: int, barrier: Barrier) -> None:
@@ -294,14 +295,13 @@ class Mbarriers:
             )  # fmt: skip
 
     def _answer_is_used(self, line: int) -> bool:
-        """Whether the text of the kernel reads the predicate of a wait anywhere."""
+        """Whether the program reads the predicate of a wait anywhere behind it."""
         facts = self.world.facts
         found = re.search(r"_wait\S*\s+([%\w$]+)\s*,", facts.text(line))
         if found is None:
             return True
         name = re.compile(r"(?<![\w$%])" + re.escape(found.group(1)) + r"(?![\w$])")
-        first, last = min(facts.kernel_lines), max(facts.kernel_lines)
-        for number in range(first, last + 1):
+        for number in sorted({line} | facts.lines_after(line)):
             text = facts.text(number)
             uses = len(name.findall(text))
             if number == line:

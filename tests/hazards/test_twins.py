@@ -28,6 +28,7 @@ def test_bad_twin(twin: Twin) -> None:
 # lags so far that its wait is behind by a phase, or that it reads what the next load brought.
 ELSEWHERE = {
     "init-not-visible": {"HS211"},
+    "init-not-visible to a test that says no": {"HS211"},
     "bulk-wait-by-other-thread": {"HS301", "HS306"},
     "parity-aliasing": {"HS004"},
     "slot-overwrite": {"HS003"},

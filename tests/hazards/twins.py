@@ -627,6 +627,27 @@ MBARRIERS = [
         cluster=2,
     ),
     Twin(
+        "init-not-visible to a test that says no",
+        init(name="a")
+        + "+"
+        + SYNC
+        + "mbarrier.test_wait.parity.shared::cta.b64 %p3, [%s+8192], 0; //b\nselp.b32 %r1, 1, 0, %p3;\n",
+        (("HS209", "a", "b"),),
+    ),
+    Twin(
+        # Its predicate is read, but not behind it.
+        "try-wait-not-looped, though its predicate is used",
+        init()
+        + SYNC
+        + "setp.eq.u32 %p3, %t, 999;\n@%p3 bra SKIP;\nSKIP:\n"
+        + expect()
+        + load()
+        + "-mbarrier.try_wait.parity.shared::cta.b64 %p3, [%s+8192], 0; //b\n"
+        + wait(mark="+")
+        + get(),
+        (("HS222", "", "b"),),
+    ),
+    Twin(
         "try-wait-not-looped",
         init()
         + SYNC
