@@ -10,7 +10,7 @@ from hopsim.hazards.rules import RULES
 
 # rule -> (missing edge, hint); {a} and {b} are the lines of the two accesses, {space} the state space of the bytes,
 # {release} where the slot is handed on, {refill} how its readers hold up the next one, {expect} where bytes are expected,
-# {wait} what the second access waited for instead.
+# {wait} what the second access waited for instead, {between} and {rejoin} how threads order the two.
 ADVICE: Final[dict[str, tuple[str, str]]] = {
     "HS000": (
         "an edge from the completion of :{a} to :{b}",
@@ -166,11 +166,11 @@ ADVICE: Final[dict[str, tuple[str, str]]] = {
     ),
     "HS500": (
         "an edge between the two threads",
-        "a barrier between :{a} and :{b}:  bar.sync 0;  (or release and acquire through a flag)",
+        "{between}",
     ),
     "HS501": (
         "a barrier between the read at :{a} and the write at :{b}",
-        "before :{b}:  bar.sync 0;",
+        "{rejoin}",
     ),
     "HS502": (
         "a warp barrier between :{a} and :{b}",
@@ -190,6 +190,14 @@ ADVICE: Final[dict[str, tuple[str, str]]] = {
     ),
 }
 BY_MBARRIER: Final = "let the readers arrive on an 'empty' mbarrier after :{a}, and wait for it before :{b} (or bar.sync)"
+IN_CTA: Final = (
+    "a barrier between :{a} and :{b}:  bar.sync 0;  (or release and acquire through a flag)"
+)
+IN_CLUSTER: Final = (
+    "between :{a} and :{b}, in every thread of the cluster:  barrier.cluster.arrive;  barrier.cluster.wait;  (or release and"
+    " acquire of .cluster scope through a flag)"
+)
+IN_GRID: Final = "after :{write}:  st.release.gpu of a flag;  before :{read}:  loop on ld.acquire.gpu until it is set"
 BY_BARRIER: Final = "between :{a} and :{b}, in every thread of the CTA:  bar.sync 0;"
 NO_ADVICE: Final = ("an edge between the two accesses", "order :{a} before :{b}")
 
@@ -198,6 +206,16 @@ def refill(first: Record, second: Record) -> str:
     """Return how the readers of a slot hold up its next filling: by what their CTA has."""
     text = BY_MBARRIER if first.cta.barriers else BY_BARRIER
     return text.format(a=first.line, b=second.line)
+
+
+def between(first: Record, second: Record) -> str:
+    """Return how two accesses of threads are ordered: by where the threads are."""
+    if first.cta is second.cta:
+        text = IN_CTA
+    else:
+        text = IN_CLUSTER if first.cta.cluster == second.cta.cluster else IN_GRID
+    write, read = (second, first) if first.kind == "r" else (first, second)
+    return text.format(a=first.line, b=second.line, write=write.line, read=read.line)
 
 
 def advise(
@@ -209,5 +227,9 @@ def advise(
         places: what else the texts name: `space`, `release`, `expect`.
     """
     missing, hint = ADVICE.get(rule, NO_ADVICE)
-    facts = {"a": first.line, "b": second.line, "refill": refill(first, second), **places}
+    facts = {
+        "a": first.line, "b": second.line, "refill": refill(first, second), "between": between(first, second),
+        "rejoin": f"before :{second.line}:  bar.sync 0;" if first.cta is second.cta else between(first, second),
+        **places,
+    }  # fmt: skip
     return RULES[rule].sentence, missing.format(**facts), hint.format(**facts)

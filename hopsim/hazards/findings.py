@@ -14,6 +14,8 @@ from hopsim.results import Access, Hazard
 
 Level = Literal["hazard", "note"]
 OTHERS_SHOWN = 4
+# Pairs of sites that are told once, whichever of the two came first.
+EITHER_WAY = frozenset({"HS500"})
 WHAT = {"r": "read", "w": "write", "a": "atomic"}
 
 
@@ -52,6 +54,8 @@ class Finding:
     def also(self, lines: tuple[int, int]) -> None:
         """Count one more occurrence, at these lines."""
         self.count += 1
+        if self.rule in EITHER_WAY and lines[::-1] == self.lines:
+            return
         if lines != self.lines and lines not in self.others:
             self.others.append(lines)
 
@@ -105,7 +109,11 @@ class Findings:
         kept = [finding for finding in self.found.values() if finding.rule]
         merged: dict[Any, Finding] = {}
         for finding in kept:
-            key = (finding.level, finding.rule, _site(finding.first), _site(finding.second))
+            sites: tuple[Any, ...] = (_site(finding.first), _site(finding.second))
+            if finding.rule in EITHER_WAY and None not in sites:
+                # Which came first in this run means nothing.
+                sites = tuple(sorted(sites))
+            key = (finding.level, finding.rule, *sites)
             if finding.first is None or finding.second is None:
                 key = (finding.level, *_key(finding))
             if key in merged:

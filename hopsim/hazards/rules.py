@@ -118,7 +118,7 @@ HS402|dsmem-early-exit|a CTA may exit before a peer's access to it has happened|
 HS403|relaxed-cluster-arrive-data|relaxed arrive used to publish data|barrier.cluster.arrive.relaxed|S|checked
 HS404|cluster-barrier-divergent|some warps never arrive|barrier.cluster|H|checked
 HS405|multicast-release-incomplete|slot reuse does not wait for the readers of every CTA that the multicast writes|.multicast::cluster, mbarrier.arrive|S|checked
-HS406|phase-word-overrun|a fast thread rewrites a shared phase word that a slow warp has yet to read|hand-made barrier|H|checked
+HS406|phase-word-overrun|a fast thread rewrites a shared phase word that a slow warp has yet to read|Memory Consistency Model, "Causality order"|H|checked
 HS500|thread-race|two threads access the same bytes, unordered|Memory Consistency Model, "Conflict and data-races"|S|checked
 HS501|smem-scratch-reuse|no barrier between read and next write|bar.sync|S|checked
 HS502|missing-syncwarp|lanes exchange through memory with no warp barrier|bar.warp.sync|S|checked

@@ -297,7 +297,12 @@ def _others(world: World, findings: Findings, waits: Sequence[Wait]) -> list[tup
             told.add(key)
             finding = _finding(findings, cta, wait, "wait", why)
             if why.rule == "HS404":
-                finding.first = _elsewhere(world, findings, cta, waits)
+                late = finding.first = _elsewhere(world, findings, cta, waits)
+                if late is not None:
+                    finding.hint = (
+                        f"let warp {late.warp} of cta {late.cta} come to barrier.cluster before it waits at :{late.line}:"
+                        f" {why.hint}"
+                    )
             found.append((why.weight, finding))
     return found
 

@@ -35,6 +35,12 @@ NAMES = (
     "setmaxnreg-oversubscribed",
     "flag without release",
     "out-of-bounds",
+    "phase-word-overrun",
+    "phase-word-overrun of a parity",
+    "cluster-barrier-divergent, before what it brings",
+    "missing-arriver in a ring",
+    "tx-underexpected of st.async",
+    "racing words of two CTAs",
 )
 CHOSEN = [next(twin for twin in TWINS if twin.name == name) for name in NAMES]
 

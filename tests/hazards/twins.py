@@ -898,6 +898,15 @@ THREADS = [
         (("HS500", "a", "b"),),
     ),
     Twin(
+        "racing words of two CTAs",
+        "mov.u32 %r1, %ctaid.x;\nsetp.ne.u32 %p0, %r1, 0;\n@%p0 bra READER;\n@%leader st.global.b32 [%out+64], 7; //a\n"
+        "+@%leader st.release.gpu.global.b32 [%out], 1;\nbra END;\nREADER:\n+LOOK:\n"
+        "+ld.acquire.gpu.global.b32 %r2, [%out];\n+setp.eq.u32 %p1, %r2, 0;\n+@%p1 bra LOOK;\n"
+        "ld.global.b32 %r3, [%out+64]; //b\nEND:\n",
+        (("HS500", "a", "b"),),
+        ctas=2,
+    ),
+    Twin(
         "smem-scratch-reuse",
         put() + SYNC + READ_NEIGHBOUR + " //a\n" + "+bar.sync 0;\n" + put("b"),
         (("HS501", "a", "b"),),
