@@ -10,13 +10,18 @@ from hopsim.hazards.clocks import Agent
 from hopsim.hazards.facts import LaunchFacts
 from hopsim.hazards.records import Record
 from hopsim.hazards.rules import RULES, silicon_of
-from hopsim.results import Access, Hazard
+from hopsim.results import Access, Dim, Hazard
 
 Level = Literal["hazard", "note"]
 OTHERS_SHOWN = 4
 # Pairs of sites that are told once, whichever of the two came first.
 EITHER_WAY = frozenset({"HS500"})
 WHAT = {"r": "read", "w": "write", "a": "atomic"}
+
+
+def cta_text(cta: Dim) -> str:
+    """Return a CTA by its coordinates: `cta (3,0,0)`."""
+    return f"cta ({','.join(map(str, cta))})"
 
 
 @dataclass(slots=True)

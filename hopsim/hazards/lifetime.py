@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from hopsim.hazards.clocks import ANY, NEVER, Agent, sees
-from hopsim.hazards.findings import Finding, Findings
+from hopsim.hazards.findings import Finding, Findings, cta_text
 from hopsim.hazards.meetings import started
 from hopsim.hazards.records import Eye, Flight, Record
 from hopsim.hazards.rules import RULES
@@ -73,7 +73,7 @@ class Lifetime:
                 Finding(
                     "HS401", "hazard", RULES["HS401"].sentence, None,
                     self.findings.thread_side(agent, mask, line, what, space="shared::cluster"),
-                    f"an edge that says that cta {owner.id} has started",
+                    f"an edge that says that {cta_text(owner.id)} has started",
                     f"before :{line}, in every thread of the cluster:  barrier.cluster.arrive;  barrier.cluster.wait;",
                 )
             )  # fmt: skip
@@ -113,7 +113,7 @@ class Lifetime:
                         self.findings.thread_side(
                             visit.agent, visit.mask, visit.line, visit.what, space="shared::cluster"
                         ),
-                        None, f"an edge from :{visit.line} to the exit of cta {cta.id} at :{line}",
+                        None, f"an edge from :{visit.line} to the exit of {cta_text(cta.id)} at :{line}",
                         "before ret, in every thread of the cluster:  barrier.cluster.arrive;  barrier.cluster.wait;",
                     )
                 )  # fmt: skip
@@ -146,7 +146,7 @@ class Lifetime:
         self.findings.add(
             Finding(
                 rule, "hazard", RULES[rule].sentence, side, None,
-                f"a wait for :{flight.line} before cta {cta.id} exits at :{line}", f"before ret:  {how}",
+                f"a wait for :{flight.line} before {cta_text(cta.id)} exits at :{line}", f"before ret:  {how}",
                 cause=(flight.kind, flight.burst),
             )
         )  # fmt: skip

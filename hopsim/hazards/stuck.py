@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from hopsim.hazards.clocks import Agent
-from hopsim.hazards.findings import Finding, Findings
+from hopsim.hazards.findings import Finding, Findings, cta_text
 from hopsim.hazards.objects import Barrier, Meeting
 from hopsim.hazards.polls import Polls
 from hopsim.hazards.rules import RULES
@@ -300,7 +300,7 @@ def _others(world: World, findings: Findings, waits: Sequence[Wait]) -> list[tup
                 late = finding.first = _elsewhere(world, findings, cta, waits)
                 if late is not None:
                     finding.hint = (
-                        f"let warp {late.warp} of cta {late.cta} come to barrier.cluster before it waits at :{late.line}:"
+                        f"let warp {late.warp} of {cta_text(late.cta)} come to barrier.cluster before it waits at :{late.line}:"
                         f" {why.hint}"
                     )
             found.append((why.weight, finding))
