@@ -300,8 +300,8 @@ def _others(world: World, findings: Findings, waits: Sequence[Wait]) -> list[tup
                 late = finding.first = _elsewhere(world, findings, cta, waits)
                 if late is not None:
                     finding.hint = (
-                        f"let warp {late.warp} of {cta_text(late.cta)} come to barrier.cluster before it waits at :{late.line}:"
-                        f" {why.hint}"
+                        f"let warp {late.warp} of {cta_text(late.cta)} come to barrier.cluster before it waits at"
+                        f" :{late.line}: {why.hint}"
                     )
             found.append((why.weight, finding))
     return found
