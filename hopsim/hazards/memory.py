@@ -7,18 +7,19 @@ ordered after its completion, which the later access shows.
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import copy
 
 import numpy as np
 
 from hopsim.events import Access as AccessEvent
 from hopsim.events import FlightEvent, Touch
-from hopsim.hazards.clocks import NEVER, Done, sees
+from hopsim.hazards.clocks import NEVER, Agent, Done, sees
 from hopsim.hazards.findings import WHAT, Finding, Findings, Level
 from hopsim.hazards.grids import Grids
 from hopsim.hazards.lifetime import Lifetime
 from hopsim.hazards.maps import Maps
 from hopsim.hazards.mbarriers import Mbarriers
-from hopsim.hazards.ordering import Gap, find_gap
+from hopsim.hazards.ordering import ORDER, Gap, find_gap
 from hopsim.hazards.races import Races
 from hopsim.hazards.records import Eye, Flight, Ints, Record, is_array
 from hopsim.hazards.rules import RULES
@@ -122,6 +123,31 @@ class Memory:
             if owner.barriers and stop > owner.barrier_start and start < owner.barrier_stop:
                 self.mbarriers.life.data_over(owner, record, parties[0])
         self.apply(region, record, eyes, None)
+        if event.kind == "w" and not scope and len(parties) > 1:
+            self._collide(region, record, eyes)
+
+    def _collide(self, region: Region, record: Record, eyes: list[Eye]) -> None:
+        """Report warps that write the same bytes by one instruction: nothing orders them among themselves."""
+        tids, starts = record.spread()
+        order = np.argsort(starts, kind="stable")
+        ordered, warps = starts[order], tids[order] >> 5
+        near = (ordered[1:] - ordered[:-1] < record.count_bytes) & (warps[1:] != warps[:-1])
+        if not near.any():
+            return
+        place = int(np.flatnonzero(near)[0])
+        sides: list[Record] = []
+        who: list[tuple[Agent, int]] = []
+        for warp in (int(warps[place]), int(warps[place + 1])):
+            part = next(part for part in record.parts if part[0].warp == warp)
+            one = copy(record)
+            one.parts = [part]
+            sides.append(one)
+            who.append((part[0], part[2]))
+        start, stop = int(ordered[place]), int(ordered[place + 1]) + record.count_bytes
+        name = region.name if record.space == "global" else ""
+        base = region.base if name else 0
+        gap = Gap(ORDER, who[0], who[1])
+        self.races.found(sides[0], sides[1], gap, eyes, (start - base, stop - base), name)
 
     # -- operations --------------------------------------------------------------------------------
 

@@ -898,6 +898,18 @@ THREADS = [
         (("HS500", "a", "b"),),
     ),
     Twin(
+        "warps that write one word by one instruction",
+        "-st.shared.b32 [%s], %w; //a\n+@%leader st.shared.b32 [%s], %w;\n",
+        (("HS500", "a", "a"),),
+        threads=64,
+    ),
+    Twin(
+        "warps whose rows overlap",
+        "mad.lo.u32 %r1, %l, 16, %s;\n-mad.lo.u32 %r1, %w, 500, %r1;\n-and.b32 %r1, %r1, 0xfffffff0;\n"
+        "+mad.lo.u32 %r1, %w, 512, %r1;\nst.shared.v4.b32 [%r1], {%t, %t, %t, %t}; //a\n",
+        (("HS500", "a", "a"),),
+    ),
+    Twin(
         "racing words of two CTAs",
         "mov.u32 %r1, %ctaid.x;\nsetp.ne.u32 %p0, %r1, 0;\n@%p0 bra READER;\n@%leader st.global.b32 [%out+64], 7; //a\n"
         "+@%leader st.release.gpu.global.b32 [%out], 1;\nbra END;\nREADER:\n+LOOK:\n"

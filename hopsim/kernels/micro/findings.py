@@ -35,7 +35,7 @@ INTENDED: Final = (
         "loads and ldmatrix read shared memory that nobody wrote: only when it comes counts",
     ),
     Intended(
-        r"shared_rate_w(8|16)", "HS500",
+        r"shared_rate_w(4|8|16)", "HS500",
         "stmatrix of several warps writes the same rows, so that bank conflicts are all that differs; nobody reads them",
     ),
     Intended(
