@@ -30,13 +30,32 @@ class Unit:
         whole: the converted number is rounded to a whole one.
         many: `list` for a list of quantities, `table` for one quantity for each name, else one
             quantity.
+        names: of the entries of a table.
     """
 
     kinds: tuple[Kind, ...]
     ending: str
     whole: bool = True
     many: str = ""
+    names: tuple[str, ...] = ()
 
+
+# The units of instruction forms (`hopsim.isa.forms`) that take an issue slot; a test holds the two
+# lists together.
+ISSUE_UNITS: Final = (
+    "alu", "imad", "fp32", "fp16", "fp64", "mufu", "convert", "predicate", "move", "branch",
+    "special", "shuffle", "lsu_shared", "lsu_global", "lsu_local", "lsu_const", "atomic",
+    "barrier", "cluster_barrier", "mbarrier", "fence",
+    "tensor", "tensor_sync", "mma", "matrix_copy", "tma", "tma_sync", "cp_async", "control", "none",
+)  # fmt: skip
+# PTX instructions that ptxas makes several of: the table of their lengths, and of those whose result is waited for.
+SEQUENCES: Final = (
+    "div_s32", "div_u32", "rem_s32", "rem_u32", "div_64", "div_f32", "rcp_f32", "sqrt_f32", "div_f64",
+    "mbarrier_init", "prefetch_tensormap", "bulk_copy",
+)  # fmt: skip
+RESULTS: Final = SEQUENCES[:9]
+# PTX's names of the multiplicand types of wgmma and mma.sync.
+TENSOR_TYPES: Final = ("f16", "bf16", "tf32", "e4m3", "e5m2", "s8", "u8")
 
 _TIME: Final[tuple[Kind, ...]] = ("cycles", "seconds")
 _RATE: Final[tuple[Kind, ...]] = ("bytes_per_clk", "bytes_per_second")
@@ -53,26 +72,23 @@ Interval = Annotated[float, Unit(_TIME, "_cycles", whole=False), Field(ge=0)]
 Rate = Annotated[float, Unit(_RATE, "_bytes_per_clk", whole=False), Field(gt=0)]
 CyclesList = Annotated[tuple[Annotated[int, Field(ge=0)], ...], Unit(_TIME, "_cycles", many="list")]
 CyclesTable = Annotated[
-    dict[str, Annotated[int, Field(ge=0)]], Unit(_TIME, "_cycles", many="table")
+    dict[str, Annotated[int, Field(ge=0)]],
+    Unit(_TIME, "_cycles", many="table", names=ISSUE_UNITS),
 ]
 IntervalTable = Annotated[
-    dict[str, Annotated[float, Field(ge=0)]], Unit(_TIME, "_cycles", whole=False, many="table")
+    dict[str, Annotated[float, Field(ge=0)]], Unit(_TIME, "_cycles", whole=False, many="table", names=ISSUE_UNITS)
+]
+SequenceTable = Annotated[
+    dict[str, Annotated[int, Field(ge=1)]], Unit(("count",), "", many="table", names=SEQUENCES)
+]
+ResultTable = Annotated[
+    dict[str, Annotated[int, Field(ge=0)]],
+    Unit(_TIME, "_cycles", many="table", names=RESULTS),
 ]
 FlopTable = Annotated[
     dict[str, Annotated[float, Field(gt=0)]],
-    Unit(("flop_per_clk",), "_flop_per_clk", whole=False, many="table"),
+    Unit(("flop_per_clk",), "_flop_per_clk", whole=False, many="table", names=TENSOR_TYPES),
 ]
-
-# The units of instruction forms (`hopsim.isa.forms`) that take an issue slot; a test holds the two
-# lists together.
-ISSUE_UNITS: Final = (
-    "alu", "imad", "fp32", "fp16", "fp64", "mufu", "convert", "predicate", "move", "branch",
-    "special", "shuffle", "lsu_shared", "lsu_global", "lsu_local", "lsu_const", "atomic",
-    "barrier", "cluster_barrier", "mbarrier", "fence",
-    "tensor", "tensor_sync", "mma", "matrix_copy", "tma", "tma_sync", "cp_async", "control", "none",
-)  # fmt: skip
-# PTX's names of the multiplicand types of wgmma and mma.sync.
-TENSOR_TYPES: Final = ("f16", "bf16", "tf32", "e4m3", "e5m2", "s8", "u8")
 
 
 class Group(BaseModel):
@@ -150,11 +166,17 @@ class Issue(Group):
     """By unit: from issue to the issue of an instruction that reads the result."""
     interval_cycles: IntervalTable
     """By unit: from one issue to the next of this unit in the sub-partition."""
+    sequence: SequenceTable
+    """Machine instructions of a PTX instruction that ptxas makes several of."""
+    sequence_latency_cycles: ResultTable
+    """From the issue of its first one to the issue of an instruction that reads the result."""
 
     @model_validator(mode="after")
     def _units_complete(self) -> Self:
         for name in ("latency", "interval"):
             _complete(f"issue.{name}", getattr(self, f"{name}_cycles"), ISSUE_UNITS)
+        _complete("issue.sequence", self.sequence, SEQUENCES)
+        _complete("issue.sequence_latency", self.sequence_latency_cycles, RESULTS)
         return self
 
 

@@ -112,8 +112,9 @@ def _places() -> dict[str, _Place]:
             unit = next((item for item in spec.metadata if isinstance(item, Unit)), None)
             key = f"{group}.{attribute.removesuffix(unit.ending) if unit else attribute}"
             if unit and unit.many == "table":
-                names = groups.ISSUE_UNITS if group == "issue" else groups.TENSOR_TYPES
-                places |= {f"{key}.{name}": _Place(group, attribute, unit, name) for name in names}
+                places |= {
+                    f"{key}.{name}": _Place(group, attribute, unit, name) for name in unit.names
+                }
             else:
                 places[key] = _Place(group, attribute, unit)
     return places

@@ -34,6 +34,8 @@ class Chip:
 
     def __init__(self, config: HardwareConfig, machine: Machine) -> None:
         device = config.device
+        self._gpc_sm_counts = device.gpc_sm_counts
+        self._sms_per_tpc = device.sms_per_tpc
         self.dram = DramChannels(config.dram)
         self.l2 = L2Cache(config.l2, self.dram, device.gpc_sm_counts)
         self.l2.tags.cover(GLOBAL_BASE, GLOBAL_BASE)
@@ -56,6 +58,14 @@ class Chip:
             Sm(config, number, place[0], cpcs[place], resident_shared)
             for number, place in enumerate(places)
         ]
+
+    def has_idle_gpc(self) -> bool:
+        """Say whether no SM of some GPC was used; a TPC that stands alone is none."""
+        used = {sm.gpc for sm in self.sms if sm.used}
+        return any(
+            count > self._sms_per_tpc and gpc not in used
+            for gpc, count in enumerate(self._gpc_sm_counts)
+        )
 
     def warm(self, ranges: Sequence[tuple[int, int]], line_bytes: int) -> None:
         """Put memory into L2: (address, bytes) of each range."""

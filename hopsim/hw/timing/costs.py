@@ -168,6 +168,9 @@ class CostTable:
                 elif register not in written:
                     reads.setdefault(register, at)
             interval = self._interval[unit] * issued
+            if _sequence(bound) is not None:
+                # Its instructions go to several pipes.
+                interval = issued / self._rate
             pipes[unit] = at + interval
             pressure[unit] = pressure.get(unit, 0.0) + interval
             slots += issued / self._rate
@@ -251,6 +254,9 @@ class CostTable:
         unit = bound.form.unit
         if unit == "none":
             return 0
+        sequence = _sequence(bound)
+        if sequence is not None:
+            return self._config.issue.sequence[sequence]
         if unit == "mma" and dict(bound.slots).get("at") in FP8:
             return self._config.mma_sync.fp8_instructions
         if unit in WIDE_UNITS and any(
@@ -263,6 +269,9 @@ class CostTable:
     def _result_latency(self, bound: BoundInstruction) -> float:
         if bound.form.name == "elect.sync":
             return float(self._config.barrier.elect_cycles)
+        sequence = _sequence(bound)
+        if sequence is not None:
+            return float(self._config.issue.sequence_latency_cycles[sequence])
         unit = bound.form.unit
         if unit == "convert" and _converts_integers(bound):
             unit = "mufu"
@@ -400,6 +409,28 @@ def _releases_to_cluster(bound: BoundInstruction, slots: dict[str, str]) -> bool
         and slots.get("scope") == "cluster"
         and slots.get("sem") != "relaxed"
     )
+
+
+def _sequence(bound: BoundInstruction) -> str | None:
+    """Return the name in `issue.sequence` of what ptxas makes several instructions of."""
+    opcode = bound.instruction.opcode
+    name, kind = opcode[0], opcode[-1]
+    if name in ("div", "rem"):
+        if kind in ("s32", "u32"):
+            return f"{name}_{kind}"
+        if kind in ("s64", "u64"):
+            return "div_64"
+        if kind == "f64":
+            return "div_f64"
+    if name in ("div", "rcp", "sqrt") and kind == "f32":
+        return None if "approx" in opcode or "full" in opcode else f"{name}_f32"
+    if name == "mbarrier" and opcode[1] == "init":
+        return "mbarrier_init"
+    if name == "prefetch" and "tensormap" in opcode:
+        return "prefetch_tensormap"
+    if bound.form.name.startswith(("cp.async.bulk.tensor", "cp.reduce.async.bulk.tensor")):
+        return "bulk_copy"
+    return None
 
 
 def _converts_integers(bound: BoundInstruction) -> bool:

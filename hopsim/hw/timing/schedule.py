@@ -134,11 +134,11 @@ class TimedSchedule(Schedule):
         with _rare_collection():
             ended = self._loop(machine)
         self._end = max(self._end, float(env.now)) if ended != "finished" else self._end
-        cycles = int(np.ceil(self._end))
         for sm in sms:
             if sm.ctas:
                 sm.active_cycles += self._end - sm.active_since
-        mean_hz, sustained_hz = self._clock.finish(self._end)
+        counted, mean_hz, sustained_hz = self._clock.finish(self._end, chip.has_idle_gpc())
+        cycles = int(np.ceil(counted))
         facts: dict[str, Any] = {
             "clock_hz": round(mean_hz),
             "counters": {
@@ -210,6 +210,9 @@ class TimedSchedule(Schedule):
         assert machine is not None
         self.now = float(self.env.now)
         self._current = None
+        if machine.clusters_started == 0:
+            # Until here nothing worked.
+            self._clock.advance(self.now)
         for sm in places:
             self._chip.sms[sm].enter(self.now)
         cluster = machine.start_next_cluster(places)
