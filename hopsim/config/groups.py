@@ -377,9 +377,14 @@ class Dram(Group):
     """A miss in L2, from the SM and back, at its quickest."""
     latency_spread_cycles: Cycles
     """The slowest misses take so much longer; a request of n lines waits for the slowest of n."""
-    scatter_latency_cycles: Cycles
+    refresh_cycles: Cycles
+    """A channel that refreshes answers so much later."""
+    refresh_interval_cycles: Cycles
+    """From one refresh of a channel to the next."""
+    interleave_bytes: Bytes
+    """Neighbouring addresses that one channel holds."""
     contention_latency_cycles: Cycles
-    """Added to a request for lines that lie apart, as the rows of a box in a wide matrix do."""
+    """Added to a request for lines that lie apart, as the rows of a box in a wide matrix do, when channels are busy."""
     bandwidth_bytes_per_clk: Rate
     """Peak of the interface, at the SM clock."""
     efficiency: Share

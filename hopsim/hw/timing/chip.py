@@ -36,7 +36,7 @@ class Chip:
         device = config.device
         self._gpc_sm_counts = device.gpc_sm_counts
         self._sms_per_tpc = device.sms_per_tpc
-        self.dram = DramChannels(config.dram)
+        self.dram = DramChannels(config.dram, config.l2.line_bytes)
         self.l2 = L2Cache(config.l2, self.dram, device.gpc_sm_counts)
         self.l2.tags.cover(GLOBAL_BASE, GLOBAL_BASE)
         self.fabric = Fabric(config.dsmem, device.sm_count)

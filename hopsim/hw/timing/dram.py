@@ -11,6 +11,8 @@ from __future__ import annotations
 
 from typing import Final
 
+import numpy as np
+
 from hopsim.config.groups import Dram
 from hopsim.hw.timing.l2_tags import Lines
 
@@ -21,11 +23,27 @@ BUSIEST: Final = 0.9
 MEMORY: Final = 4
 
 
+def expected_refresh(config: Dram) -> list[float]:
+    """Return how long requests to n channels wait for the one whose refresh ends last, by n, on average.
+
+    Each channel refreshes for a share p of the time; what comes in a refresh of w cycles waits for any part of it alike.
+    The longest of n such waits is w (1 - (1 - (1 - p)^(n + 1)) / (p (n + 1))) on average.
+    """
+    share = config.refresh_cycles / config.refresh_interval_cycles
+    return [
+        config.refresh_cycles * (1.0 - (1.0 - (1.0 - share) ** (n + 1)) / (share * (n + 1)))
+        if share
+        else 0.0
+        for n in range(config.channels + 1)
+    ]
+
+
 class DramChannels:
     """The HBM of the chip.
 
     Args:
         config: bandwidth at the SM clock, the share of it that streams reach, latency.
+        line_bytes: of L2.
     """
 
     __slots__ = (
@@ -36,8 +54,9 @@ class DramChannels:
         "_latency_cycles",
         "_load",
         "_longest",
+        "_line_shift",
         "_nominal",
-        "_scatter_cycles",
+        "_refresh_cycles",
         "_spread_cycles",
         "_window_cycles",
         "_window_end",
@@ -47,12 +66,13 @@ class DramChannels:
         "written_bytes",
     )
 
-    def __init__(self, config: Dram) -> None:
+    def __init__(self, config: Dram, line_bytes: int) -> None:
         self._nominal = config.bandwidth_bytes_per_clk * config.efficiency
         self._bytes_per_clk = self._nominal
         self._latency_cycles = float(config.latency_cycles)
         self._spread_cycles = float(config.latency_spread_cycles)
-        self._scatter_cycles = float(config.scatter_latency_cycles)
+        self._refresh_cycles = expected_refresh(config)
+        self._line_shift = (config.interleave_bytes // line_bytes).bit_length() - 1
         self._contention_cycles = float(config.contention_latency_cycles)
         self._window_cycles = max(1.0, self._latency_cycles)
         # The longest wait in the present window, as long as a latency, and in the one before.
@@ -74,13 +94,18 @@ class DramChannels:
         """Return when the slowest of some lines comes on an idle chip.
 
         Latencies of single lines are taken as spread evenly, so that of n the slowest lies at n / (n + 1) of the spread.
-        Lines that lie scattered, each in a row of its own, come later than neighbours, which share rows.
+        The more channels they come from, the more surely one of these refreshes.  Lines that lie scattered, each in
+        a row of its own, come later than neighbours, which share rows, when the channels are busy.
         """
         count = len(lines)
         latency = self._latency_cycles + self._spread_cycles * count / (count + 1)
+        held = lines >> self._line_shift
+        channels = 1 + int(np.count_nonzero(held[1:] != held[:-1]))
+        refresh = self._refresh_cycles
+        latency += refresh[min(channels, len(refresh) - 1)]
         if int(lines[-1]) - int(lines[0]) >= DENSE * count:
             load = self._load
-            latency += self._scatter_cycles + self._contention_cycles * load / (1.0 - load)
+            latency += self._contention_cycles * load / (1.0 - load)
         return latency
 
     def read(self, now: float, count_bytes: int) -> float:
