@@ -162,6 +162,9 @@ class Issue(Group):
     """Added to each instruction that an SM executes for the first time in a launch."""
     jump_latency_cycles: Cycles
     """Added to a jump to such code."""
+    constant_latency_cycles: Cycles
+    """Added to the first read of a line of parameters by an SM in a launch."""
+    constant_line_bytes: Bytes
     latency_cycles: CyclesTable
     """By unit: from issue to the issue of an instruction that reads the result."""
     interval_cycles: IntervalTable
@@ -315,6 +318,12 @@ class Fence(Group):
     cta_cycles: Cycles
     cluster_cycles: Cycles
     gpu_cycles: Cycles
+    first_cycles: Cycles
+    """Added to the first fence beyond the CTA of an SM in a launch."""
+    warps: Count
+    """So many warps of a CTA share a fence that all of them execute."""
+    again_cycles: Cycles
+    """Until those that come later can begin theirs."""
 
 
 class L1(Group):

@@ -241,6 +241,7 @@ class Gpu:
             track_initialisation=False,
             has_register_bound=kernel.has_register_bound,
             serialised_wgmma=bool(kernel.serialised_wgmma),
+            parameter_offsets={one.name: one.offset for one in kernel.params},
         )
 
     def _symbols(self, kernel: Kernel) -> dict[str, int]:

@@ -7,7 +7,7 @@ possible (`spawned`, `woken`, `issued`).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -54,6 +54,7 @@ class Setup:
     track_initialisation: bool = True
     has_register_bound: bool = True
     serialised_wgmma: bool = False
+    parameter_offsets: Mapping[str, int] = field(default_factory=dict[str, int])
 
 
 class Machine:

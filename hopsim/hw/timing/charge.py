@@ -17,7 +17,7 @@ from hopsim.hw.machine.work import TensorWork
 from hopsim.hw.timing.actor import Actor
 from hopsim.hw.timing.costs import NEVER, CostTable, Head, SegmentCost, Stall
 from hopsim.hw.timing.counters import Totals
-from hopsim.hw.timing.instruction_fetch import InstructionFetch
+from hopsim.hw.timing.first_touch import FirstTouch
 from hopsim.hw.timing.paths import Path, PathCosts
 from hopsim.hw.timing.tensor_core import WarpgroupQueue
 from hopsim.hw.timing.thread_access import ThreadAccess
@@ -47,7 +47,7 @@ class Charge:
         totals: where warp cycles and instructions are counted.
         book: called with (operation, time of issue) for copies.
         commit: called with (group, warpgroup queue, time) for wgmma groups.
-        fetch: of code that an SM executes for the first time; None: all code is there.
+        fetch: of code and parameters that an SM uses for the first time; None: all is there.
         serialised: whether ptxas makes the program wait for each wgmma before the next.
     """
 
@@ -59,7 +59,7 @@ class Charge:
         totals: Totals,
         book: Callable[[Operation, float], None],
         commit: Callable[[Actor, Group, WarpgroupQueue, float], None],
-        fetch: InstructionFetch | None = None,
+        fetch: FirstTouch | None = None,
         serialised: bool = False,
     ) -> None:
         self._costs = costs.segments

@@ -8,7 +8,7 @@ runs.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import Final
@@ -17,6 +17,7 @@ from hopsim.config import HardwareConfig
 from hopsim.isa.forms.decode import BoundInstruction, ConstantArg, TupleArg
 from hopsim.isa.program.codegen import Segment
 from hopsim.isa.program.flow import EXIT
+from hopsim.isa.ptx.ast import FlatAddress, SymbolRef
 
 WIDE_UNITS: Final = ("alu", "imad")
 WIDE_BITS: Final = 64
@@ -26,6 +27,8 @@ PAST_L1: Final = ("cg", "cv")
 INTEGER: Final = ("s", "u")
 FP8: Final = ("e4m3", "e5m2")
 WARP: Final = 32
+ADDRESSES: Final = -1
+"""Stands for the line of the constant bank with the address of the parameters."""
 
 
 class Head(IntEnum):
@@ -92,6 +95,8 @@ class SegmentCost:
         mma: (type, flop) of an mma.sync.
         prefetches_map: a prefetch.tensormap.
         simple: nothing but `reads`, `span` and `slots` applies.
+        parameters: lines of the constant bank that hold parameters it reads.
+        fences: it waits until writes are seen beyond the CTA.
     """
 
     head: Head
@@ -113,6 +118,8 @@ class SegmentCost:
     mma: tuple[str, float] | None
     prefetches_map: bool
     simple: bool
+    parameters: frozenset[int]
+    fences: bool
 
 
 class CostTable:
@@ -122,10 +129,15 @@ class CostTable:
         config: latencies and intervals.
         program: compiled segments, by number.
         threads: of a CTA.
+        parameter_offsets: of each parameter, in bytes.
     """
 
     def __init__(
-        self, config: HardwareConfig, program: Sequence[Segment], threads: int = WARP
+        self,
+        config: HardwareConfig,
+        program: Sequence[Segment],
+        threads: int = WARP,
+        parameter_offsets: Mapping[str, int] | None = None,
     ) -> None:
         self._config = config
         self._threads = threads
@@ -133,6 +145,8 @@ class CostTable:
         self._interval = config.issue.interval_cycles
         self._rate = config.issue.issue_rate
         self._program = program
+        self._parameter_offsets = parameter_offsets or {}
+        self._first_cluster_barrier = _after_initialisation(program)
         self.segments = [self._cost(segment) for segment in program]
         for segment, cost in zip(program, self.segments, strict=True):
             self._keep_needed(segment, cost)
@@ -221,7 +235,20 @@ class CostTable:
             prefetches_map="tensormap" in instructions[0].instruction.opcode
             and instructions[0].instruction.opcode[0] == "prefetch",
             simple=False,
+            parameters=frozenset(self._parameter_lines(instructions)),
+            fences=stall is Stall.MEMBAR and block >= self._config.fence.proxy_async_cycles,
         )
+
+    def _parameter_lines(self, instructions: Sequence[BoundInstruction]) -> Iterator[int]:
+        """Give the lines of the constant bank that some instructions read; the addresses of parameters are in one of their own."""
+        for bound in instructions:
+            for operand in bound.instruction.operands:
+                if isinstance(operand, FlatAddress) and isinstance(operand.base, SymbolRef):
+                    if operand.base.kind == "param":
+                        start = self._parameter_offsets.get(operand.base.name, 0) + operand.offset
+                        yield start // self._config.issue.constant_line_bytes
+                elif isinstance(operand, SymbolRef) and operand.kind == "param":
+                    yield ADDRESSES
 
     def _keep_needed(self, segment: Segment, cost: SegmentCost) -> None:
         """Settle results that are ready after the segment.
@@ -324,7 +351,12 @@ class CostTable:
             cycles = barrier.bar_sync_latency_cycles + barrier.bar_sync_warp_cycles * warps
             return cycles, Stall.BARRIER
         if _releases_to_cluster(bound, slots):
-            return float(config.fence.cluster_cycles), Stall.MEMBAR
+            late = unit == "cluster_barrier" and (
+                self._threads > WARP * config.fence.warps
+                or (bound is self._first_cluster_barrier and self._threads > WARP)
+            )
+            again = config.fence.again_cycles if late else 0
+            return float(config.fence.cluster_cycles + again), Stall.MEMBAR
         if unit == "cluster_barrier" and "wait" in bound.instruction.opcode:
             return float(config.barrier.cluster_barrier_latency_cycles), Stall.CLUSTER_BARRIER
         if unit == "fence":
@@ -409,6 +441,21 @@ def _releases_to_cluster(bound: BoundInstruction, slots: dict[str, str]) -> bool
         and slots.get("scope") == "cluster"
         and slots.get("sem") != "relaxed"
     )
+
+
+def _after_initialisation(program: Sequence[Segment]) -> BoundInstruction | None:
+    """Return the first arrival at the cluster barrier that follows the initialisation of an mbarrier, in the text's order.
+
+    One thread initialises; its fence comes when that of the others is under way, and waits for it.
+    """
+    initialised = False
+    for segment in program:
+        for bound in segment.instructions:
+            opcode = bound.instruction.opcode
+            initialised = initialised or opcode[:2] == ("mbarrier", "init")
+            if initialised and bound.form.unit == "cluster_barrier" and "arrive" in opcode:
+                return bound
+    return None
 
 
 def _sequence(bound: BoundInstruction) -> str | None:

@@ -35,7 +35,7 @@ from hopsim.hw.timing.chip import Chip
 from hopsim.hw.timing.clock import LoadClock
 from hopsim.hw.timing.costs import CostTable, Head, Stall
 from hopsim.hw.timing.counters import Totals, counters
-from hopsim.hw.timing.instruction_fetch import InstructionFetch
+from hopsim.hw.timing.first_touch import FirstTouch
 from hopsim.hw.timing.launcher import Launcher
 from hopsim.hw.timing.recorder import Recorder
 from hopsim.hw.timing.recording import Recording
@@ -110,7 +110,9 @@ class TimedSchedule(Schedule):
         self._machine = machine
         self._chip = chip = Chip(config, machine)
         sms = chip.sms
-        self._costs = CostTable(config, machine.program, machine.threads)
+        self._costs = CostTable(
+            config, machine.program, machine.threads, machine.setup.parameter_offsets
+        )
         self._bookings = Bookings(config, sms, chip.l2, chip.fabric)
         self._wake_ups = WakeUps(config, machine.threads)
         accesses = ThreadAccess(config, sms, chip.l2, chip.fabric)
@@ -123,7 +125,7 @@ class TimedSchedule(Schedule):
             self._commit,
             None
             if self._warm_code
-            else InstructionFetch(config.issue, self._costs.segments, len(sms)),
+            else FirstTouch(config, self._costs.segments, len(sms)),
             machine.setup.serialised_wgmma,
         )
         self._clock = LoadClock(config.clock, config.device.clock_hz, sms, chip.l2, chip.dram)
