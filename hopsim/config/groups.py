@@ -214,7 +214,7 @@ class Tensor(Group):
     op_overhead_cycles: Interval
     """Added to every operation that follows another without a gap."""
     queue_depth: Count
-    """Operations outstanding on one accumulator before issue itself waits."""
+    """Operations that may be outstanding before issue itself waits; the warpgroups at work share them."""
     operand_bandwidth_bytes_per_clk: Rate
     fence_cycles: Interval
     commit_cycles: Interval

@@ -51,6 +51,7 @@ class TensorWork(NamedTuple):
         element_bits: width of one element of A and B.
         a_shared: A comes through a descriptor, not from registers.
         warpgroup: whose operations execute in order.
+        accumulator: number of its first register.
     """
 
     kind: str
@@ -59,6 +60,7 @@ class TensorWork(NamedTuple):
     element_bits: int
     a_shared: bool
     warpgroup: Any
+    accumulator: int
 
     @property
     def shared_bytes(self) -> int:

@@ -90,8 +90,8 @@ class DramChannels:
         """Serve so many times the nominal bytes a cycle from now on."""
         self._bytes_per_clk = self._nominal * factor
 
-    def latency(self, lines: Lines) -> float:
-        """Return when the slowest of some lines comes on an idle chip.
+    def latency(self, lines: Lines) -> tuple[float, float]:
+        """Return when the slowest of some lines comes on an idle chip, and how much later one that meets a refresh.
 
         Latencies of single lines are taken as spread evenly, so that of n the slowest lies at n / (n + 1) of the spread.
         The more channels they come from, the more surely one of these refreshes.  Lines that lie scattered, each in
@@ -102,11 +102,10 @@ class DramChannels:
         held = lines >> self._line_shift
         channels = 1 + int(np.count_nonzero(held[1:] != held[:-1]))
         refresh = self._refresh_cycles
-        latency += refresh[min(channels, len(refresh) - 1)]
         if int(lines[-1]) - int(lines[0]) >= DENSE * count:
             load = self._load
             latency += self._contention_cycles * load / (1.0 - load)
-        return latency
+        return latency, refresh[min(channels, len(refresh) - 1)]
 
     def read(self, now: float, count_bytes: int) -> float:
         """Ask for bytes; return the cycles beyond the latency until the last one comes (queueing and transfer)."""

@@ -102,10 +102,11 @@ class CpcPort:
         count_bytes = sectors * l2.sector_bytes
         sent = max(sent, gpc.hand(begin, receivers * count_bytes))
         if key is None:
-            return l2.read(now, sent, lines, sectors, gpc.gpc, masks)
+            return l2.read(now, sent, lines, sectors, gpc.gpc, masks, begin)
         ready = self._awaited.get(key, 0.0)
         if ready > now:
             return l2.join(sent, sectors, ready)
         sent = max(sent, gpc.fetch(begin, count_bytes))
-        ready = self._awaited[key] = l2.read(now, sent, lines, sectors, gpc.gpc, masks)
+        ready = l2.read(now, sent, lines, sectors, gpc.gpc, masks, begin)
+        self._awaited[key] = ready
         return ready

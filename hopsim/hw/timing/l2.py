@@ -99,12 +99,13 @@ class L2Cache:
         sectors: int,
         gpc: int,
         masks: Masks | None = None,
+        begin: float | None = None,
     ) -> float:
         """Read a box or the lines of a warp; return when the last byte reaches the SM.
 
         Args:
             now: when the bandwidth is booked.
-            start: when the last request leaves the SM (not before `now`).
+            begin, start: when the first and the last request leave the SM (not before `now`).
             lines: line numbers (`tags.number`).
             sectors: how many sectors of them are wanted.
             gpc: of the SM that asks.
@@ -115,6 +116,7 @@ class L2Cache:
         count = len(lines)
         if count == 0:
             return start + self._near
+        begin = start if begin is None else begin
         side = self._side_of[gpc]
         found, written_back = self.tags.read(lines, side, masks is None)
         queue = self._serve(now, side, sectors)
@@ -128,7 +130,7 @@ class L2Cache:
             fetched = lines[absent > 0]
             counters.hit += sectors - short
             ready = max(start, now + queue) + self._near
-            ready = max(ready, self._fetch(now, start, short, fetched))
+            ready = max(ready, self._fetch(now, begin, start, short, fetched))
         elif fetched is None:
             counters.hit += sectors
             ready = max(start, now + queue) + self._near
@@ -145,7 +147,7 @@ class L2Cache:
             latency = self._far if found.far or found.remote_missed else self._near
             ready = max(start, now + queue) + latency
             if missed:
-                ready = max(ready, self._fetch(now, start, missed, fetched))
+                ready = max(ready, self._fetch(now, begin, start, missed, fetched))
         if written_back:
             self._write_back(now, written_back)
         return self._note_arrival(lines, fetched, ready, start)
@@ -216,11 +218,14 @@ class L2Cache:
         self._atomics_free = taken
         return taken, max(read, taken)
 
-    def _fetch(self, now: float, start: float, sectors: int, lines: Lines) -> float:
+    def _fetch(self, now: float, begin: float, start: float, sectors: int, lines: Lines) -> float:
         """Read sectors of some lines from device memory; return when the last one is there."""
         self.counters.dram_read += sectors
         delay = self._dram.read(now, sectors * self.sector_bytes)
-        return max(start, now + delay) + self._dram.latency(lines)
+        latency, refresh = self._dram.latency(lines)
+        # Other lines come meanwhile; the late one is asked for half-way on average.
+        late = begin + refresh + 0.5 * (start - begin)
+        return max(start, now + delay, late) + latency
 
     def warm(self, lines: Lines) -> None:
         """Put lines into L2 before the launch, as if both halves had used them."""

@@ -44,17 +44,24 @@ class Run:
 class WarpgroupQueue:
     """What one warpgroup has in the tensor core: runs that have not all started, oldest first.
 
-    `ends` is when each outstanding operation would end if none were overtaken, which is what holds the issue;
     `open` is the run that the next operation may join.
     """
 
-    __slots__ = ("depth", "ends", "open", "runs")
+    __slots__ = ("_depth", "_ends", "open", "runs")
 
     def __init__(self, depth: int) -> None:
-        self.depth = depth
-        self.ends: deque[float] = deque(maxlen=depth)
+        self._depth = depth
+        # When each outstanding operation on an accumulator would end if none were overtaken, which is what holds issue.
+        self._ends: dict[int, deque[float]] = {}
         self.runs: deque[Run] = deque()
         self.open: Run | None = None
+
+    def ends(self, accumulator: int) -> deque[float]:
+        """Return when the operations on an accumulator end, as many of the last ones as can be outstanding."""
+        ends = self._ends.get(accumulator)
+        if ends is None:
+            ends = self._ends[accumulator] = deque(maxlen=self._depth)
+        return ends
 
 
 class TensorCore:
@@ -105,8 +112,8 @@ class TensorCore:
             self._work = work
             self._cycles, self._bytes, self._tail = self.duration(work)
         cycles = self._cycles
-        ends = queue.ends
-        if len(ends) == queue.depth and ends[0] > time:
+        ends = queue.ends(work.accumulator)
+        if len(ends) == ends.maxlen and ends[0] > time:
             time = ends[0]
         run = queue.open
         if run is not None and run.cycles == cycles and run.left and time <= self.free:
