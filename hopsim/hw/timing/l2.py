@@ -224,7 +224,7 @@ class L2Cache:
         delay = self._dram.read(now, sectors * self.sector_bytes)
         latency, refresh = self._dram.latency(lines)
         # Other lines come meanwhile; the late one is asked for half-way on average.
-        late = begin + refresh + 0.5 * (start - begin)
+        late = max(begin, now + delay) + refresh + 0.5 * (start - begin)
         return max(start, now + delay, late) + latency
 
     def warm(self, lines: Lines) -> None:
