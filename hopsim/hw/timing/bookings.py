@@ -199,16 +199,17 @@ class Bookings:
         addresses = work.addresses
         if not isinstance(addresses, int) and len(addresses) == 0:
             return self._due_at(operation, time + self._config.smem.latency_cycles)
-        lines, masks, whole, sectors, _ = self._coalescer.touched(
+        lines, masks, whole, sectors, passes = self._coalescer.touched(
             addresses, work.count_bytes, work.lanes
         )
         numbers = self._l2.tags.number(lines * self._line_bytes)
         key = join_key(numbers, masks)
-        end = sm.fill(time, sectors * self._config.l2.sector_bytes)
-        ready = sm.port.read(time, time, end, numbers, sectors, key, None if whole else masks)
+        # A pass looks one line up and writes at most one row of banks.
         row_bytes = self._config.smem.banks * self._config.smem.bank_width_bytes
-        wavefronts = -(-work.count_bytes * work.lanes // row_bytes)
-        sm.pipe.book(time, wavefronts, wavefronts)
+        passes = max(passes, -(-work.count_bytes * work.lanes // row_bytes))
+        begin = sm.pipe.book(time, passes, passes)
+        end = sm.fill(begin, sectors * self._config.l2.sector_bytes)
+        ready = sm.port.read(time, begin, end, numbers, sectors, key, None if whole else masks)
         return self._due_at(operation, ready + self._config.smem.latency_cycles)
 
     def _due_at(self, operation: Operation, time: float) -> Booked:

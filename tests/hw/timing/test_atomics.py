@@ -15,7 +15,7 @@ MISS = CONFIG.l2.atomic_miss_interval_cycles
 
 
 def cache() -> L2Cache:
-    result = L2Cache(CONFIG.l2, DramChannels(CONFIG.dram), [16] * 8)
+    result = L2Cache(CONFIG.l2, DramChannels(CONFIG.dram, CONFIG.l2.line_bytes), [16] * 8)
     result.tags.cover(0, 1 << 20)
     return result
 

@@ -20,7 +20,7 @@ MMA = TensorWork("bf16", 256, 16, 16, True, None)
 
 
 def chip(sms: int = 2) -> tuple[LoadClock, list[Sm], L2Cache, DramChannels]:
-    dram = DramChannels(CONFIG.dram)
+    dram = DramChannels(CONFIG.dram, CONFIG.l2.line_bytes)
     l2 = L2Cache(CONFIG.l2, dram, [sms])
     port = CpcPort(GpcPort(CONFIG.l2, l2, 0))
     units = [Sm(CONFIG, number, 0, port, 0) for number in range(sms)]

@@ -24,7 +24,7 @@ def tags(capacity_lines: int, partitions: int = 1) -> L2Tags:
 
 def cache(**changes: object) -> L2Cache:
     config = CONFIG.l2.model_copy(update=changes)
-    result = L2Cache(config, DramChannels(CONFIG.dram), [16] * 8)
+    result = L2Cache(config, DramChannels(CONFIG.dram, CONFIG.l2.line_bytes), [16] * 8)
     result.tags.cover(0, 1 << 20)
     return result
 
@@ -219,7 +219,7 @@ def test_warm_lines_hit_from_both_halves() -> None:
 
 
 def test_a_burst_is_as_long_as_the_one_before() -> None:
-    dram = DramChannels(CONFIG.dram)
+    dram = DramChannels(CONFIG.dram, CONFIG.l2.line_bytes)
     each = 16384 / (CONFIG.dram.bandwidth_bytes_per_clk * CONFIG.dram.efficiency)
     first = [dram.read(0.0, 16384) for _ in range(8)]
     assert first == pytest.approx([each * k for k in range(1, 9)])
@@ -231,7 +231,7 @@ def test_a_burst_is_as_long_as_the_one_before() -> None:
 
 def test_scattered_lines_come_later() -> None:
     lines = np.arange(64, dtype=np.int64)
-    dram = DramChannels(CONFIG.dram)
+    dram = DramChannels(CONFIG.dram, CONFIG.l2.line_bytes)
     assert dram.latency(lines * 64) - dram.latency(lines) == CONFIG.dram.scatter_latency_cycles
     assert dram.latency(lines * 2) == dram.latency(lines)
 
@@ -253,7 +253,7 @@ def test_sectors_of_a_line_are_fetched_once_each() -> None:
 
 
 def test_the_latency_of_scattered_lines_grows_with_load_and_falls_again() -> None:
-    dram = DramChannels(CONFIG.dram)
+    dram = DramChannels(CONFIG.dram, CONFIG.l2.line_bytes)
     lines = np.arange(64, dtype=np.int64) * 64
     idle = dram.latency(lines)
     each = CONFIG.dram.latency_cycles * CONFIG.dram.bandwidth_bytes_per_clk * CONFIG.dram.efficiency

@@ -41,7 +41,7 @@ def changed(config: HardwareConfig, group: str, **values: Any) -> HardwareConfig
 
 
 def dram(config: HardwareConfig) -> Unit:
-    unit = DramChannels(config.dram)
+    unit = DramChannels(config.dram, config.l2.line_bytes)
     return Unit(
         lambda t, n: t + unit.latency(np.arange(n)) + unit.read(t, n * 32),
         lambda: unit.read_bytes,
@@ -88,7 +88,7 @@ def tma(config: HardwareConfig) -> Unit:
 
 
 def l2(config: HardwareConfig) -> Unit:
-    unit = L2Cache(config.l2, DramChannels(config.dram), config.device.gpc_sm_counts)
+    unit = L2Cache(config.l2, DramChannels(config.dram, config.l2.line_bytes), config.device.gpc_sm_counts)
     unit.tags.cover(0, 4096 * LINE)
     state = {"next": 0}
 
@@ -103,7 +103,7 @@ def l2(config: HardwareConfig) -> Unit:
 
 
 def gpc_port(config: HardwareConfig) -> Unit:
-    l2 = L2Cache(config.l2, DramChannels(config.dram), config.device.gpc_sm_counts)
+    l2 = L2Cache(config.l2, DramChannels(config.dram, config.l2.line_bytes), config.device.gpc_sm_counts)
     l2.tags.cover(0, 4096 * LINE)
     unit = CpcPort(GpcPort(config.l2, l2, 0))
     state = {"next": 0}
