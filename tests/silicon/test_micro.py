@@ -27,6 +27,9 @@ QUICK = (
     "cta_cluster_16", "tma_load_l2_1x256K_8192B_d2", "tma_load_l2_2x256K_16384B_d4_m2", "tma_store_l2_1x128K_8192B_d4",
     "plain_load_l2_1x128K", "plain_store_l2_1x128K", "tma_load_strided_1_64r_d4", "tma_load_neighbours_2_c2_same_d1",
     "tma_load_pitch1056_1_64r", "code_4K_1_w1", "code_4K_1_w1_first", "tma_load_inside16_1_own_d4",
+    "start_barrier_init_2_w4", "start_fence_proxy_2_w4", "start_jumps_1024B_1", "start_parameters_1_w1",
+    "cold_boxes_16_128r_p1024", "cold_chain_1_16r_p8192_step1", "cold_chain_1_128r_p128_step1",
+    "sequence_div_s32", "sequence_rem_u64", "sequence_div_rn_f64", "wgmma_ahead_n128_a2",
 )  # fmt: skip
 
 

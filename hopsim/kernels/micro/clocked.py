@@ -39,6 +39,12 @@ def _largest(table: Table, labels: Sequence[str]) -> dict[str, float]:
     return dict(zip(labels, (int(value) for value in table.max(axis=0)), strict=True))
 
 
+def median_of_rows(table: Table, labels: Sequence[str]) -> dict[str, float]:
+    """Return the median over all CTAs."""
+    medians = np.median(table.astype(np.float64), axis=0)
+    return dict(zip(labels, (float(value) for value in medians), strict=True))
+
+
 def mean_of_rows(table: Table, labels: Sequence[str]) -> dict[str, float]:
     """Return the mean over all CTAs: what rates of many that run at once are made of."""
     means = table.astype(np.float64).mean(axis=0)
@@ -60,6 +66,7 @@ class Benchmark:
         amounts: bytes that a label stands for, over all CTAs: its rate is told too.
         is_map: whether the whole table is worth keeping.
         is_first: whether the first launch is what is measured, not what later ones settle to.
+        mean_of: launches of which the mean is kept, where what disturbs them is measured; 0: of the usual number the least.
     """
 
     name: str
@@ -77,6 +84,7 @@ class Benchmark:
     amounts: Mapping[str, float] = field(default_factory=dict[str, float])
     is_map: bool = False
     is_first: bool = False
+    mean_of: int = 0
 
 
 class Clocked:
@@ -147,6 +155,14 @@ class Clocked:
         after = self.clock()
         self.k.emit("sub.u64", after, after, before)
         self.store(label, after)
+
+    def store_laps(self, labels: Sequence[str], clocks: Sequence[Reg]) -> None:
+        """Store what passed from each reading of the clock to the next; the readings are overwritten."""
+        for label, before, after in reversed(list(zip(labels, clocks, clocks[1:], strict=False))):
+            self.k.emit("sub.u64", after, after, before)
+            place = address(self.results, 8 * (len(self.labels) + labels.index(label)))
+            self.k.emit("st.global.u64", place, after, guard=self.first)
+        self.labels += labels
 
     def label_and_leave_but_first(self) -> str:
         """Let all threads but the first jump to a label that is placed later; return it."""
@@ -250,8 +266,8 @@ def measure(
     arguments = [*one.arguments(gpu), results]
     kernel = load_module(one.ptx)[one.entry]
     if isinstance(gpu, Gpu):
-        # The device has run each program before it measures.
-        options.setdefault("warm", "code")
+        # A device has run a program before it measures, unless its first launch is what is measured.
+        options.setdefault("warm", "nothing" if one.is_first else "code")
     found: list[dict[str, float]] = []
     for _ in range(launches):
         gpu.launch(kernel, one.grid, one.block, one.cluster, arguments, one.shared_bytes, **options)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Sequence
 from importlib import import_module
+from statistics import fmean
 from typing import Any, Final
 
 from hopsim.errors import HopsimError
@@ -24,6 +25,10 @@ GROUPS: Final = {
     "boxes": "TMA loads of strided, shared and unaligned boxes",
     "gathers": "loads and reductions of a warp that touch several lines",
     "code": "straight code that is not in the instruction caches",
+    "start": "what an SM does for the first time: jumps, parameters, fences, cluster barriers",
+    "cold": "TMA boxes out of device memory, some at once or one after the other",
+    "sequences": "instructions of which ptxas makes several: divisions, square roots",
+    "queue": "how many wgmma are issued before one ends",
 }
 """Name of the group, which is the module that has its `benchmarks()`, and what it holds."""
 
@@ -46,7 +51,8 @@ def run(gpu: Device, one: Benchmark, repeats: int = REPEATS, **options: Any) -> 
     """Run one microbenchmark.
 
     It is launched `repeats` times after a first launch that is not counted; of each figure the least is kept, which is
-    what undisturbed hardware takes.  (Where the first launch is what is measured, there is no other.)
+    what undisturbed hardware takes.  (Where the first launch is what is measured, there is no other.  Where the mean is
+    wanted, there are as many launches as the benchmark says.)
 
     Args:
         options: of `gpu.launch`.
@@ -55,8 +61,10 @@ def run(gpu: Device, one: Benchmark, repeats: int = REPEATS, **options: Any) -> 
     tables: list[list[list[int]]] = []
     if one.is_first:
         repeats = 0
+    elif repeats:
+        repeats = one.mean_of or repeats
     runs = measure(gpu, one, repeats + 1, tables=tables, **options)[min(repeats, 1) :]
-    cycles = {label: min(found[label] for found in runs) for label in runs[0]}
+    cycles = {label: _kept([found[label] for found in runs], one.mean_of) for label in runs[0]}
     row: dict[str, Any] = {
         "name": one.name, "what": one.what, "ptx_sha256": hashlib.sha256(one.ptx.encode()).hexdigest(),
         "cycles": cycles,
@@ -68,6 +76,10 @@ def run(gpu: Device, one: Benchmark, repeats: int = REPEATS, **options: Any) -> 
     if one.is_map:
         row["table"] = tables[-1]
     return row
+
+
+def _kept(values: Sequence[float], mean_of: int) -> float:
+    return round(fmean(values), 2) if mean_of else min(values)
 
 
 def record(
