@@ -19,6 +19,13 @@ HIGHEST = CONFIG.device.clock_hz
 MMA = TensorWork("bf16", 256, 16, 16, True, None)
 
 
+_SUMS = ", ".join(f"%acc{number}" for number in range(128))
+_PRODUCT = f"wgmma.mma_async.sync.aligned.m64n256k16.f32.bf16.bf16 {{{_SUMS}}}, %rd1, %rd2, %p1, 1, 1, 0, 0;"
+PRODUCTS = f"""
+    mov.u64 %rd1, 4611686293305360384; mov.u64 %rd2, 4611686293305360448; setp.eq.u32 %p1, 0, 0;
+    wgmma.fence.sync.aligned; {_PRODUCT * 200} wgmma.commit_group.sync.aligned; wgmma.wait_group.sync.aligned 0; ret;"""
+
+
 def chip(sms: int = 2) -> tuple[LoadClock, list[Sm], L2Cache, DramChannels]:
     dram = DramChannels(CONFIG.dram, CONFIG.l2.line_bytes)
     l2 = L2Cache(CONFIG.l2, dram, [sms])
@@ -35,7 +42,8 @@ def work(sm: Sm, cycles: int) -> None:
 
 def test_without_tensor_cores_the_clock_is_the_highest() -> None:
     clock, *_ = chip()
-    assert clock.finish(10_000.0) == (HIGHEST, HIGHEST)
+    assert clock.finish(10_000.0, idle_gpc=False) == (10_000.0, HIGHEST, HIGHEST)
+    assert chip()[0].finish(0.0, idle_gpc=True) == (0.0, HIGHEST, HIGHEST)
 
 
 @pytest.mark.parametrize(
@@ -62,8 +70,19 @@ def test_the_mean_clock_is_cycles_over_time() -> None:
     work(sms[0], 128 * 75)
     clock.advance(12_800.0)
     busy = clock.hertz(0.75)
-    mean, _ = clock.finish(25_600.0)
+    counted, mean, _ = clock.finish(25_600.0, idle_gpc=False)
+    assert counted == 25_600.0
     assert mean == pytest.approx(25_600 / (12_800 / busy + 12_800 / HIGHEST))
+
+
+def test_a_gpc_without_work_counts_cycles_of_the_highest_clock() -> None:
+    clock, sms, *_ = chip(1)
+    work(sms[0], 128 * 75)
+    clock.advance(12_800.0)
+    busy = clock.hertz(0.75)
+    counted, mean, _ = clock.finish(25_600.0, idle_gpc=True)
+    assert counted == pytest.approx(12_800 * HIGHEST / busy + 12_800)
+    assert mean == pytest.approx(HIGHEST)
 
 
 def test_memory_is_faster_in_cycles_of_a_slower_clock() -> None:
@@ -75,6 +94,19 @@ def test_memory_is_faster_in_cycles_of_a_slower_clock() -> None:
     factor = HIGHEST / clock.hertz(1.0)
     assert dram.read(1e6, 1 << 20) == pytest.approx(before / factor)
     assert l2._sectors_per_clk == pytest.approx(service * factor)
+
+
+@pytest.mark.parametrize(
+    ("grid", "cluster", "is_idle"), [(1, 1, True), (8, 1, True), (132, 1, False), (120, 8, False)]
+)
+def test_products_do_not_lower_the_clock_of_a_gpc_without_ctas(
+    grid: int, cluster: int, is_idle: bool
+) -> None:
+    result: Any = launch(
+        PRODUCTS, grid=grid, cluster=cluster, block=128, values=False, warm="code",
+        declarations=".shared .align 1024 .b8 tile[32768];",
+    )  # fmt: skip
+    assert (result.clock_hz == HIGHEST) == is_idle
 
 
 def test_a_launch_says_its_clock() -> None:

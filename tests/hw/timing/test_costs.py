@@ -43,6 +43,81 @@ def test_wide_integer_arithmetic_is_two_instructions() -> None:
     assert costs[0].instructions == 3
 
 
+SEQUENCES = {
+    "div_s32": "div.s32 %r1,%r0,%r2;", "div_u32": "div.u32 %r1,%r0,%r2;", "rem_s32": "rem.s32 %r1,%r0,%r2;",
+    "rem_u32": "rem.u32 %r1,%r0,%r2;", "div_64": "rem.s64 %rd1,%rd0,%rd2;", "div_f32": "div.rn.f32 %f1,%f0,%f2;",
+    "rcp_f32": "rcp.rn.f32 %f1,%f0;", "sqrt_f32": "sqrt.rn.f32 %f1,%f0;", "div_f64": "div.rn.f64 %d1,%d0,%d2;",
+    "mbarrier_init": "mbarrier.init.shared.b64 [%r0],1;", "prefetch_tensormap": "prefetch.tensormap [%rd0];",
+    "bulk_copy": "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes "
+    "[%r1],[%rd0,{%r2,%r3}],[%r0];",
+}  # fmt: skip
+DOUBLES = ".reg .b64 %d<4>;"
+
+
+@pytest.mark.parametrize("name", CONFIG.issue.sequence)
+def test_what_ptxas_makes_several_instructions_of_takes_their_slots(name: str) -> None:
+    _, costs = table(f"{DOUBLES} {SEQUENCES[name]} ret;")
+    instructions = CONFIG.issue.sequence[name]
+    # And the return.
+    assert costs[0].instructions + sum(cost.instructions for cost in costs[1:]) == instructions + 1
+    assert sum(cost.slots for cost in costs) == pytest.approx(
+        (instructions + 1) / CONFIG.issue.issue_rate
+    )
+
+
+@pytest.mark.parametrize("name", CONFIG.issue.sequence_latency_cycles)
+def test_a_result_of_a_sequence_is_waited_for(name: str) -> None:
+    one = SEQUENCES[name]
+    result = one.split()[1].split(",")[0]
+    kind, prefix = (
+        ("b64", result[:-1]) if result[1] in "dr" and name.endswith("64") else ("b32", result[:-1])
+    )
+    chain = f"{one} mov.{kind} {prefix}0,{result}; " * 2
+    _, costs = table(f"{DOUBLES} {chain} ret;")
+    _, single = table(f"{DOUBLES} {one} mov.{kind} {prefix}0,{result}; ret;")
+    latency = CONFIG.issue.sequence_latency_cycles[name] + LATENCY["move"]
+    assert costs[0].span - single[0].span == latency
+
+
+@pytest.mark.parametrize(
+    "approximate", ["div.full.f32 %f1,%f0,%f2;", "rcp.approx.ftz.f32 %f1,%f0;"]
+)
+def test_approximate_functions_are_one_instruction(approximate: str) -> None:
+    _, costs = table(f"{approximate} ret;")
+    assert costs[0].instructions == 2
+
+
+ARRIVE = "barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;"
+INIT = "mbarrier.init.shared.b64 [%r0],1;"
+FENCE = CONFIG.fence
+
+
+def arrivals(body: str, warps: int) -> list[float]:
+    """Return what each arrival of the cluster barrier waits for writes."""
+    program = kernel(f"{body} ret;").program(True)
+    costs = CostTable(CONFIG, program, 32 * warps).segments
+    return [
+        cost.block
+        for segment, cost in zip(program, costs, strict=True)
+        if segment.instructions and "arrive" in segment.instructions[0].instruction.opcode
+    ]
+
+
+@pytest.mark.parametrize("warps", [1, FENCE.warps, FENCE.warps + 1, 16])
+def test_so_many_warps_share_the_fence_of_a_cluster_barrier(warps: int) -> None:
+    again = FENCE.again_cycles if warps > FENCE.warps else 0
+    assert arrivals(ARRIVE, warps) == [FENCE.cluster_cycles + again]
+
+
+def test_the_barrier_after_the_initialisation_waits_for_the_thread_that_made_it() -> None:
+    once, late = FENCE.cluster_cycles, FENCE.cluster_cycles + FENCE.again_cycles
+    assert arrivals(INIT + ARRIVE * 2, 4) == [late, once]
+    assert arrivals(ARRIVE + INIT + ARRIVE, 4) == [once, late]
+    # A single warp waits for nobody, and more than share a fence wait in any case.
+    assert arrivals(INIT + ARRIVE, 1) == [once]
+    assert arrivals(INIT + ARRIVE, FENCE.warps + 1) == [late]
+
+
 def test_late_results_are_kept_when_a_successor_reads_them() -> None:
     body = "div.u32 %r1,%r0,%r2; bra L; L: add.u32 %r3,%r1,%r1; st.shared.u32 [%r3],%r3; ret;"
     _, costs = table(body)

@@ -15,7 +15,9 @@ BYTES = 128 * LINES
 
 
 def port() -> tuple[GpcPort, L2Cache]:
-    l2 = L2Cache(CONFIG.l2, DramChannels(CONFIG.dram, CONFIG.l2.line_bytes), CONFIG.device.gpc_sm_counts)
+    l2 = L2Cache(
+        CONFIG.l2, DramChannels(CONFIG.dram, CONFIG.l2.line_bytes), CONFIG.device.gpc_sm_counts
+    )
     l2.tags.cover(0, 1 << 24)
     every = np.arange(64 * LINES, dtype=np.int64)
     l2.warm(every)

@@ -127,7 +127,7 @@ def test_an_ideal_memory_leaves_the_tensor_core() -> None:
         "dram.latency": "0cycles", "dram.bandwidth": "1000000B/clk", "l2.bandwidth": "1000000B/clk",
         "l2.latency_near": "0cycles", "l2.latency_far": "0cycles", "tma.latency": "0cycles",
         "tma.bandwidth": "1000000B/clk", "tma.issue_interval": "0cycles", "l2.bandwidth_per_sm": "1000000B/clk",
-        "tma.rank_extra": ["0cycles"] * 5,
+        "tma.rank_extra": ["0cycles"] * 5, "clock.loaded": "1.98GHz", "clock.drop": "1Hz",
     }  # fmt: skip
     size = (128, 128, 4096)
     usual, _ = gemm(size)

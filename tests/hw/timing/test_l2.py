@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hopsim.config import load
+from hopsim.config.groups import Dram
 from hopsim.hw.timing.dram import DramChannels
 from hopsim.hw.timing.l2 import L2Cache, deal
 from hopsim.hw.timing.l2_tags import L2Tags
@@ -141,6 +142,7 @@ def test_a_miss_takes_dram_latency_a_hit_the_near_one() -> None:
     gpc = unit._side_of.index(side_of_home)
     transfer = 32 / (CONFIG.dram.bandwidth_bytes_per_clk * CONFIG.dram.efficiency)
     slowest = CONFIG.dram.latency_cycles + CONFIG.dram.latency_spread_cycles / 2
+    slowest += DramChannels(CONFIG.dram, LINE).latency(line)[1]
     assert unit.read(0.0, 0.0, line, 1, gpc) == pytest.approx(slowest + transfer)
     service = 32 / (CONFIG.l2.bandwidth_bytes_per_clk / 2)
     assert unit.read(5000.0, 5000.0, line, 1, gpc) == pytest.approx(
@@ -229,11 +231,62 @@ def test_a_burst_is_as_long_as_the_one_before() -> None:
     assert dram.read(5000.0, 16384) == pytest.approx(each)
 
 
-def test_scattered_lines_come_later() -> None:
-    lines = np.arange(64, dtype=np.int64)
-    dram = DramChannels(CONFIG.dram, CONFIG.l2.line_bytes)
-    assert dram.latency(lines * 64) - dram.latency(lines) == CONFIG.dram.scatter_latency_cycles
-    assert dram.latency(lines * 2) == dram.latency(lines)
+def mean_wait(config: Dram, channels: int) -> float:
+    """Return how long requests to some channels wait for the one whose refresh ends last, on average."""
+    waits = (np.arange(20_000) + 0.5) / 20_000
+    share = config.refresh_cycles / config.refresh_interval_cycles
+    # A channel makes one wait no longer than x: it does not refresh, or is nearly through.
+    longer = 1.0 - (1.0 - share + share * waits) ** channels
+    return config.refresh_cycles * float(longer.mean())
+
+
+def refreshes(lines: np.ndarray, config: Dram = CONFIG.dram) -> list[float]:
+    dram = DramChannels(config, LINE)
+    return [dram.latency(lines)[1] for _ in range(4000)]
+
+
+@pytest.mark.parametrize("channels", [1, 2, 10, 80])
+def test_lines_wait_for_the_longest_refresh_of_their_channels(channels: int) -> None:
+    of_a_channel = CONFIG.dram.interleave_bytes // LINE
+    found = refreshes(np.arange(channels, dtype=np.int64) * of_a_channel)
+    assert 0.0 <= min(found) <= max(found) <= CONFIG.dram.refresh_cycles
+    assert np.mean(found) == pytest.approx(mean_wait(CONFIG.dram, channels), rel=0.01)
+
+
+def test_neighbouring_lines_share_a_channel() -> None:
+    of_a_channel = CONFIG.dram.interleave_bytes // LINE
+    alone, both = (mean_wait(CONFIG.dram, channels) for channels in (1, 2))
+    assert np.mean(refreshes(run(0, of_a_channel))) == pytest.approx(alone, rel=0.01)
+    assert np.mean(refreshes(run(1, of_a_channel))) == pytest.approx(both, rel=0.01)
+
+
+def test_more_channels_than_there_are_meet_no_more_refreshes() -> None:
+    step = CONFIG.dram.interleave_bytes // LINE
+    found = refreshes(run(0, 1000) * step)
+    assert np.mean(found) == pytest.approx(mean_wait(CONFIG.dram, CONFIG.dram.channels), rel=0.01)
+
+
+def test_without_refresh_it_does_not_matter_where_lines_lie() -> None:
+    config = CONFIG.dram.model_copy(update={"refresh_cycles": 0})
+    idle = DramChannels(config, LINE)
+    latency = CONFIG.dram.latency_cycles + CONFIG.dram.latency_spread_cycles * 64 / 65
+    for step in (1, 2, 64):
+        assert idle.latency(run(0, 64) * step) == (pytest.approx(latency), 0.0)
+
+
+def test_of_requests_that_take_time_to_leave_the_late_one_is_half_way() -> None:
+    lines = run(0, 64) * 64
+    dram = DramChannels(CONFIG.dram, LINE)
+    delay = dram.read(0.0, 256 * 32)
+    latency, refresh = dram.latency(lines)
+    assert refresh > 0.0
+    at_once = cache().read(0.0, 0.0, lines, 256, 0)
+    assert at_once == pytest.approx(delay + refresh + latency)
+    one_by_one = cache().read(0.0, refresh, lines, 256, 0, None, 0.0)
+    assert one_by_one == pytest.approx(delay + 1.5 * refresh + latency)
+    slow = 4 * (delay + refresh)
+    # What leaves last of all is later than the one that waits.
+    assert cache().read(0.0, slow, lines, 256, 0, None, 0.0) == pytest.approx(slow + latency)
 
 
 def test_sectors_of_a_line_are_fetched_once_each() -> None:
@@ -255,14 +308,14 @@ def test_sectors_of_a_line_are_fetched_once_each() -> None:
 def test_the_latency_of_scattered_lines_grows_with_load_and_falls_again() -> None:
     dram = DramChannels(CONFIG.dram, CONFIG.l2.line_bytes)
     lines = np.arange(64, dtype=np.int64) * 64
-    idle = dram.latency(lines)
+    idle, _ = dram.latency(lines)
     each = CONFIG.dram.latency_cycles * CONFIG.dram.bandwidth_bytes_per_clk * CONFIG.dram.efficiency
     latencies = []
     for window in range(12):
         dram.read(window * CONFIG.dram.latency_cycles, round(each / 2))
-        latencies.append(dram.latency(lines))
+        latencies.append(dram.latency(lines)[0])
     assert latencies == sorted(latencies)
     # Half of the channels' time is taken: once the contention latency.
     assert latencies[-1] - idle == pytest.approx(CONFIG.dram.contention_latency_cycles, rel=0.1)
     dram.read(1e6, 32)
-    assert dram.latency(lines) == pytest.approx(idle, abs=1)
+    assert dram.latency(lines)[0] == pytest.approx(idle, abs=1)

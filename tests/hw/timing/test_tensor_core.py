@@ -105,12 +105,38 @@ def test_what_is_foretold_comes_true(groups: list[tuple[int, int, int]]) -> None
     assert max(ends) - BASE <= time + 20 + operations * 64
 
 
+def unit(depth: int) -> TensorCore:
+    return TensorCore(TENSOR.model_copy(update={"queue_depth": depth}))
+
+
 def test_issue_waits_when_the_queue_is_full() -> None:
-    core, queue = TensorCore(TENSOR), WarpgroupQueue(2)
+    core = unit(2)
+    queue = core.admit()
     assert core.book(queue, 0.0, work(256)) == 0.0
     assert core.book(queue, 1.0, work(256)) == 1.0
     assert core.book(queue, 2.0, work(256)) == 128.0
     assert core.book(queue, 500.0, work(256)) == 500.0
+
+
+def test_warpgroups_at_work_share_the_places() -> None:
+    core = unit(8)
+    queue, other = core.admit(), core.admit()
+    # The other one has nothing outstanding: all places are those of the first.
+    assert [core.book(queue, 0.0, work(256)) for _ in range(8)] == [0.0] * 8
+    assert core.book(queue, 0.0, work(256)) == 128.0
+    # Half of them each: four of the other go, its fifth waits for its first, which comes tenth.
+    assert [core.book(other, 0.0, work(256)) for _ in range(4)] == [0.0] * 4
+    assert core.book(other, 0.0, work(256)) == 10 * 128.0
+
+
+def test_who_has_exited_takes_no_place() -> None:
+    core = unit(8)
+    queue, other = core.admit(), core.admit()
+    core.book(other, 0.0, work(256))
+    issued = [core.book(queue, 0.0, work(256)) for _ in range(5)]
+    assert issued == [0.0] * 4 + [2 * 128.0]
+    core.dismiss(other)
+    assert core.book(queue, 0.0, work(256)) == 0.0
 
 
 def test_a_run_begins_with_its_first_operation() -> None:
