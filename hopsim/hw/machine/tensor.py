@@ -147,7 +147,7 @@ class TensorOps(MbarrierOps):
             raise self.fault(problem, source=SOURCE)
         group = self.warpgroup
         if self.machine.is_dry:
-            self._stand_in(group, shape, a_bits is not None, d[0])
+            self._stand_in(group, shape, a_bits is not None)
             return None
         operation: Operation
 
@@ -159,9 +159,7 @@ class TensorOps(MbarrierOps):
 
         operation = Operation(
             self.machine, "wgmma", "tensor", [land], cta=self.cta, issuer=self, line=self.line, queue=group,
-            work=TensorWork(
-                shape.kind, shape.n, shape.k, shape.a_bytes * 8, a_bits is not None, group, d[0]
-            ),
+            work=TensorWork(shape.kind, shape.n, shape.k, shape.a_bytes * 8, a_bits is not None, group),
         )  # fmt: skip
         group.open.append(operation)
         group.destinations.append(d)
@@ -170,17 +168,13 @@ class TensorOps(MbarrierOps):
         self.machine.issue(operation)
         return None
 
-    def _stand_in(
-        self, group: Warpgroup, shape: WgmmaShape, a_shared: bool, accumulator: int
-    ) -> None:
-        """Enter an operation that only takes time: one object serves all of a warpgroup with the same shape and sums."""
+    def _stand_in(self, group: Warpgroup, shape: WgmmaShape, a_shared: bool) -> None:
+        """Enter an operation that only takes time: one object serves all of a warpgroup with the same shape."""
         # By identity, which hashes faster; instructions keep their shapes.
-        key = (id(shape), a_shared, accumulator)
+        key = (id(shape), a_shared)
         operation = group.stand_ins.get(key)
         if operation is None:
-            work = TensorWork(
-                shape.kind, shape.n, shape.k, shape.a_bytes * 8, a_shared, group, accumulator
-            )
+            work = TensorWork(shape.kind, shape.n, shape.k, shape.a_bytes * 8, a_shared, group)
             operation = group.stand_ins[key] = Operation(
                 self.machine,
                 "wgmma",

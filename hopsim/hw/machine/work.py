@@ -51,7 +51,6 @@ class TensorWork(NamedTuple):
         element_bits: width of one element of A and B.
         a_shared: A comes through a descriptor, not from registers.
         warpgroup: whose operations execute in order.
-        accumulator: number of its first register.
     """
 
     kind: str
@@ -60,7 +59,6 @@ class TensorWork(NamedTuple):
     element_bits: int
     a_shared: bool
     warpgroup: Any
-    accumulator: int
 
     @property
     def shared_bytes(self) -> int:

@@ -19,6 +19,7 @@ from hopsim.hw.timing.costs import NEVER, CostTable, Head, SegmentCost, Stall
 from hopsim.hw.timing.counters import Totals
 from hopsim.hw.timing.first_touch import FirstTouch
 from hopsim.hw.timing.paths import Path, PathCosts
+from hopsim.hw.timing.sm import Sm
 from hopsim.hw.timing.tensor_core import WarpgroupQueue
 from hopsim.hw.timing.thread_access import ThreadAccess
 from hopsim.isa.program.codegen import Segment
@@ -69,7 +70,6 @@ class Charge:
         self._book = book
         self._commit = commit
         self._serialised = serialised
-        self._depth = config.tensor.queue_depth
         self._try_wait = float(config.mbarrier.try_wait_latency_cycles)
         self._arrive = float(config.mbarrier.arrive_latency_cycles)
         self._queues: dict[Warpgroup, WarpgroupQueue] = {}
@@ -85,9 +85,11 @@ class Charge:
         costs = [self._costs[segment.number] for segment in trail]
         return sum(cost.block + cost.span for cost in costs)
 
-    def forget(self, warpgroup: Warpgroup) -> None:
+    def forget(self, warpgroup: Warpgroup, sm: Sm) -> None:
         """Drop the queue of a warpgroup that has exited."""
-        self._queues.pop(warpgroup, None)
+        queue = self._queues.pop(warpgroup, None)
+        if queue is not None:
+            sm.tensor.dismiss(queue)
 
     def step(self, actor: Actor, start: float) -> float:
         """Charge the step that `actor` took at `start`; return when it can issue again."""
@@ -323,7 +325,7 @@ class Charge:
         work: TensorWork = operation.work
         queue = self._queues.get(work.warpgroup)
         if queue is None:
-            queue = self._queues[work.warpgroup] = WarpgroupQueue(self._depth)
+            queue = self._queues[work.warpgroup] = actor.sm.tensor.admit()
         issue = actor.sm.tensor.book(queue, time, work)
         if issue > time:
             self._stalls[Stall.MATH_PIPE_THROTTLE] += (issue - time) * actor.warps

@@ -14,7 +14,7 @@ from enum import IntEnum
 from typing import Final
 
 from hopsim.config import HardwareConfig
-from hopsim.isa.forms.decode import BoundInstruction, ConstantArg, TupleArg
+from hopsim.isa.forms.decode import BoundInstruction, ConstantArg, RegisterArg, TupleArg
 from hopsim.isa.program.codegen import Segment
 from hopsim.isa.program.flow import EXIT
 from hopsim.isa.ptx.ast import FlatAddress, SymbolRef
@@ -27,6 +27,8 @@ PAST_L1: Final = ("cg", "cv")
 INTEGER: Final = ("s", "u")
 FP8: Final = ("e4m3", "e5m2")
 WARP: Final = 32
+COPY: Final = 0.5
+"""Machine instructions of a copy of a register. Source: machine code of ptxas 13.0, Triton's 128 accumulators set to zero."""
 ADDRESSES: Final = -1
 """Stands for the line of the constant bank with the address of the parameters."""
 
@@ -162,7 +164,7 @@ class CostTable:
         head = self._head_kind(instructions[0]) if segment.head is not None else Head.NONE
         dynamic = head not in (Head.NONE, Head.FIXED, Head.COMMIT)
         clock = slots = 0.0
-        count = 0
+        count = 0.0
         ready: dict[int, tuple[float, Stall]] = {}
         pipes: dict[str, float] = {}
         pressure: dict[str, float] = {}
@@ -217,7 +219,7 @@ class CostTable:
             block_stall=stall,
             span=clock,
             slots=slots,
-            instructions=count,
+            instructions=round(count),
             reads=reads,
             writes=frozenset(written),
             head_writes=tuple(sorted(head_writes)),
@@ -273,14 +275,16 @@ class CostTable:
         cost.span = end
         cost.late = tuple(kept)
 
-    def _issue_count(self, bound: BoundInstruction) -> int:
+    def _issue_count(self, bound: BoundInstruction) -> float:
         """Return the machine instructions of one PTX instruction.
 
-        64-bit integer arithmetic is done in halves, a product of fp8 values as products of f16 values.
+        Most copies of registers are none, and a machine instruction zeroes two registers; 64-bit integer arithmetic is done in halves, a product of fp8 values as products of f16 values.
         """
         unit = bound.form.unit
         if unit == "none":
             return 0
+        if unit == "move" and bound.form.base[0] == "mov" and isinstance(bound.args[0], RegisterArg):
+            return COPY
         sequence = _sequence(bound)
         if sequence is not None:
             return self._config.issue.sequence[sequence]

@@ -21,21 +21,19 @@ DENSE: Final = 2
 # A burst may take all of a window; the wait behind it is counted apart.
 BUSIEST: Final = 0.9
 MEMORY: Final = 4
+GOLDEN: Final = 0.6180339887498949
 
 
-def expected_refresh(config: Dram) -> list[float]:
-    """Return how long requests to n channels wait for the one whose refresh ends last, by n, on average.
+def refresh_wait(share: float, channels: int, luck: float) -> float:
+    """Return how long requests to some channels wait for the one whose refresh ends last, in refreshes.
 
-    Each channel refreshes for a share p of the time; what comes in a refresh of w cycles waits for any part of it alike.
-    The longest of n such waits is w (1 - (1 - (1 - p)^(n + 1)) / (p (n + 1))) on average.
+    Each channel refreshes for a share p of the time; what comes in a refresh waits for any part of it alike.  The longest
+    of n such waits is x or less in (1 - p + p x)^n of the cases.
+
+    Args:
+        luck: which case it is, 0 to 1.
     """
-    share = config.refresh_cycles / config.refresh_interval_cycles
-    return [
-        config.refresh_cycles * (1.0 - (1.0 - (1.0 - share) ** (n + 1)) / (share * (n + 1)))
-        if share
-        else 0.0
-        for n in range(config.channels + 1)
-    ]
+    return max(0.0, (luck ** (1.0 / channels) - 1.0 + share) / share)
 
 
 class DramChannels:
@@ -50,13 +48,16 @@ class DramChannels:
         "_before",
         "_busy_then",
         "_bytes_per_clk",
+        "_channels",
         "_contention_cycles",
         "_latency_cycles",
         "_load",
         "_longest",
+        "_luck",
         "_line_shift",
         "_nominal",
         "_refresh_cycles",
+        "_refreshing",
         "_spread_cycles",
         "_window_cycles",
         "_window_end",
@@ -71,7 +72,10 @@ class DramChannels:
         self._bytes_per_clk = self._nominal
         self._latency_cycles = float(config.latency_cycles)
         self._spread_cycles = float(config.latency_spread_cycles)
-        self._refresh_cycles = expected_refresh(config)
+        self._refresh_cycles = float(config.refresh_cycles)
+        self._refreshing = config.refresh_cycles / config.refresh_interval_cycles
+        self._channels = config.channels
+        self._luck = 0.0
         self._line_shift = (config.interleave_bytes // line_bytes).bit_length() - 1
         self._contention_cycles = float(config.contention_latency_cycles)
         self._window_cycles = max(1.0, self._latency_cycles)
@@ -101,11 +105,16 @@ class DramChannels:
         latency = self._latency_cycles + self._spread_cycles * count / (count + 1)
         held = lines >> self._line_shift
         channels = 1 + int(np.count_nonzero(held[1:] != held[:-1]))
-        refresh = self._refresh_cycles
+        refresh = 0.0
+        if self._refreshing:
+            # Cases follow each other evenly spread, not at random: a launch always takes the same time.
+            self._luck = (self._luck + GOLDEN) % 1.0
+            channels = min(channels, self._channels)
+            refresh = self._refresh_cycles * refresh_wait(self._refreshing, channels, self._luck)
         if int(lines[-1]) - int(lines[0]) >= DENSE * count:
             load = self._load
             latency += self._contention_cycles * load / (1.0 - load)
-        return latency, refresh[min(channels, len(refresh) - 1)]
+        return latency, refresh
 
     def read(self, now: float, count_bytes: int) -> float:
         """Ask for bytes; return the cycles beyond the latency until the last one comes (queueing and transfer)."""

@@ -229,7 +229,7 @@ class TimedSchedule(Schedule):
             self._chip.sms[cta.sm].leave(time)
             self._end = max(self._end, self._launcher.retire(cta.sm, time))
             for warpgroup in cta.warpgroups:
-                self._charge.forget(warpgroup)
+                self._charge.forget(warpgroup, self._chip.sms[cta.sm])
         self._ended.clear()
 
     # -- told by the machine -----------------------------------------------------------------------

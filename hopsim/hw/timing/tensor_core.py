@@ -20,6 +20,8 @@ from hopsim.config.groups import MmaSync, Tensor
 from hopsim.hw.machine.work import TENSOR_ROWS, TensorWork
 
 FLOP_PER_FMA: Final = 2
+WARPGROUPS: Final = 4
+"""More of them than issue wgmma on one SM at a time."""
 NEVER: Final = math.inf
 
 
@@ -44,24 +46,16 @@ class Run:
 class WarpgroupQueue:
     """What one warpgroup has in the tensor core: runs that have not all started, oldest first.
 
+    `ends` is when each outstanding operation would end if none were overtaken, which is what holds the issue;
     `open` is the run that the next operation may join.
     """
 
-    __slots__ = ("_depth", "_ends", "open", "runs")
+    __slots__ = ("ends", "open", "runs")
 
     def __init__(self, depth: int) -> None:
-        self._depth = depth
-        # When each outstanding operation on an accumulator would end if none were overtaken, which is what holds issue.
-        self._ends: dict[int, deque[float]] = {}
+        self.ends: deque[float] = deque(maxlen=depth)
         self.runs: deque[Run] = deque()
         self.open: Run | None = None
-
-    def ends(self, accumulator: int) -> deque[float]:
-        """Return when the operations on an accumulator end, as many of the last ones as can be outstanding."""
-        ends = self._ends.get(accumulator)
-        if ends is None:
-            ends = self._ends[accumulator] = deque(maxlen=self._depth)
-        return ends
 
 
 class TensorCore:
@@ -72,8 +66,8 @@ class TensorCore:
     """
 
     __slots__ = (
-        "_bytes", "_config", "_cycles", "_durations", "_free", "_latency", "_tail", "_waiting", "_work",
-        "busy_cycles", "free", "operand_bytes", "operations",
+        "_bytes", "_config", "_cycles", "_depth", "_durations", "_free", "_latency", "_least", "_queues", "_tail",
+        "_waiting", "_work", "busy_cycles", "free", "operand_bytes", "operations",
     )  # fmt: skip
 
     def __init__(self, config: Tensor) -> None:
@@ -87,12 +81,26 @@ class TensorCore:
         self._bytes = 0
         # The queues with operations that have not started; the one whose turn it is comes first.
         self._waiting: deque[WarpgroupQueue] = deque()
+        # When the operations of each warpgroup end.
+        self._queues: list[deque[float]] = []
+        self._depth = config.queue_depth
+        self._least = max(1, config.queue_depth // WARPGROUPS)
         self._free = 0.0
         # When the unit would be free if nobody took turns: the same sum of work.
         self.free = 0.0
         self.busy_cycles = 0.0
         self.operand_bytes = 0
         self.operations = 0
+
+    def admit(self) -> WarpgroupQueue:
+        """Return the queue of a warpgroup that comes to the SM."""
+        queue = WarpgroupQueue(self._depth)
+        self._queues.append(queue.ends)
+        return queue
+
+    def dismiss(self, queue: WarpgroupQueue) -> None:
+        """Forget the queue of a warpgroup that has exited."""
+        self._queues = [ends for ends in self._queues if ends is not queue.ends]
 
     def duration(self, work: TensorWork) -> tuple[float, int, float]:
         """Return the cycles one operation occupies the unit, the operand bytes it reads, and its arithmetic's cycles."""
@@ -112,9 +120,9 @@ class TensorCore:
             self._work = work
             self._cycles, self._bytes, self._tail = self.duration(work)
         cycles = self._cycles
-        ends = queue.ends(work.accumulator)
-        if len(ends) == ends.maxlen and ends[0] > time:
-            time = ends[0]
+        ends = queue.ends
+        if len(ends) >= self._least:
+            time = self._room(ends, time)
         run = queue.open
         if run is not None and run.cycles == cycles and run.left and time <= self.free:
             run.left += 1
@@ -128,6 +136,17 @@ class TensorCore:
         self.busy_cycles += cycles
         self.operand_bytes += self._bytes
         self.operations += 1
+        return time
+
+    def _room(self, ends: deque[float], time: float) -> float:
+        """Return when a warpgroup whose operations end so may issue: those at work share the places."""
+        sharing = 1
+        for other in self._queues:
+            if other is not ends and other and other[-1] > time:
+                sharing += 1
+        places = max(1, self._depth // sharing)
+        if len(ends) >= places and ends[-places] > time:
+            return ends[-places]
         return time
 
     def close(self, queue: WarpgroupQueue) -> Run:
