@@ -164,7 +164,7 @@ def walk(
     return c.benchmark(
         what, grid=ctas, cluster=cluster, block=32, rows=ctas, summary=mean_of_rows,
         shared_bytes=SLOTS_BYTES + 64, arguments=_maps(boxes, -(-ctas // sharing)),
-        amounts={"walk": float(boxes.total_bytes * ctas)},
+        amounts={"walk": float(boxes.total_bytes * ctas)}, is_cold=boxes.is_cold,
     )  # fmt: skip
 
 

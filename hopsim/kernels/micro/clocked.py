@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hopsim.kernels.micro.sweep import sweeper
 from hopsim.kernels.probes.probe import Device, load_module
 from hopsim.kernels.ptx.text import Operand, Param, PtxEntry, Reg, address, module_text
 from hopsim.runtime.gpu import Gpu
@@ -66,6 +67,7 @@ class Benchmark:
         amounts: bytes that a label stands for, over all CTAs: its rate is told too.
         is_map: whether the whole table is worth keeping.
         is_first: whether the first launch is what is measured, not what later ones settle to.
+        is_cold: whether L2 holds nothing of use at each launch, and nothing that has to be written back.
         mean_of: launches of which the mean is kept, where what disturbs them is measured; 0: of the usual number the least.
     """
 
@@ -84,6 +86,7 @@ class Benchmark:
     amounts: Mapping[str, float] = field(default_factory=dict[str, float])
     is_map: bool = False
     is_first: bool = False
+    is_cold: bool = False
     mean_of: int = 0
 
 
@@ -268,8 +271,13 @@ def measure(
     if isinstance(gpu, Gpu):
         # A device has run a program before it measures, unless its first launch is what is measured.
         options.setdefault("warm", "nothing" if one.is_first else "code")
+    sweep = sweeper(gpu) if one.is_cold and not isinstance(gpu, Gpu) else None
     found: list[dict[str, float]] = []
     for _ in range(launches):
+        if sweep is not None:
+            sweep()
+            # Timing a launch would fill L2 with other bytes, which have to be written back.
+            options["timing"] = False
         gpu.launch(kernel, one.grid, one.block, one.cluster, arguments, one.shared_bytes, **options)
         stored = results.numpy()
         found.append(one.summary(stored, one.labels))

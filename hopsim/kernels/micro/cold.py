@@ -107,7 +107,7 @@ class _Loads:
         c.k.place(self.done)
         return c.benchmark(
             what, grid=ctas, rows=ctas, summary=summary, shared_bytes=SLOTS_BYTES + 64,
-            arguments=_map(self.cold, ctas), mean_of=LAUNCHES.get(ctas, USUAL_LAUNCHES),
+            arguments=_map(self.cold, ctas), is_cold=True, mean_of=LAUNCHES.get(ctas, USUAL_LAUNCHES),
         )  # fmt: skip
 
 

@@ -79,11 +79,13 @@ def chain(one: Sequence) -> Benchmark:
     ways = {f"{one.opcode}{more}": False}
     if one.operands == 2:
         ways |= {f"{one.opcode}{more}, through the divisor": True}
+    # One chain goes on through all of them: ptxas would compute what two have in common once.
+    value = x
     for label, through_divisor in ways.items():
         for length in LENGTHS:
 
             def run(length: int = length, through_divisor: bool = through_divisor) -> Reg:
-                value = x
+                nonlocal value
                 for _ in range(length):
                     value = step(value, through_divisor)
                 if one.register == ".b32":

@@ -189,7 +189,7 @@ def tma_load(walk: Walk, box_rows: int, depth: int, multicast: int = 1) -> Bench
         + (f", multicast to {multicast}" if multicast > 1 else ""),
         grid=walk.ctas, cluster=multicast, block=32, rows=walk.ctas, summary=mean_of_rows,
         shared_bytes=SLOTS_BYTES + 64, arguments=_maps(walk, share),
-        amounts={"walk": float(count * size * walk.ctas)},
+        amounts={"walk": float(count * size * walk.ctas)}, is_cold=walk.is_cold,
     )  # fmt: skip
 
 
@@ -302,7 +302,7 @@ def plain(walk: Walk, kind: str) -> Benchmark:
     return c.benchmark(
         f"16-byte {kind}s by {THREADS} threads a CTA, {_words(walk)}",
         grid=walk.ctas, block=THREADS, rows=walk.ctas, summary=mean_of_rows, arguments=arguments,
-        amounts={"walk": float(count * step * walk.ctas)},
+        amounts={"walk": float(count * step * walk.ctas)}, is_cold=walk.is_cold and kind == "load",
     )  # fmt: skip
 
 
