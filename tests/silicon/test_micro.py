@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +13,17 @@ import pytest
 
 import hopsim as hs
 from hopsim.errors import HopsimError
+from hopsim.kernels.micro import recording, sweep
 from hopsim.kernels.micro.calibration import DERIVATIONS, Recordings, derive
-from hopsim.kernels.micro.clocked import Benchmark, mean_of_rows, rates, slopes
+from hopsim.kernels.micro.clocked import (
+    Benchmark,
+    Clocked,
+    mean_of_rows,
+    measure,
+    median_of_rows,
+    rates,
+    slopes,
+)
 from hopsim.kernels.micro.placement import times
 from hopsim.kernels.micro.recording import GROUPS, benchmarks, figures, record, run
 
@@ -69,6 +79,77 @@ def test_slopes_and_rates() -> None:
     assert rates({"read": 200}, {"read": 12800}) == {"read": 64.0}
     table = np.array([[10, 4], [20, 8]], np.uint64)
     assert mean_of_rows(table, ("a", "b")) == {"a": 15.0, "b": 6.0}
+    table = np.array([[10, 4], [20, 8], [90, 5]], np.uint64)
+    assert median_of_rows(table, ("a", "b")) == {"a": 20.0, "b": 5.0}
+
+
+def test_the_mean_is_kept_where_the_benchmark_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    (usual,) = (one for one in benchmarks("latencies") if one.name == "bar_sync_32")
+    values = [9.0, 4.0, 1.0, 3.0, 2.0, 7.0]
+
+    def measured(_gpu: Any, _one: Benchmark, launches: int, **_: Any) -> list[dict[str, float]]:
+        return [{"all": value} for value in values[:launches]]
+
+    monkeypatch.setattr(recording, "measure", measured)
+    device: Any = None
+    assert run(device, usual, 5)["cycles"] == {"all": 1.0}
+    assert run(device, replace(usual, mean_of=3), 5)["cycles"] == {"all": 2.67}
+    assert run(device, replace(usual, mean_of=3), 0)["cycles"] == {"all": 9.0}
+    assert run(device, replace(usual, is_first=True), 5)["cycles"] == {"all": 9.0}
+
+
+class StandIn:
+    """A simulator that is not known as one, and tells what it launches."""
+
+    def __init__(self) -> None:
+        self.gpu = hs.Gpu()
+        self.launched: list[tuple[str, bool]] = []
+
+    def array(self, values: Any) -> Any:
+        return self.gpu.array(values)
+
+    def launch(self, kernel: Any, *shape: Any, timing: bool = True, **options: Any) -> Any:
+        self.launched.append((kernel.name, timing))
+        return self.gpu.launch(kernel, *shape, **options, check=False)
+
+
+def test_a_device_forgets_before_each_cold_launch(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sweep, "SWEEP_BYTES", 1 << 16)
+    monkeypatch.setattr(sweep, "CTAS", 2)
+    (cold,) = (one for one in benchmarks("cold") if one.name == "cold_boxes_1_64r_p1024")
+    assert cold.is_cold
+    device = StandIn()
+    assert len(measure(device, cold, 2)) == 2
+    assert device.launched == [("sweep", False), (cold.entry, False)] * 2
+    device.launched.clear()
+    measure(device, replace(cold, is_cold=False), 2)
+    assert device.launched == [(cold.entry, True)] * 2
+
+
+def test_what_reads_device_memory_is_cold_and_nothing_else() -> None:
+    cold = {one.name for one in benchmarks() if one.is_cold}
+    assert cold == {
+        one.name
+        for one in benchmarks()
+        if one.name.startswith(("cold_", "tma_load_dram_", "tma_load_strided_", "plain_load_dram_"))
+        or one.name.endswith("_cold")
+    }
+
+
+def test_laps_are_stored_in_order() -> None:
+    c = Clocked("laps")
+    clocks = [c.clock()]
+    for count in (10, 30):
+        value = c.thread
+        for _ in range(count):
+            value = c.k.let(".b32", "d", "mad.lo.u32", value, value, value)
+        c.keep(value)
+        clocks.append(c.clock())
+    c.store_laps(["short", "long"], clocks)
+    row = run(hs.Gpu(), c.benchmark("two laps"), 0, check=False)
+    assert list(row["cycles"]) == ["short", "long"]
+    latency = hs.config.load("h100-sxm").issue.latency_cycles["imad"]
+    assert row["cycles"]["long"] - row["cycles"]["short"] == pytest.approx(20 * latency, abs=2)
 
 
 def test_ctas_one_after_the_other() -> None:
