@@ -45,7 +45,8 @@ class GpcPort:
 
     def __init__(self, config: L2, l2: L2Cache, gpc: int) -> None:
         self._rate = config.bandwidth_per_gpc_bytes_per_clk
-        self._delivery_rate = config.delivery_per_gpc_bytes_per_clk
+        # A part of a line takes as long as a line.
+        self._delivery_rate = config.delivery_per_gpc_bytes_per_clk / config.line_bytes
         self.l2 = l2
         self.gpc = gpc
         self._free = 0.0
@@ -56,10 +57,10 @@ class GpcPort:
         self._free = (self._free if self._free > begin else begin) + count_bytes / self._rate
         return self._free
 
-    def hand(self, begin: float, count_bytes: int) -> float:
-        """Hand bytes to SMs from `begin` on; return when the last one is through."""
+    def hand(self, begin: float, lines: int) -> float:
+        """Hand lines, or parts of them, to SMs from `begin` on; return when the last one is through."""
         delivered = self._delivered if self._delivered > begin else begin
-        self._delivered = delivered + count_bytes / self._delivery_rate
+        self._delivered = delivered + lines / self._delivery_rate
         return self._delivered
 
 
@@ -99,14 +100,13 @@ class CpcPort:
         """
         gpc = self._gpc
         l2 = gpc.l2
-        count_bytes = sectors * l2.sector_bytes
-        sent = max(sent, gpc.hand(begin, receivers * count_bytes))
+        sent = max(sent, gpc.hand(begin, receivers * len(lines)))
         if key is None:
             return l2.read(now, sent, lines, sectors, gpc.gpc, masks, begin)
         ready = self._awaited.get(key, 0.0)
         if ready > now:
             return l2.join(sent, sectors, ready)
-        sent = max(sent, gpc.fetch(begin, count_bytes))
+        sent = max(sent, gpc.fetch(begin, sectors * l2.sector_bytes))
         ready = l2.read(now, sent, lines, sectors, gpc.gpc, masks, begin)
         self._awaited[key] = ready
         return ready
