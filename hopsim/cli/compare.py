@@ -230,7 +230,9 @@ def _about(largest: int | None) -> list[str]:
         "starts with a cold L2 and counts the fixed cost of a launch, as Nsight Compute does.",
         "The calibration set (ten Triton bf16 kernels, four sizes) and the microbenchmarks of `tests/silicon/micro.json` "
         "are what the numbers of `configs/h100-sxm.toml` may be fitted to. Nothing is fitted to the judging set: hopsim's "
-        "own schedules (`gemm_*`) and further Triton kernels (`mm_*`: fp16, e4m3, persistent, loading through pointers).",
+        "own schedules (`gemm_*`) and further Triton kernels (`mm_*`: fp16, e4m3, persistent, loading through pointers). "
+        "Clocks were read inside some of its kernels of 512 and 1000 x 1416 x 528 to see what the model lacked; the numbers "
+        "of what was found are those of microbenchmarks and of the calibration set.",
         "Make it again, without a GPU: `hopsim compare --recorded --page docs/accuracy.md`. "
         "Measure again, on an H100: `hopsim record tests/silicon --part gemm`.",
     ]
