@@ -76,7 +76,8 @@ CyclesTable = Annotated[
     Unit(_TIME, "_cycles", many="table", names=ISSUE_UNITS),
 ]
 IntervalTable = Annotated[
-    dict[str, Annotated[float, Field(ge=0)]], Unit(_TIME, "_cycles", whole=False, many="table", names=ISSUE_UNITS)
+    dict[str, Annotated[float, Field(ge=0)]],
+    Unit(_TIME, "_cycles", whole=False, many="table", names=ISSUE_UNITS),
 ]
 SequenceTable = Annotated[
     dict[str, Annotated[int, Field(ge=1)]], Unit(("count",), "", many="table", names=SEQUENCES)

@@ -6,7 +6,7 @@ possible (`spawned`, `woken`, `issued`).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 

@@ -14,21 +14,17 @@ from enum import IntEnum
 from typing import Final
 
 from hopsim.config import HardwareConfig
-from hopsim.isa.forms.decode import BoundInstruction, ConstantArg, RegisterArg, TupleArg
+from hopsim.hw.timing.machine_code import instruction_count, sequence_of
+from hopsim.isa.forms.decode import BoundInstruction, ConstantArg, TupleArg
 from hopsim.isa.program.codegen import Segment
 from hopsim.isa.program.flow import EXIT
 from hopsim.isa.ptx.ast import FlatAddress, SymbolRef
 
-WIDE_UNITS: Final = ("alu", "imad")
-WIDE_BITS: Final = 64
 NANOSECONDS: Final = 1e-9
 NEVER: Final = float("inf")
 PAST_L1: Final = ("cg", "cv")
 INTEGER: Final = ("s", "u")
-FP8: Final = ("e4m3", "e5m2")
 WARP: Final = 32
-COPY: Final = 0.5
-"""Machine instructions of a copy of a register. Source: machine code of ptxas 13.0, Triton's 128 accumulators set to zero."""
 ADDRESSES: Final = -1
 """Stands for the line of the constant bank with the address of the parameters."""
 
@@ -174,7 +170,7 @@ class CostTable:
         written: set[int] = set()
         for position, bound in enumerate(instructions):
             unit = bound.form.unit
-            issued = self._issue_count(bound)
+            issued = instruction_count(self._config, bound)
             at = max(clock, pipes.get(unit, 0.0))
             for register in bound.reads:
                 if register in ready:
@@ -184,7 +180,7 @@ class CostTable:
                 elif register not in written:
                     reads.setdefault(register, at)
             interval = self._interval[unit] * issued
-            if _sequence(bound) is not None:
+            if sequence_of(bound) is not None:
                 # Its instructions go to several pipes.
                 interval = issued / self._rate
             pipes[unit] = at + interval
@@ -242,7 +238,7 @@ class CostTable:
         )
 
     def _parameter_lines(self, instructions: Sequence[BoundInstruction]) -> Iterator[int]:
-        """Give the lines of the constant bank that some instructions read; the addresses of parameters are in one of their own."""
+        """Give the lines of the constant bank that some instructions read; addresses of parameters have their own."""
         for bound in instructions:
             for operand in bound.instruction.operands:
                 if isinstance(operand, FlatAddress) and isinstance(operand.base, SymbolRef):
@@ -275,32 +271,10 @@ class CostTable:
         cost.span = end
         cost.late = tuple(kept)
 
-    def _issue_count(self, bound: BoundInstruction) -> float:
-        """Return the machine instructions of one PTX instruction.
-
-        Most copies of registers are none, and a machine instruction zeroes two registers; 64-bit integer arithmetic is done in halves, a product of fp8 values as products of f16 values.
-        """
-        unit = bound.form.unit
-        if unit == "none":
-            return 0
-        if unit == "move" and bound.form.base[0] == "mov" and isinstance(bound.args[0], RegisterArg):
-            return COPY
-        sequence = _sequence(bound)
-        if sequence is not None:
-            return self._config.issue.sequence[sequence]
-        if unit == "mma" and dict(bound.slots).get("at") in FP8:
-            return self._config.mma_sync.fp8_instructions
-        if unit in WIDE_UNITS and any(
-            destination.register is not None and destination.register.width_bits == WIDE_BITS
-            for destination in bound.destinations
-        ):
-            return 2
-        return 1
-
     def _result_latency(self, bound: BoundInstruction) -> float:
         if bound.form.name == "elect.sync":
             return float(self._config.barrier.elect_cycles)
-        sequence = _sequence(bound)
+        sequence = sequence_of(bound)
         if sequence is not None:
             return float(self._config.issue.sequence_latency_cycles[sequence])
         unit = bound.form.unit
@@ -448,7 +422,7 @@ def _releases_to_cluster(bound: BoundInstruction, slots: dict[str, str]) -> bool
 
 
 def _after_initialisation(program: Sequence[Segment]) -> BoundInstruction | None:
-    """Return the first arrival at the cluster barrier that follows the initialisation of an mbarrier, in the text's order.
+    """Return the first arrival at the cluster barrier after the initialisation of an mbarrier, in the text's order.
 
     One thread initialises; its fence comes when that of the others is under way, and waits for it.
     """
@@ -459,28 +433,6 @@ def _after_initialisation(program: Sequence[Segment]) -> BoundInstruction | None
             initialised = initialised or opcode[:2] == ("mbarrier", "init")
             if initialised and bound.form.unit == "cluster_barrier" and "arrive" in opcode:
                 return bound
-    return None
-
-
-def _sequence(bound: BoundInstruction) -> str | None:
-    """Return the name in `issue.sequence` of what ptxas makes several instructions of."""
-    opcode = bound.instruction.opcode
-    name, kind = opcode[0], opcode[-1]
-    if name in ("div", "rem"):
-        if kind in ("s32", "u32"):
-            return f"{name}_{kind}"
-        if kind in ("s64", "u64"):
-            return "div_64"
-        if kind == "f64":
-            return "div_f64"
-    if name in ("div", "rcp", "sqrt") and kind == "f32":
-        return None if "approx" in opcode or "full" in opcode else f"{name}_f32"
-    if name == "mbarrier" and opcode[1] == "init":
-        return "mbarrier_init"
-    if name == "prefetch" and "tensormap" in opcode:
-        return "prefetch_tensormap"
-    if bound.form.name.startswith(("cp.async.bulk.tensor", "cp.reduce.async.bulk.tensor")):
-        return "bulk_copy"
     return None
 
 

@@ -24,11 +24,18 @@ class FirstTouch:
         sm_count: of the chip.
     """
 
-    __slots__ = ("_constant", "_costs", "_fence", "_fenced", "_fetched", "_interval", "_jump", "_parameters")
+    __slots__ = (
+        "_constant",
+        "_costs",
+        "_fence",
+        "_fenced",
+        "_fetched",
+        "_interval",
+        "_jump",
+        "_parameters",
+    )
 
-    def __init__(
-        self, config: HardwareConfig, costs: Sequence[SegmentCost], sm_count: int
-    ) -> None:
+    def __init__(self, config: HardwareConfig, costs: Sequence[SegmentCost], sm_count: int) -> None:
         self._interval = config.issue.fetch_interval_cycles
         self._jump = float(config.issue.jump_latency_cycles)
         self._constant = float(config.issue.constant_latency_cycles)

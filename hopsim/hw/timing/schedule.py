@@ -123,9 +123,7 @@ class TimedSchedule(Schedule):
             self.totals,
             self._book,
             self._commit,
-            None
-            if self._warm_code
-            else FirstTouch(config, self._costs.segments, len(sms)),
+            None if self._warm_code else FirstTouch(config, self._costs.segments, len(sms)),
             machine.setup.serialised_wgmma,
         )
         self._clock = LoadClock(config.clock, config.device.clock_hz, sms, chip.l2, chip.dram)
