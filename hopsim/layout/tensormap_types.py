@@ -87,6 +87,11 @@ class L2Promotion(_Named):
     B128 = 2
     B256 = 3
 
+    @property
+    def fetch_bytes(self) -> int:
+        """Bytes that a miss brings into L2 at least."""
+        return 32 << self.value if self.value else 0
+
 
 class OobFill(_Named):
     """What a load puts in place of elements outside the tensor: `CUtensorMapFloatOOBfill`."""

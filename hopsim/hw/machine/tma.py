@@ -122,7 +122,9 @@ class TmaOps(BulkOps):
 
         operation = Operation(
             machine, "tma load", "tma", [land], cta=self.cta, issuer=self, line=line,
-            work=TmaWork("load", total, spec.rank, raw, plan, tuple(cta for cta, _ in destinations)),
+            work=TmaWork(
+                "load", total, spec.rank, raw, plan, tuple(cta for cta, _ in destinations), spec.l2_promotion.fetch_bytes
+            ),
         )  # fmt: skip
         if machine.probe.flight:
             places = [
@@ -241,7 +243,9 @@ class TmaOps(BulkOps):
         self.machine.issue(
             Operation(
                 self.machine, "tma prefetch", "tma", [nothing], cta=self.cta, issuer=self, line=self.line,
-                work=TmaWork("prefetch", spec.geometry.tx_bytes, spec.rank, raw, plan, (self.cta,)),
+                work=TmaWork(
+                    "prefetch", spec.geometry.tx_bytes, spec.rank, raw, plan, (self.cta,), spec.l2_promotion.fetch_bytes
+                ),
             )
         )  # fmt: skip
 

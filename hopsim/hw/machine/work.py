@@ -77,6 +77,7 @@ class TmaWork(NamedTuple):
         tensor_map: identity of the map, hashable: its first use by an SM fetches the descriptor.
         plan: what the box touches in global memory.
         destinations: CTAs that receive the data (several: multicast); the CTA itself for stores.
+        fetch_bytes: what a miss brings into L2 at least, as the tensor map says.
     """
 
     direction: str
@@ -85,6 +86,7 @@ class TmaWork(NamedTuple):
     tensor_map: Any
     plan: BoxLines
     destinations: tuple[Cta, ...]
+    fetch_bytes: int = 0
 
 
 class CopyWork(NamedTuple):

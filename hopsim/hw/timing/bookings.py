@@ -36,7 +36,7 @@ class Booked(NamedTuple):
 class Footprint(NamedTuple):
     """Line numbers and sectors a copy touches in global memory; `masks` has a bit for each sector, None: whole lines.
 
-    `outside_bytes` of it lie outside the tensor.
+    `outside_bytes` of it lie outside the tensor.  Of `pairs` of lines a miss brings both.
     """
 
     lines: Lines
@@ -44,6 +44,7 @@ class Footprint(NamedTuple):
     key: JoinKey | None
     masks: Masks | None
     outside_bytes: int = 0
+    pairs: bool = False
 
 
 class Bookings:
@@ -118,7 +119,10 @@ class Bookings:
         plan = work.plan
         lines = self._l2.tags.number(plan.lines())
         footprint = self._footprint(lines, plan.sectors(), plan.sector_addresses)
-        return footprint._replace(outside_bytes=work.total_bytes - plan.inside_bytes)
+        return footprint._replace(
+            outside_bytes=work.total_bytes - plan.inside_bytes,
+            pairs=work.fetch_bytes > self._line_bytes,
+        )
 
     def _footprint(
         self, lines: Lines, sectors: int, addresses: Callable[[], NDArray[np.int64]]
@@ -157,10 +161,12 @@ class Bookings:
         sm = self._sm_of(operation)
         engine = sm.tma
         begin = engine.start(time, tensor_map)
-        lines, sectors, key, masks, outside_bytes = footprint
+        lines, sectors, key, masks, outside_bytes, pairs = footprint
         if direction == "load":
             end = engine.send(begin, count_bytes, len(lines) + outside_bytes // self._line_bytes)
-            ready = sm.port.read(time, begin, end, lines, sectors, key, masks, len(destinations))
+            ready = sm.port.read(
+                time, begin, end, lines, sectors, key, masks, len(destinations), pairs
+            )
             if outside_bytes:
                 ready = max(ready, self._l2.read_outside(time, end, outside_bytes))
             landed = ready + engine.load_latency(rank, len(destinations) > 1)
@@ -168,7 +174,7 @@ class Bookings:
             return Booked(landed, landed)
         if direction == "prefetch":
             end = engine.send(begin, 0)
-            ready = self._l2.read(time, end, lines, sectors, sm.gpc, masks)
+            ready = self._l2.read(time, end, lines, sectors, sm.gpc, masks, pairs=pairs)
             return Booked(ready, ready)
         source_read = engine.send_store(begin, count_bytes)
         written = self._l2.write(time, source_read, lines, sectors, sm.gpc)

@@ -37,6 +37,9 @@ class L2Counters:
     `read` and `written` count lookups in any partition, as Nsight Compute's lts counters do: a
     request that has to go on to the home partition counts in both. `requested` counts what SMs
     asked for.
+
+    A miss that brings a pair of lines makes the second one a hit when it is asked for, at its home. Its own look-up
+    counts as a miss where the SM asked the home itself; where a partition asked for the other, none is seen.
     """
 
     __slots__ = ("dram_read", "dram_written", "hit", "merged", "read", "requested", "written")
@@ -100,6 +103,7 @@ class L2Cache:
         gpc: int,
         masks: Masks | None = None,
         begin: float | None = None,
+        pairs: bool = False,
     ) -> float:
         """Read a box or the lines of a warp; return when the last byte reaches the SM.
 
@@ -110,6 +114,7 @@ class L2Cache:
             sectors: how many sectors of them are wanted.
             gpc: of the SM that asks.
             masks: of each line, a bit for each sector that is wanted; None: whole lines.
+            pairs: whether a miss brings the other line of 256 bytes too, which changes what is counted and no time.
         """
         counters = self.counters
         counters.requested += sectors
@@ -129,6 +134,8 @@ class L2Cache:
             assert absent is not None
             fetched = lines[absent > 0]
             counters.hit += sectors - short
+            if pairs:
+                self._bring(lines, absent, side)
             ready = max(start, now + queue) + self._near
             ready = max(ready, self._fetch(now, begin, start, short, fetched))
         elif fetched is None:
@@ -147,10 +154,29 @@ class L2Cache:
             latency = self._far if found.far or found.remote_missed else self._near
             ready = max(start, now + queue) + latency
             if missed:
+                if pairs:
+                    self._bring(fetched if absent is None else lines, absent, side)
                 ready = max(ready, self._fetch(now, begin, start, missed, fetched))
         if written_back:
             self._write_back(now, written_back)
         return self._note_arrival(lines, fetched, ready, start)
+
+    def _bring(self, lines: Lines, absent: NDArray[np.uint8] | None, side: int) -> None:
+        """Count what misses brought beside what they asked for.
+
+        Args:
+            lines: asked for, of which some were not there.
+            absent: sectors of each that were not there; None: lines are there as a whole or not at all.
+        """
+        if absent is not None:
+            wanted = absent > 0
+            lines, absent = lines[wanted], absent[wanted]
+        brought, looked_up = self.tags.bring(lines, side, absent is None)
+        each = self.tags.sectors_per_line
+        self.counters.read += looked_up * each
+        self.counters.hit += (
+            int(np.count_nonzero(brought)) * each if absent is None else int(absent[brought].sum())
+        )
 
     def read_outside(self, now: float, start: float, count_bytes: int) -> float:
         """Read the part of a box that lies outside its tensor; return when the last byte reaches the SM.

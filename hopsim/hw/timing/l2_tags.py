@@ -26,6 +26,9 @@ HASH_SHIFT: Final = 61
 GROWTH: Final = 2
 # Of four sectors: all of them, and how many a mask has.
 WHOLE: Final = 15
+# What is known of a line that is read in pairs: it came with its neighbour, or it was asked for.
+BROUGHT: Final = 1
+ASKED: Final = 2
 BITS: Final = np.array([number.bit_count() for number in range(WHOLE + 1)], np.uint8)
 
 
@@ -152,6 +155,7 @@ class L2Tags:
         self._dirty: NDArray[np.uint8] = np.zeros(0, np.uint8)
         # Sectors of each line that were fetched or written, a bit each.
         self._held: NDArray[np.uint8] = np.zeros(0, np.uint8)
+        self._paired: NDArray[np.uint8] = np.zeros(0, np.uint8)
         self._tick = 0
 
     @property
@@ -181,6 +185,7 @@ class L2Tags:
         self._home = np.concatenate((self._home, home))
         self._dirty = np.concatenate((self._dirty, np.zeros(extra, np.uint8)))
         self._held = np.concatenate((self._held, np.zeros(extra, np.uint8)))
+        self._paired = np.concatenate((self._paired, np.zeros(extra, np.uint8)))
         for partition in self._partitions:
             partition.stamp = np.concatenate((partition.stamp, np.zeros(extra, np.int32)))
         self._size = size
@@ -235,6 +240,26 @@ class L2Tags:
         own.use(tick, lines, count - near)
         return Lookup(near, far, missed, remote_missed, fetched), self._make_room()
 
+    def bring(self, lines: Lines, side: int, whole: bool) -> tuple[NDArray[np.bool_], int]:
+        """Note that lines were asked for in pairs.
+
+        Args:
+            lines: numbers.
+            whole: whether all of each line was asked for; else the rest of it has come now too.
+        Returns: which of them had come with a neighbour, and of the neighbours that come now, how many have their
+        home in `side`.
+        """
+        paired = self._paired
+        before = paired[lines]
+        first = lines[before == 0]
+        if len(first):
+            others = ((first + self._base) ^ 1) - self._base
+            others = others[(others >= 0) & (others < self._size)]
+            others = others[paired[others] == 0]
+            paired[others] = BROUGHT
+        paired[lines] = ASKED if whole else BROUGHT
+        return before == BROUGHT, int(np.count_nonzero(self._home[first] == side))
+
     def write(self, lines: Lines, sectors: int, masks: Masks | None = None) -> int:
         """Write lines at their homes; copies elsewhere are dropped.
 
@@ -277,6 +302,7 @@ class L2Tags:
                 # Only the home's copy may be dirty.
                 at_home = old[self._home[old] == number]
                 self._held[at_home] = 0
+                self._paired[at_home] = 0
                 dirty = int(self._dirty[at_home].sum(dtype=np.int64))
                 if dirty:
                     written += dirty

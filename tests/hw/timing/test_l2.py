@@ -319,3 +319,44 @@ def test_the_latency_of_scattered_lines_grows_with_load_and_falls_again() -> Non
     assert latencies[-1] - idle == pytest.approx(CONFIG.dram.contention_latency_cycles, rel=0.1)
     dram.read(1e6, 32)
     assert dram.latency(lines)[0] == pytest.approx(idle, abs=1)
+
+
+def test_a_miss_brings_a_pair_of_lines_and_takes_no_other_time() -> None:
+    """Of a pair one line misses, the other hits where it is at home; the local half looks it up once more."""
+    paired, plain = cache(), cache()
+    even, odd = run(0, 256)[::2], run(0, 256)[1::2]
+    for lines in (even, odd):
+        times = [
+            unit.read(0.0, 0.0, lines, 512, 0, pairs=unit is paired) for unit in (paired, plain)
+        ]
+        assert times[0] == times[1]
+    side = plain._side_of[0]
+    local = 128 - plain.tags.remote_lines(even, side)
+    assert plain.counters.hit == 0
+    assert paired.counters.hit == 4 * 128
+    assert paired.counters.read == plain.counters.read + 4 * local
+    assert paired.counters.dram_read == plain.counters.dram_read == 4 * 256
+
+
+def test_a_pair_is_brought_once() -> None:
+    """Lines that are there bring nothing, from the other half neither; a pair in one box misses as it is."""
+    unit = cache()
+    unit.read(0.0, 0.0, run(0, 2), 8, 0, pairs=True)
+    assert unit.counters.hit == 0
+    before = unit.counters.hit
+    unit.read(9e3, 9e3, run(0, 2), 8, 0, pairs=True)
+    assert unit.counters.hit == before + 8
+    other = unit._side_of.index(1 - unit._side_of[0])
+    looked_up = unit.counters.read
+    unit.read(9e4, 9e4, run(0, 2), 8, other, pairs=True)
+    remote = unit.tags.remote_lines(run(0, 2), unit._side_of[other])
+    assert unit.counters.read == looked_up + 8 + 4 * remote
+
+
+def test_a_part_of_a_line_brings_the_rest_of_it() -> None:
+    unit = cache()
+    for mask in (1, 2, 4, 8):
+        masks = np.array([mask], np.uint8)
+        unit.read(0.0, 0.0, run(6, 1), 1, 0, masks, pairs=True)
+    assert unit.counters.hit == 3
+    assert unit.counters.dram_read == 4
