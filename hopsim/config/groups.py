@@ -344,6 +344,10 @@ class L2(Group):
     capacity_bytes: Bytes
     partitions: Count
     slices: Count
+    ways: Count
+    """Lines of a set; which set a line goes to is a hash."""
+    dirty_at_launch_bytes: Bytes
+    """What was written before a launch and is not in memory yet; it goes when its sets are full."""
     line_bytes: Bytes
     sector_bytes: Bytes
     latency_near_cycles: Cycles

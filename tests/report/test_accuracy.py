@@ -116,3 +116,19 @@ def test_plot() -> None:
     assert titles[1] == "b, 512: -47.5 %"
     assert scatter(ROWS) in html(ROWS)
     assert scatter([]).startswith("<svg")
+
+
+def test_counters_that_say_little_are_left_out_or_told_as_a_share() -> None:
+    written, conflicts = "dram__bytes_write.sum", "l1tex__data_bank_conflicts_pipe_lsu.sum"
+    wavefronts = "l1tex__data_pipe_lsu_wavefronts.sum"
+    few = {written: 256.0, conflicts: 30.0, wavefronts: 1000.0}
+    many = {written: 1e6, conflicts: 0.0, wavefronts: 500.0}
+    got = {written: 9e5, conflicts: 5.0, wavefronts: 1.0}
+    rows = [
+        Row("a", "judging", (1, 1, 1), 1.0, 1.0, expected=expected, got=got)
+        for expected in (few, many)
+    ]
+    assert accuracy.counter_errors(rows) == [
+        ("HBM bytes written, 64 KB and more", 1, pytest.approx(10.0), pytest.approx(-10.0)),
+        ("bank conflicts, of all wavefronts", 2, pytest.approx(1.75), pytest.approx(-0.75)),
+    ]

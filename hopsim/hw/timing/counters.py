@@ -60,7 +60,7 @@ def counters(
         "gpc__cycles_elapsed.max": cycles,
         "sm__cycles_active.avg": sum(sm.active_cycles for sm in sms) / count,
         "dram__bytes_read.sum": dram.read_bytes,
-        "dram__bytes_write.sum": dram.written_bytes,
+        "dram__bytes_write.sum": dram.written_bytes + l2.tags.old_written() * l2.sector_bytes,
         "lts__t_sectors_op_read.sum": lts.read,
         "lts__t_sectors_op_write.sum": lts.written,
         "lts__t_sector_hit_rate.pct": PERCENT * lts.hit / looked_up if looked_up else 0.0,

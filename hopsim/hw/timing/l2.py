@@ -66,8 +66,9 @@ class L2Cache:
     def __init__(self, config: L2, dram: DramChannels, gpc_sm_counts: Sequence[int]) -> None:
         self._dram = dram
         self.tags = L2Tags(
-            config.capacity_bytes, config.partitions, config.line_bytes, config.sector_bytes
-        )
+            config.capacity_bytes, config.partitions, config.line_bytes, config.sector_bytes,
+            config.ways, config.dirty_at_launch_bytes,
+        )  # fmt: skip
         self.sector_bytes = config.sector_bytes
         self._near = float(config.latency_near_cycles)
         self._far = float(config.latency_far_cycles)
@@ -257,6 +258,7 @@ class L2Cache:
         """Put lines into L2 before the launch, as if both halves had used them."""
         for side in range(self.tags.partition_count):
             self.tags.read(lines, side)
+        self.tags.launch()
 
     def _note_arrival(
         self, lines: Lines, fetched: Lines | None, ready: float, start: float

@@ -4,6 +4,10 @@ Each line has a home partition; an SM asks its own partition first, which keeps 
 had to fetch from the home. So data that SMs of both halves use takes room twice, as the latency of
 working sets beyond half the capacity shows on silicon (HPMLL, RRZE).
 
+L2 is taken as fully associative, save for one thing: what was written before a launch is older than all else and goes out
+when the set that it lies in has been filled, in idle time of the memory.  Lines are hashed over sets, so how many a set has
+got is Poisson's.
+
 A partition is an array with the time stamp of each line's last use (0: absent) and a queue of the
 line sets in order of use: a set's lines that still carry its stamp when it is the oldest are the
 least recently used ones.
@@ -11,6 +15,7 @@ least recently used ones.
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from typing import Final, NamedTuple
 
@@ -49,6 +54,20 @@ def by_line(sectors: NDArray[np.int64], each: int) -> tuple[Lines, Masks]:
     return lines[begins], np.bitwise_or.reduceat(bits, begins)
 
 
+def full_share(ways: int, mean: float) -> float:
+    """Return which share of the sets is full when so many lines have come to each in the mean, hashed over the sets.
+
+    >>> [round(full_share(16, mean), 3) for mean in (8, 12, 16, 32)]
+    [0.008, 0.156, 0.533, 0.999]
+    """
+    term = math.exp(-mean)
+    below = term
+    for count in range(1, ways):
+        term *= mean / count
+        below += term
+    return max(0.0, 1.0 - below)
+
+
 class Lookup(NamedTuple):
     """What a read of some lines found.
 
@@ -70,7 +89,7 @@ class Lookup(NamedTuple):
 class _Partition:
     """Stamps and the queue of one partition."""
 
-    __slots__ = ("capacity", "queue", "queued", "resident", "stamp")
+    __slots__ = ("capacity", "filled", "queue", "queued", "resident", "stamp")
 
     def __init__(self, capacity: int, size: int) -> None:
         self.capacity = capacity
@@ -78,11 +97,14 @@ class _Partition:
         self.queue: deque[tuple[int, Lines]] = deque()
         self.queued = 0
         self.resident = 0
+        # Lines that came, since the beginning.
+        self.filled = 0
 
     def use(self, tick: int, lines: Lines, fresh: int) -> None:
         """Make lines the most recently used ones; `fresh` of them were absent."""
         self.stamp[lines] = tick
         self.resident += fresh
+        self.filled += fresh
         self.queue.append((tick, lines))
         self.queued += len(lines)
         if self.queued > 8 * self.capacity:
@@ -136,10 +158,18 @@ class L2Tags:
         capacity_bytes: of all partitions together.
         partitions: how many there are.
         line_bytes, sector_bytes: their sizes.
+        ways: lines of a set.
+        dirty_bytes: written before the launch.
     """
 
     def __init__(
-        self, capacity_bytes: int, partitions: int, line_bytes: int, sector_bytes: int
+        self,
+        capacity_bytes: int,
+        partitions: int,
+        line_bytes: int,
+        sector_bytes: int,
+        ways: int = 16,
+        dirty_bytes: int = 0,
     ) -> None:
         self.partition_count = partitions
         self.line_shift = line_bytes.bit_length() - 1
@@ -157,6 +187,11 @@ class L2Tags:
         self._held: NDArray[np.uint8] = np.zeros(0, np.uint8)
         self._paired: NDArray[np.uint8] = np.zeros(0, np.uint8)
         self._tick = 0
+        # One line of each set at most.
+        self._old_sectors = min(dirty_bytes, capacity_bytes // ways) // sector_bytes
+        self._old_gone = 0
+        self._ways = ways
+        self._capacity = capacity_bytes // line_bytes
 
     @property
     def resident_lines(self) -> int:
@@ -291,6 +326,16 @@ class L2Tags:
     def dirty_sectors(self) -> int:
         """Return the sectors that have not been written back yet."""
         return int(self._dirty.sum(dtype=np.int64))
+
+    def old_written(self) -> int:
+        """Return how many sectors that were dirty before the launch have been written back in it."""
+        filled = sum(partition.filled for partition in self._partitions)
+        share = full_share(self._ways, self._ways * filled / self._capacity)
+        return round(self._old_sectors * share) - self._old_gone
+
+    def launch(self) -> None:
+        """Count from here on what old sectors are written back."""
+        self._old_gone += self.old_written()
 
     def _make_room(self) -> int:
         written = 0

@@ -97,9 +97,15 @@ class SharedPipe:
         self.wavefronts = 0
         self.conflicts = 0
 
-    def book(self, start: float, wavefronts: int, ideal: int) -> float:
-        """Send wavefronts from `start` on; return when the last one has entered the pipe."""
-        self.wavefronts += wavefronts
+    def book(self, start: float, wavefronts: int, ideal: int, counted: bool = True) -> float:
+        """Send wavefronts from `start` on; return when the last one has entered the pipe.
+
+        Args:
+            ideal: wavefronts without conflicts.
+            counted: whether Nsight Compute sees them.
+        """
+        if counted:
+            self.wavefronts += wavefronts
         self.conflicts += wavefronts - ideal
         cycles = wavefronts * self._per_wavefront
         self.busy_cycles += cycles

@@ -189,7 +189,7 @@ def test_halves_serve_as_many_sms_each_as_can_be() -> None:
     )
 )
 def test_every_sector_is_hit_or_fetched(steps: list[tuple[int, int, int, int]]) -> None:
-    unit = cache(capacity_bytes=2048 * LINE)
+    unit = cache(capacity_bytes=2048 * LINE, dirty_at_launch_bytes=0)
     time = 0.0
     asked = written = 0
     for first, count, gpc, what in steps:
@@ -360,3 +360,27 @@ def test_a_part_of_a_line_brings_the_rest_of_it() -> None:
         unit.read(0.0, 0.0, run(6, 1), 1, 0, masks, pairs=True)
     assert unit.counters.hit == 3
     assert unit.counters.dram_read == 4
+
+
+def test_what_was_dirty_before_goes_as_sets_fill() -> None:
+    """Half full nearly none of it, full about half, in the end all: as sets of 16 hashed lines fill up."""
+    unit = L2Tags(16384 * LINE, 1, LINE, 32, 16, 1000 * LINE)
+    unit.cover(0, 1 << 24)
+    gone: dict[int, int] = {}
+    for first in range(0, 4 * 16384, 64):
+        assert unit.read(run(first, 64), 0)[1] == 0
+        gone[first + 64] = unit.old_written()
+    assert [gone[lines] for lines in (4096, 8192, 12288, 16384, 65536)] == [0, 33, 622, 2133, 4000]
+
+
+def test_a_set_holds_one_line_of_before_at_most() -> None:
+    unit = L2Tags(256 * LINE, 1, LINE, 32, 16, 1 << 20)
+    unit.cover(0, 1 << 20)
+    unit.read(run(0, 1024), 0)
+    assert unit.old_written() == 256 // 16 * 4
+
+
+def test_what_went_before_the_launch_is_not_counted() -> None:
+    unit = cache(capacity_bytes=256 * LINE)
+    unit.warm(run(0, 512))
+    assert unit.tags.old_written() == 0

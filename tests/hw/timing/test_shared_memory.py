@@ -90,3 +90,9 @@ def test_the_pipe_serves_one_wavefront_a_cycle() -> None:
     assert pipe.book(11.0, 2, 2) == 16.0
     assert pipe.book(100.0, 1, 1) == 101.0
     assert (pipe.wavefronts, pipe.conflicts, pipe.busy_cycles) == (7, 3, 7.0)
+
+
+def test_what_is_not_counted_takes_the_pipe_too() -> None:
+    pipe = SharedPipe(SMEM)
+    assert pipe.book(0.0, 8, 8, counted=False) == 8.0
+    assert (pipe.wavefronts, pipe.conflicts, pipe.busy_cycles) == (0, 0, 8.0)
