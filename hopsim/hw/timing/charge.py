@@ -189,7 +189,7 @@ class Charge:
         for position, segment in enumerate(trail):
             cost = self._costs[segment.number]
             slots += cost.slots
-            instructions += cost.instructions
+            instructions += cost.counted
             if pending and not pending.keys().isdisjoint(cost.reads):
                 before = time
                 time = self._stall(actor, cost.reads, time)

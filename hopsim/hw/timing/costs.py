@@ -14,7 +14,7 @@ from enum import IntEnum
 from typing import Final
 
 from hopsim.config import HardwareConfig
-from hopsim.hw.timing.machine_code import instruction_count, sequence_of
+from hopsim.hw.timing.machine_code import counted, instruction_count, offsets, sequence_of
 from hopsim.isa.forms.decode import BoundInstruction, ConstantArg, TupleArg
 from hopsim.isa.program.codegen import Segment
 from hopsim.isa.program.flow import EXIT
@@ -80,6 +80,7 @@ class SegmentCost:
         span: until the next segment can issue.
         slots: cycles of the sub-partition's issue port and pipes.
         instructions: issued.
+        counted: of them as Nsight Compute sees them.
         reads: registers read before they are written here, and when.
         writes: registers written.
         head_writes: destinations of a head whose latency is known only at run time.
@@ -104,6 +105,7 @@ class SegmentCost:
     span: float
     slots: float
     instructions: int
+    counted: int
     reads: dict[int, float]
     writes: frozenset[int]
     head_writes: tuple[int, ...]
@@ -145,6 +147,7 @@ class CostTable:
         self._program = program
         self._parameter_offsets = parameter_offsets or {}
         self._first_cluster_barrier = _after_initialisation(program)
+        self._folded = offsets(bound for segment in program for bound in segment.instructions)
         self.segments = [self._cost(segment) for segment in program]
         for segment, cost in zip(program, self.segments, strict=True):
             self._keep_needed(segment, cost)
@@ -216,6 +219,7 @@ class CostTable:
             span=clock,
             slots=slots,
             instructions=round(count),
+            counted=counted(self._config, instructions, self._folded),
             reads=reads,
             writes=frozenset(written),
             head_writes=tuple(sorted(head_writes)),

@@ -1,7 +1,7 @@
 """What a timed run counted, under Nsight Compute's names where the meaning is the same.
 
-Names that begin with `hopsim__` are ours. `smsp__inst_executed` counts PTX instructions (64-bit
-integer arithmetic twice): what ptxas makes of them differs.
+Names that begin with `hopsim__` are ours. `smsp__inst_executed` is what `machine_code.counted` makes
+of PTX instructions; what ptxas makes of them differs by some percent.
 """
 
 from __future__ import annotations

@@ -2,16 +2,28 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from hopsim.config import HardwareConfig
-from hopsim.isa.forms.decode import BoundInstruction, RegisterArg
+from hopsim.isa.forms.decode import AddressArg, BoundInstruction, ConstantArg, RegisterArg
 
 WIDE_UNITS: Final = ("alu", "imad")
 WIDE_BITS: Final = 64
 FP8: Final = ("e4m3", "e5m2")
 COPY: Final = 0.5
 """Machine instructions of a copy of a register. Source: machine code of ptxas 13.0, Triton's accumulators set to zero."""
+
+TRY_WAIT: Final = 3
+"""The phase is moved to the sign bit of a vector register first. This and the following: machine code of ptxas 13.0."""
+EXPECT_TX: Final = 2
+FENCE_ASYNC: Final = 2
+BULK_COMMIT: Final = 3
+"""A branch around it, whose ways join again."""
+BULK_COPY: Final = 10
+"""Of an elected thread: 7 where all that it needs is uniform, else 12 or 13."""
+EXTRACT: Final = 2
 
 
 def instruction_count(config: HardwareConfig, bound: BoundInstruction) -> float:
@@ -59,3 +71,97 @@ def sequence_of(bound: BoundInstruction) -> str | None:
     if bound.form.name.startswith(("cp.async.bulk.tensor", "cp.reduce.async.bulk.tensor")):
         return "bulk_copy"
     return None
+
+
+def offsets(instructions: Iterable[BoundInstruction]) -> frozenset[int]:
+    """Return the registers that become offsets of addresses: sums of a register and a literal, used for nothing else."""
+    sums: set[int] = set()
+    used: set[int] = set()
+    writes: Counter[int] = Counter()
+    for bound in instructions:
+        writes.update(bound.writes)
+        bases = frozenset[int]()
+        if sequence_of(bound) != "bulk_copy":
+            bases = frozenset(
+                arg.base.register.index
+                for arg in bound.args
+                if isinstance(arg, AddressArg) and isinstance(arg.base, RegisterArg)
+            )
+        used |= bound.reads - bases
+        if _is_addition(bound) and isinstance(bound.args[-1], ConstantArg):
+            sums |= bound.writes - bound.reads
+    return frozenset(register for register in sums - used if writes[register] == 1)
+
+
+def counted(
+    config: HardwareConfig,
+    instructions: Sequence[BoundInstruction],
+    folded: frozenset[int] = frozenset(),
+) -> int:
+    """Return how many machine instructions Nsight Compute counts for a straight run.
+
+    Issue takes what `instruction_count` says; this knows more of what ptxas leaves out, fuses and adds.
+
+    Args:
+        folded: `offsets` of the program.
+    """
+    total = 0.0
+    shifted: set[int] = set()
+    for bound in instructions:
+        if bound.writes and bound.writes <= folded:
+            continue
+        number = _counted(config, bound)
+        if _is_shift(bound):
+            shifted |= bound.writes
+        else:
+            fused = shifted & bound.reads if _is_addition(bound) else frozenset[int]()
+            if fused:
+                # One LEA shifts and adds.
+                number -= 1
+            shifted -= bound.writes | fused
+        total += number
+    return round(total)
+
+
+def _counted(config: HardwareConfig, bound: BoundInstruction) -> float:
+    opcode = bound.instruction.opcode
+    name = opcode[0]
+    if name == "wgmma" and opcode[1] == "commit_group":
+        return 0  # a flag of the wgmma before
+    if name == "cvt" and opcode[-2:] == ("u64", "u32"):
+        return 0  # the upper half is the register that is always zero
+    if name in ("mul", "mad") and "wide" in opcode:
+        # Of unsigned ones a literal factor makes a shift and an addition of halves.
+        factor = bound.args[1]
+        return 2 if opcode == ("mad", "wide", "u32") and isinstance(factor, ConstantArg) else 1
+    if (
+        name in ("and", "or", "xor")
+        and opcode[-1] == "b64"
+        and isinstance(bound.args[-1], ConstantArg)
+    ):
+        return 1
+    if name == "mov" and isinstance(bound.args[-1], ConstantArg):
+        return COPY
+    if name == "bfe":
+        return EXTRACT
+    if name == "mbarrier" and "try_wait" in opcode:
+        return TRY_WAIT
+    if name == "mbarrier" and "expect_tx" in opcode:
+        return EXPECT_TX
+    if name == "fence" and "async" in opcode:
+        return FENCE_ASYNC
+    if bound.form.name.startswith("cp.async.bulk.commit_group"):
+        return BULK_COMMIT
+    if sequence_of(bound) == "bulk_copy":
+        return BULK_COPY
+    return instruction_count(config, bound)
+
+
+def _is_shift(bound: BoundInstruction) -> bool:
+    opcode = bound.instruction.opcode
+    return opcode == ("shl", "b32") and isinstance(bound.args[-1], ConstantArg)
+
+
+def _is_addition(bound: BoundInstruction) -> bool:
+    opcode = bound.instruction.opcode
+    return opcode[0] == "add" and opcode[-1] in ("s32", "u32", "s64", "u64")

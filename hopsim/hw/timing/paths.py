@@ -111,7 +111,7 @@ class PathCosts:
                 pending[register] = (time + when, late_stall)
             time += cost.span
             slots += cost.slots
-            instructions += cost.instructions
+            instructions += cost.counted
             after = numbers[position + 1] if position + 1 < len(numbers) else following
             if cost.taken and after != cost.fall_through:
                 time += hold(Stall.BRANCH_RESOLVE, cost.taken)

@@ -1,0 +1,57 @@
+"""What Nsight Compute counts for a few PTX instructions, against machine code of ptxas 13.0."""
+
+from __future__ import annotations
+
+import pytest
+
+from hopsim.config import load
+from hopsim.hw.timing.costs import CostTable
+from tests.hw.timing.kernels import kernel
+
+CONFIG = load("h100-sxm")
+
+
+def counts(body: str, declarations: str = "") -> int:
+    """Machine instructions of all segments, less the `ret`."""
+    program = kernel(f"{body} ret;", declarations=declarations).program(True)
+    return sum(cost.counted for cost in CostTable(CONFIG, program).segments) - 1
+
+
+@pytest.mark.parametrize(
+    ("body", "number"),
+    [
+        ("add.s64 %rd1,%rd0,%rd0;", 2),
+        ("mul.wide.u32 %rd1,%r0,%r1;", 1),
+        ("mad.wide.s32 %rd1,%r0,%r1,%rd0;", 1),
+        ("mad.wide.s32 %rd1,%r0,4,%rd0;", 1),
+        ("mad.wide.u32 %rd1,%r0,4,%rd0;", 2),
+        ("cvt.u64.u32 %rd1,%r0;", 0),
+        ("or.b64 %rd1,%rd0,4611686293305294848;", 1),
+        ("or.b64 %rd1,%rd0,%rd2;", 2),
+        ("bfe.u32 %r1,%r0,4,14;", 2),
+        ("mov.b32 %r0,0; mov.b32 %r1,0;", 1),
+        ("wgmma.commit_group.sync.aligned;", 0),
+    ],
+)
+def test_single_instructions(body: str, number: int) -> None:
+    assert counts(body) == number
+
+
+def test_a_shift_and_an_addition_are_one() -> None:
+    assert counts("shl.b32 %r1,%r0,3; add.s32 %r2,%r1,%r3;") == 1
+    # The second use is a LEA of its own, as in machine code.
+    assert counts("shl.b32 %r1,%r0,3; add.s32 %r2,%r1,%r3; add.s32 %r4,%r1,%r5;") == 2
+    assert counts("shl.b32 %r1,%r0,%r6; add.s32 %r2,%r1,%r3;") == 2
+    assert counts("shl.b32 %r1,%r0,3; mov.b32 %r1,%r4; mov.b32 %r5,%r4; add.s32 %r2,%r1,%r3;") == 3
+
+
+def test_an_addition_of_a_literal_becomes_an_offset() -> None:
+    shared = ".shared .align 16 .b8 s[256];"
+    add, store = "add.s32 %r1,%r0,64;", "st.shared.u32 [%r1],%r2;"
+    assert counts(add + store, shared) == 1
+    assert counts(add + store + "st.shared.u32 [%r1+4],%r3;", shared) == 2
+    # The sum is needed elsewhere, changes, or is no literal's.
+    assert counts(add + store + "st.shared.u32 [%r4],%r1;", shared) == 3
+    assert counts(add + store + "add.s32 %r1,%r0,68;" + store, shared) == 4
+    assert counts("add.s32 %r1,%r0,%r5;" + store, shared) == 2
+    assert counts("add.s32 %r1,%r1,64;" + store, shared) == 2
