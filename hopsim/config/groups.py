@@ -358,10 +358,14 @@ class L2(Group):
     """All slices together, look-ups in both halves included."""
     outside_bandwidth_bytes_per_clk: Rate
     """Of the parts of boxes that lie outside their tensors: asked for all the same, from a few places."""
+    repeated_bandwidth_bytes_per_clk: Rate
+    """What several SMs together receive of the same line when lanes of a cp.async ask for it again and again."""
     write_bandwidth_bytes_per_clk: Rate
     """What all SMs together can write."""
     bandwidth_per_sm_bytes_per_clk: Rate
     """What an SM's threads receive; the TMA engine has a rate of its own."""
+    store_bandwidth_per_sm_bytes_per_clk: Rate
+    """What an SM's threads store."""
     bandwidth_per_gpc_bytes_per_clk: Rate
     """What the SMs of a GPC receive of different lines."""
     delivery_per_gpc_bytes_per_clk: Rate

@@ -39,7 +39,7 @@ QUICK = (
     "tma_load_pitch1056_1_64r", "code_4K_1_w1", "code_4K_1_w1_first", "tma_load_inside16_1_own_d4",
     "start_barrier_init_2_w4", "start_fence_proxy_2_w4", "start_jumps_1024B_1", "start_parameters_1_w1",
     "cold_boxes_16_128r_p1024", "cold_chain_1_16r_p8192_step1", "cold_chain_1_128r_p128_step1",
-    "sequence_div_s32", "sequence_rem_u64", "sequence_div_rn_f64", "wgmma_ahead_n128_a2",
+    "cold_chain_16_32r_p8192_step1_l2_256B", "hot_rows_1_16of64_p8192_same", "sequence_div_s32", "sequence_rem_u64", "sequence_div_rn_f64", "wgmma_ahead_n128_a2",
 )  # fmt: skip
 
 
@@ -132,7 +132,7 @@ def test_what_reads_device_memory_is_cold_and_nothing_else() -> None:
         one.name
         for one in benchmarks()
         if one.name.startswith(("cold_", "tma_load_dram_", "tma_load_strided_", "plain_load_dram_"))
-        or one.name.endswith("_cold")
+        or one.name.endswith(("_cold", "_clean"))
     }
 
 

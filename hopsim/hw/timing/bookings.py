@@ -36,7 +36,7 @@ class Booked(NamedTuple):
 class Footprint(NamedTuple):
     """Line numbers and sectors a copy touches in global memory; `masks` has a bit for each sector, None: whole lines.
 
-    `outside_bytes` of it lie outside the tensor.  Of `pairs` of lines a miss brings both.
+    `outside_bytes` of it lie outside the tensor; `beside` are lines that come from memory with those that are missed.
     """
 
     lines: Lines
@@ -44,7 +44,7 @@ class Footprint(NamedTuple):
     key: JoinKey | None
     masks: Masks | None
     outside_bytes: int = 0
-    pairs: bool = False
+    beside: Lines | None = None
 
 
 class Bookings:
@@ -117,12 +117,20 @@ class Bookings:
 
     def _box(self, work: TmaWork) -> Footprint:
         plan = work.plan
-        lines = self._l2.tags.number(plan.lines())
+        addresses = plan.lines()
+        lines = self._l2.tags.number(addresses)
         footprint = self._footprint(lines, plan.sectors(), plan.sector_addresses)
-        return footprint._replace(
-            outside_bytes=work.total_bytes - plan.inside_bytes,
-            pairs=work.fetch_bytes > self._line_bytes,
-        )
+        beside = self._beside(addresses, work.fetch_bytes)
+        return footprint._replace(outside_bytes=work.total_bytes - plan.inside_bytes, beside=beside)
+
+    def _beside(self, addresses: Lines, fetched_bytes: int) -> Lines | None:
+        """Return the other lines of the aligned pieces that come from memory when a line of them is missed."""
+        if fetched_bytes <= self._line_bytes:
+            return None
+        first = addresses & -fetched_bytes
+        pieces = first[:, None] + np.arange(0, fetched_bytes, self._line_bytes)
+        others = np.setdiff1d(pieces, addresses)
+        return self._l2.tags.known(others) if len(others) else None
 
     def _footprint(
         self, lines: Lines, sectors: int, addresses: Callable[[], NDArray[np.int64]]
@@ -161,11 +169,11 @@ class Bookings:
         sm = self._sm_of(operation)
         engine = sm.tma
         begin = engine.start(time, tensor_map)
-        lines, sectors, key, masks, outside_bytes, pairs = footprint
+        lines, sectors, key, masks, outside_bytes, beside = footprint
         if direction == "load":
             end = engine.send(begin, count_bytes, len(lines) + outside_bytes // self._line_bytes)
             ready = sm.port.read(
-                time, begin, end, lines, sectors, key, masks, len(destinations), pairs
+                time, begin, end, lines, sectors, key, masks, len(destinations), beside
             )
             if outside_bytes:
                 ready = max(ready, self._l2.read_outside(time, end, outside_bytes))
@@ -174,7 +182,7 @@ class Bookings:
             return Booked(landed, landed)
         if direction == "prefetch":
             end = engine.send(begin, 0)
-            ready = self._l2.read(time, end, lines, sectors, sm.gpc, masks, pairs=pairs)
+            ready = self._l2.read(time, end, lines, sectors, sm.gpc, masks, beside=beside)
             return Booked(ready, ready)
         source_read = engine.send_store(begin, count_bytes)
         written = self._l2.write(time, source_read, lines, sectors, sm.gpc)
@@ -215,7 +223,12 @@ class Bookings:
         passes = max(passes, -(-work.count_bytes * work.lanes // row_bytes))
         # Recordings of GEMMs count hardly any wavefronts for these: 10 to 14 for 32 to 64 instructions.
         begin = sm.pipe.book(time, passes, passes, counted=False)
-        end = sm.fill(begin, sectors * self._config.l2.sector_bytes)
+        sector_bytes = self._config.l2.sector_bytes
+        end = sm.fill(begin, sectors * sector_bytes)
+        # Lanes that ask for the sectors of others are answered each for itself.
+        again = work.count_bytes * work.lanes - sectors * sector_bytes
+        if again > 0:
+            end = sm.wait_for_fill(self._l2.read_again(time, begin, numbers, again, sm.number))
         ready = sm.port.read(time, begin, end, numbers, sectors, key, None if whole else masks)
         return self._due_at(operation, ready + self._config.smem.latency_cycles)
 

@@ -18,6 +18,7 @@ from hopsim.hw.timing.actor import Actor
 from hopsim.hw.timing.costs import NEVER, CostTable, Head, SegmentCost, Stall
 from hopsim.hw.timing.counters import Totals
 from hopsim.hw.timing.first_touch import FirstTouch
+from hopsim.hw.timing.load_runs import Deferred
 from hopsim.hw.timing.paths import Path, PathCosts
 from hopsim.hw.timing.sm import Sm
 from hopsim.hw.timing.tensor_core import WarpgroupQueue
@@ -72,6 +73,7 @@ class Charge:
         self._serialised = serialised
         self._try_wait = float(config.mbarrier.try_wait_latency_cycles)
         self._arrive = float(config.mbarrier.arrive_latency_cycles)
+        self._add = float(config.issue.latency_cycles["fp32"])
         self._queues: dict[Warpgroup, WarpgroupQueue] = {}
         self._path_costs = PathCosts(config, costs.segments)
         self._fetch = fetch
@@ -271,6 +273,10 @@ class Charge:
         if cost.block and not actor.resumed:
             time += cost.block
             stalls[cost.block_stall] += cost.block * warps
+            if cost.fences and actor.sm.stored > time:
+                # What was stored before a release is to be seen first.
+                stalls[cost.block_stall] += (actor.sm.stored - time) * warps
+                time = actor.sm.stored
         if head is Head.TENSOR:
             return self._issue_tensor(actor, position, time)
         if head is Head.COMMIT:
@@ -305,7 +311,9 @@ class Charge:
             stall = Stall.MATH_PIPE_THROTTLE
         while self.issued and self.issued[0][0] <= position:
             self._book(self.issued.pop(0)[1], time)
-        if cost.head_writes:
+        if cost.deferred is not None:
+            self._defer(actor, cost.deferred, ready, stall)
+        elif cost.head_writes:
             if cost.head_use != NEVER and ready > time + cost.head_use:
                 stalls[stall] += (ready - time - cost.head_use) * warps
                 time = ready - cost.head_use
@@ -313,6 +321,14 @@ class Charge:
                 for register in cost.head_writes:
                     actor.pending[register] = (ready, stall)
         return time
+
+    def _defer(self, actor: Actor, deferred: Deferred, ready: float, stall: Stall) -> None:
+        """Let what is computed from a load come when the load and what else it needs are there."""
+        pending = actor.pending
+        for register in deferred.inputs:
+            ready = max(ready, pending.get(register, (ready, stall))[0])
+        for register in deferred.results:
+            pending[register] = (ready + self._add, stall)
 
     def _issue_tensor(self, actor: Actor, position: int, time: float) -> float:
         """Book the wgmma at `position`; a full queue holds its issue."""

@@ -14,6 +14,7 @@ from enum import IntEnum
 from typing import Final
 
 from hopsim.config import HardwareConfig
+from hopsim.hw.timing.load_runs import Deferred, deferred_loads
 from hopsim.hw.timing.machine_code import counted, instruction_count, offsets, sequence_of
 from hopsim.isa.forms.decode import BoundInstruction, ConstantArg, TupleArg
 from hopsim.isa.program.codegen import Segment
@@ -24,6 +25,8 @@ NANOSECONDS: Final = 1e-9
 NEVER: Final = float("inf")
 PAST_L1: Final = ("cg", "cv")
 INTEGER: Final = ("s", "u")
+RELEASES: Final = ("release", "acq_rel")
+STORING: Final = ("lsu_global", "atomic")
 WARP: Final = 32
 ADDRESSES: Final = -1
 """Stands for the line of the constant bank with the address of the parameters."""
@@ -96,6 +99,7 @@ class SegmentCost:
         simple: nothing but `reads`, `span` and `slots` applies.
         parameters: lines of the constant bank that hold parameters it reads.
         fences: it waits until writes are seen beyond the CTA.
+        deferred: a load that is waited for later than where its value is used.
     """
 
     head: Head
@@ -120,6 +124,7 @@ class SegmentCost:
     simple: bool
     parameters: frozenset[int]
     fences: bool
+    deferred: Deferred | None
 
 
 class CostTable:
@@ -148,6 +153,7 @@ class CostTable:
         self._parameter_offsets = parameter_offsets or {}
         self._first_cluster_barrier = _after_initialisation(program)
         self._folded = offsets(bound for segment in program for bound in segment.instructions)
+        self._deferred = deferred_loads(program)
         self.segments = [self._cost(segment) for segment in program]
         for segment, cost in zip(program, self.segments, strict=True):
             self._keep_needed(segment, cost)
@@ -205,6 +211,10 @@ class CostTable:
         block, stall = (
             self._block(instructions[0]) if segment.head is not None else (0.0, Stall.WAIT)
         )
+        deferred = self._deferred.get(segment.number)
+        if deferred is not None:
+            for register in deferred.inputs:
+                reads.pop(register, None)
         last = instructions[-1]
         is_branch = last.form.unit == "branch"
         after = (
@@ -239,6 +249,7 @@ class CostTable:
             simple=False,
             parameters=frozenset(self._parameter_lines(instructions)),
             fences=stall is Stall.MEMBAR and block >= self._config.fence.proxy_async_cycles,
+            deferred=deferred,
         )
 
     def _parameter_lines(self, instructions: Sequence[BoundInstruction]) -> Iterator[int]:
@@ -341,7 +352,7 @@ class CostTable:
             return float(config.fence.cluster_cycles + again), Stall.MEMBAR
         if unit == "cluster_barrier" and "wait" in bound.instruction.opcode:
             return float(config.barrier.cluster_barrier_latency_cycles), Stall.CLUSTER_BARRIER
-        if unit == "fence":
+        if unit == "fence" or (unit in STORING and slots.get("sem") in RELEASES):
             return float(self._fence(name, slots)), Stall.MEMBAR
         if name == "setmaxnreg":
             return float(config.barrier.setmaxnreg_cycles), Stall.REGISTERS

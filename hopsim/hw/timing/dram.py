@@ -134,6 +134,11 @@ class DramChannels:
             self._longest = wait
         return wait if wait > self._before else self._before
 
+    def prefetch(self, now: float, count_bytes: int) -> None:
+        """Fetch bytes that nobody waits for yet."""
+        self.read_bytes += count_bytes
+        self._transfer(now, count_bytes)
+
     def write(self, now: float, count_bytes: int) -> float:
         """Write bytes back; return the cycles until the channels have taken them."""
         self.written_bytes += count_bytes

@@ -88,26 +88,27 @@ class CpcPort:
         key: JoinKey | None,
         masks: Masks | None,
         receivers: int = 1,
-        pairs: bool = False,
+        beside: Lines | None = None,
     ) -> float:
         """Read a box or the lines of a warp; return when the last byte reaches the SMs.
 
         Args:
             now: when the bandwidth is booked.
             begin, sent: when the first and the last request leave the SM (not before `now`).
-            lines, sectors, masks, pairs: as `L2Cache.read` takes them.
+            lines, sectors, masks: as `L2Cache.read` takes them.
             key: `join_key(lines, masks)`.
             receivers: SMs that each get all of it.
+            beside: as `L2Cache.read` takes it.
         """
         gpc = self._gpc
         l2 = gpc.l2
         sent = max(sent, gpc.hand(begin, receivers * len(lines)))
         if key is None:
-            return l2.read(now, sent, lines, sectors, gpc.gpc, masks, begin, pairs)
+            return l2.read(now, sent, lines, sectors, gpc.gpc, masks, begin, beside)
         ready = self._awaited.get(key, 0.0)
         if ready > now:
             return l2.join(sent, sectors, ready)
         sent = max(sent, gpc.fetch(begin, sectors * l2.sector_bytes))
-        ready = l2.read(now, sent, lines, sectors, gpc.gpc, masks, begin, pairs)
+        ready = l2.read(now, sent, lines, sectors, gpc.gpc, masks, begin, beside)
         self._awaited[key] = ready
         return ready

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from hopsim.config.groups import L2
 from hopsim.hw.timing.dram import DramChannels
-from hopsim.hw.timing.l2_tags import L2Tags, Lines, Masks
+from hopsim.hw.timing.l2_tags import WHOLE, L2Tags, Lines, Masks
 
 
 def deal(gpc_sm_counts: Sequence[int], partitions: int) -> list[int]:
@@ -70,7 +70,7 @@ class L2Cache:
             config.ways, config.dirty_at_launch_bytes,
         )  # fmt: skip
         self.sector_bytes = config.sector_bytes
-        self._near = float(config.latency_near_cycles)
+        self.near = float(config.latency_near_cycles)
         self._far = float(config.latency_far_cycles)
         self._nominal = config.bandwidth_bytes_per_clk / config.partitions / config.sector_bytes
         self._sectors_per_clk = self._nominal
@@ -81,6 +81,10 @@ class L2Cache:
         )
         self.free = [0.0] * config.partitions
         self._outside_free = 0.0
+        self._again_free = 0.0
+        # The SM that asked first for a line that lanes ask for again.
+        self._again_by: dict[int, int] = {}
+        self._again_rate = config.repeated_bandwidth_bytes_per_clk
         self._atomics_free = 0.0
         self._atomic_interval = config.atomic_interval_cycles
         self._atomic_miss_interval = config.atomic_miss_interval_cycles
@@ -104,7 +108,7 @@ class L2Cache:
         gpc: int,
         masks: Masks | None = None,
         begin: float | None = None,
-        pairs: bool = False,
+        beside: Lines | None = None,
     ) -> float:
         """Read a box or the lines of a warp; return when the last byte reaches the SM.
 
@@ -115,13 +119,13 @@ class L2Cache:
             sectors: how many sectors of them are wanted.
             gpc: of the SM that asks.
             masks: of each line, a bit for each sector that is wanted; None: whole lines.
-            pairs: whether a miss brings the other line of 256 bytes too, which changes what is counted and no time.
+            beside: lines that come from memory with those that are missed, into their homes.
         """
         counters = self.counters
         counters.requested += sectors
         count = len(lines)
         if count == 0:
-            return start + self._near
+            return start + self.near
         begin = start if begin is None else begin
         side = self._side_of[gpc]
         found, written_back = self.tags.read(lines, side, masks is None)
@@ -135,13 +139,11 @@ class L2Cache:
             assert absent is not None
             fetched = lines[absent > 0]
             counters.hit += sectors - short
-            if pairs:
-                self._bring(lines, absent, side)
-            ready = max(start, now + queue) + self._near
+            ready = max(start, now + queue) + self.near
             ready = max(ready, self._fetch(now, begin, start, short, fetched))
         elif fetched is None:
             counters.hit += sectors
-            ready = max(start, now + queue) + self._near
+            ready = max(start, now + queue) + self.near
         else:
             missed = sectors * found.missed // count if absent is None else short
             far = sectors * found.far // count
@@ -152,32 +154,16 @@ class L2Cache:
                 counters.read += looked_up
                 counters.hit += far
                 queue = max(queue, self._serve_others(now, side, looked_up))
-            latency = self._far if found.far or found.remote_missed else self._near
+            latency = self._far if found.far or found.remote_missed else self.near
             ready = max(start, now + queue) + latency
             if missed:
-                if pairs:
-                    self._bring(fetched if absent is None else lines, absent, side)
                 ready = max(ready, self._fetch(now, begin, start, missed, fetched))
+                if beside is not None:
+                    parts = None if masks is None else fetched
+                    self._fetch_beside(now, beside, ready, side, parts)
         if written_back:
             self._write_back(now, written_back)
-        return self._note_arrival(lines, fetched, ready, start)
-
-    def _bring(self, lines: Lines, absent: NDArray[np.uint8] | None, side: int) -> None:
-        """Count what misses brought beside what they asked for.
-
-        Args:
-            lines: asked for, of which some were not there.
-            absent: sectors of each that were not there; None: lines are there as a whole or not at all.
-        """
-        if absent is not None:
-            wanted = absent > 0
-            lines, absent = lines[wanted], absent[wanted]
-        brought, looked_up = self.tags.bring(lines, side, absent is None)
-        each = self.tags.sectors_per_line
-        self.counters.read += looked_up * each
-        self.counters.hit += (
-            int(np.count_nonzero(brought)) * each if absent is None else int(absent[brought].sum())
-        )
+        return self._note_arrival(lines, fetched, ready, start, bool(found.far))
 
     def read_outside(self, now: float, start: float, count_bytes: int) -> float:
         """Read the part of a box that lies outside its tensor; return when the last byte reaches the SM.
@@ -186,13 +172,27 @@ class L2Cache:
         """
         begin = self._outside_free if self._outside_free > now else now
         self._outside_free = begin + count_bytes / self._outside_rate
-        return max(start, self._outside_free) + self._near
+        return max(start, self._outside_free) + self.near
+
+    def read_again(
+        self, now: float, start: float, lines: Lines, count_bytes: int, sm: int
+    ) -> float:
+        """Read bytes that other lanes of the instruction have asked for too; return when the last request is answered.
+
+        Lines that several SMs ask for in this way are served slowly: all SMs take turns at few slices.
+        """
+        line = int(lines[-1])
+        if self._again_by.setdefault(line, sm) == sm:
+            return start
+        begin = self._again_free if self._again_free > now else now
+        self._again_free = begin + count_bytes / self._again_rate
+        return max(start, self._again_free)
 
     def join(self, start: float, sectors: int, ready: float) -> float:
         """Answer a request for lines that are on their way already; return when the last byte reaches the SM."""
         self.counters.requested += sectors
         self.counters.merged += sectors
-        return max(ready, start + self._near)
+        return max(ready, start + self.near)
 
     def write(
         self,
@@ -260,19 +260,43 @@ class L2Cache:
             self.tags.read(lines, side)
         self.tags.launch()
 
+    def _fetch_beside(
+        self, now: float, lines: Lines, ready: float, side: int, parts: Lines | None
+    ) -> None:
+        """Bring lines that nobody has asked for yet, and the rest of `parts`; they come with what was missed."""
+        fresh, written_back = self.tags.prefetch(lines)
+        counters = self.counters
+        sectors = self.tags.sectors_per_line * len(fresh)
+        if sectors:
+            counters.read += sectors - self.tags.sectors_per_line * self.tags.remote_lines(
+                fresh, side
+            )
+            self._hold_arrivals()
+            self._arrival[fresh] = ready
+        if parts is not None:
+            sectors += int(self.tags.claim(parts, np.full(len(parts), WHOLE, np.uint8)).sum())
+        counters.dram_read += sectors
+        self._dram.prefetch(now, sectors * self.sector_bytes)
+        if written_back:
+            self._write_back(now, written_back)
+
+    def _hold_arrivals(self) -> None:
+        """Have a place for each line."""
+        if len(self._arrival) < self.tags.size:
+            grown = np.zeros(self.tags.size, np.float64)
+            grown[: len(self._arrival)] = self._arrival
+            self._arrival = grown
+
     def _note_arrival(
-        self, lines: Lines, fetched: Lines | None, ready: float, start: float
+        self, lines: Lines, fetched: Lines | None, ready: float, start: float, is_far: bool
     ) -> float:
         """Remember when fetched lines come in; whoever finds them before waits for them."""
         if fetched is None:
             if self._last_arrival > start and len(self._arrival) >= self.tags.size:
                 return max(ready, float(self._arrival[lines].max()))
             return ready
-        if len(self._arrival) < self.tags.size:
-            grown = np.zeros(self.tags.size, np.float64)
-            grown[: len(self._arrival)] = self._arrival
-            self._arrival = grown
-        if len(fetched) < len(lines) and self._last_arrival > start:
+        self._hold_arrivals()
+        if (is_far or len(fetched) < len(lines)) and self._last_arrival > start:
             ready = max(ready, float(self._arrival[lines].max()))
         self._arrival[fetched] = ready
         if ready > self._last_arrival:

@@ -31,9 +31,6 @@ HASH_SHIFT: Final = 61
 GROWTH: Final = 2
 # Of four sectors: all of them, and how many a mask has.
 WHOLE: Final = 15
-# What is known of a line that is read in pairs: it came with its neighbour, or it was asked for.
-BROUGHT: Final = 1
-ASKED: Final = 2
 BITS: Final = np.array([number.bit_count() for number in range(WHOLE + 1)], np.uint8)
 
 
@@ -185,7 +182,6 @@ class L2Tags:
         self._dirty: NDArray[np.uint8] = np.zeros(0, np.uint8)
         # Sectors of each line that were fetched or written, a bit each.
         self._held: NDArray[np.uint8] = np.zeros(0, np.uint8)
-        self._paired: NDArray[np.uint8] = np.zeros(0, np.uint8)
         self._tick = 0
         # One line of each set at most.
         self._old_sectors = min(dirty_bytes, capacity_bytes // ways) // sector_bytes
@@ -220,7 +216,6 @@ class L2Tags:
         self._home = np.concatenate((self._home, home))
         self._dirty = np.concatenate((self._dirty, np.zeros(extra, np.uint8)))
         self._held = np.concatenate((self._held, np.zeros(extra, np.uint8)))
-        self._paired = np.concatenate((self._paired, np.zeros(extra, np.uint8)))
         for partition in self._partitions:
             partition.stamp = np.concatenate((partition.stamp, np.zeros(extra, np.int32)))
         self._size = size
@@ -231,6 +226,31 @@ class L2Tags:
         if len(numbers) and int(numbers.max()) >= self._size:
             self.cover(int(addresses.min()), int(addresses.max()))
         return numbers
+
+    def known(self, addresses: Lines) -> Lines:
+        """Turn byte addresses of lines into line numbers; those outside of what is covered are left out."""
+        numbers = (addresses >> self.line_shift) - self._base
+        return numbers[(numbers >= 0) & (numbers < self._size)]
+
+    def prefetch(self, lines: Lines) -> tuple[Lines, int]:
+        """Bring lines into their homes.
+
+        Returns: those that were not there, and the dirty sectors written back to make room.
+        """
+        self._tick += 1
+        found: list[Lines] = []
+        home = self._home[lines]
+        for number, partition in enumerate(self._partitions):
+            theirs = lines[home == number]
+            fresh = theirs[partition.stamp[theirs] == 0]
+            if len(fresh):
+                partition.use(self._tick, fresh, len(fresh))
+                found.append(fresh)
+        if not found:
+            return lines[:0], 0
+        fresh = np.concatenate(found)
+        self._held[fresh] = WHOLE
+        return fresh, self._make_room()
 
     def claim(self, lines: Lines, masks: Masks) -> NDArray[np.uint8]:
         """Return how many of the wanted sectors of each line are not held; they are from now on.
@@ -274,26 +294,6 @@ class L2Tags:
             self._held[fetched] = WHOLE
         own.use(tick, lines, count - near)
         return Lookup(near, far, missed, remote_missed, fetched), self._make_room()
-
-    def bring(self, lines: Lines, side: int, whole: bool) -> tuple[NDArray[np.bool_], int]:
-        """Note that lines were asked for in pairs.
-
-        Args:
-            lines: numbers.
-            whole: whether all of each line was asked for; else the rest of it has come now too.
-        Returns: which of them had come with a neighbour, and of the neighbours that come now, how many have their
-        home in `side`.
-        """
-        paired = self._paired
-        before = paired[lines]
-        first = lines[before == 0]
-        if len(first):
-            others = ((first + self._base) ^ 1) - self._base
-            others = others[(others >= 0) & (others < self._size)]
-            others = others[paired[others] == 0]
-            paired[others] = BROUGHT
-        paired[lines] = ASKED if whole else BROUGHT
-        return before == BROUGHT, int(np.count_nonzero(self._home[first] == side))
 
     def write(self, lines: Lines, sectors: int, masks: Masks | None = None) -> int:
         """Write lines at their homes; copies elsewhere are dropped.
@@ -347,7 +347,6 @@ class L2Tags:
                 # Only the home's copy may be dirty.
                 at_home = old[self._home[old] == number]
                 self._held[at_home] = 0
-                self._paired[at_home] = 0
                 dirty = int(self._dirty[at_home].sum(dtype=np.int64))
                 if dirty:
                     written += dirty

@@ -23,8 +23,8 @@ class Sm:
     """
 
     __slots__ = (
-        "_fill_rate", "_filled", "active_cycles", "active_since", "ctas", "gpc", "issue", "l1", "mma",
-        "name", "number", "pipe", "port", "tensor", "tma", "used",
+        "_fill_rate", "_filled", "_send_rate", "_sent", "active_cycles", "active_since", "ctas", "gpc", "issue", "l1", "mma",
+        "name", "number", "pipe", "port", "stored", "tensor", "tma", "used",
     )  # fmt: skip
 
     def __init__(
@@ -48,6 +48,10 @@ class Sm:
         # Until when the way into L1 is taken.
         self._filled = 0.0
         self._fill_rate = config.l2.bandwidth_per_sm_bytes_per_clk
+        # Until when the way out of it is taken, and when L2 has all that threads have stored.
+        self._sent = 0.0
+        self._send_rate = config.l2.store_bandwidth_per_sm_bytes_per_clk
+        self.stored = 0.0
         self.ctas = 0
         self.used = False
         self.active_since = 0.0
@@ -59,6 +63,16 @@ class Sm:
             self._filled if self._filled > time else time
         ) + count_bytes / self._fill_rate
         return self._filled
+
+    def wait_for_fill(self, time: float) -> float:
+        """Let the way into L1 be taken until some time at least; return until when it is."""
+        self._filled = self._filled if self._filled > time else time
+        return self._filled
+
+    def send(self, time: float, count_bytes: int) -> float:
+        """Take the way out of L1 for bytes that threads store; return when the last one has left."""
+        self._sent = (self._sent if self._sent > time else time) + count_bytes / self._send_rate
+        return self._sent
 
     def enter(self, time: float) -> None:
         """A CTA becomes resident."""

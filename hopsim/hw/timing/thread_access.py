@@ -157,8 +157,11 @@ class ThreadAccess:
         sm.l1.drop(lines)
         numbers = self._l2.tags.number(lines * self._line_bytes)
         if note.kind == "w":
-            done = self._l2.write(time, end, numbers, sectors, sm.gpc)
-            return Served(held, done, Stall.LONG_SCOREBOARD)
+            sent = sm.send(end, sectors * self._l2.sector_bytes)
+            done = self._l2.write(time, sent, numbers, sectors, sm.gpc)
+            sm.stored = max(sm.stored, done + self._l2.near)
+            # What has not left after a trip to L2 holds the stores behind it.
+            return Served(max(held, done - self._l2.near), done, Stall.LONG_SCOREBOARD)
         taken, done = self._l2.atomic(
             time, end, numbers, sectors, passes, sm.gpc, None if whole else masks
         )

@@ -35,7 +35,7 @@ _WAITS_FOR_OPERANDS: Final = (
     "mbarrier", "long_scoreboard", "short_scoreboard", "copy_group", "barrier",
 )  # fmt: skip
 _TAIL_SHARE: Final = 0.15
-_MOST_CTA_BLOCKS: Final = 6000
+_MOST_CTA_BLOCKS: Final = 17_000
 """CTAs times k-blocks of an `mma.sync` kernel that are simulated whole."""
 
 _WAVE_BLOCKS: Final = (4, 8)

@@ -35,12 +35,14 @@ class Cold:
         pitch_bytes: from one row of the tensor to the next.
         count: boxes.
         step: from one box to the next, in boxes.
+        promotion: L2 promotion of the tensor map.
     """
 
     rows: int
     pitch_bytes: int
     count: int
     step: int = 1
+    promotion: str = "none"
 
     @property
     def along_k(self) -> int:
@@ -63,7 +65,9 @@ def _map(cold: Cold, ctas: int) -> Callable[[Any], list[Any]]:
 
     def arguments(gpu: Any) -> list[Any]:
         array = gpu.array(np.zeros(shape, np.float16))
-        return [TensorMap(array, box=(BOX_K, cold.rows), swizzle="128B")]
+        return [
+            TensorMap(array, box=(BOX_K, cold.rows), swizzle="128B", l2_promotion=cold.promotion)
+        ]  # fmt: skip
 
     return arguments
 
@@ -149,9 +153,22 @@ def _first_and_later(table: Table, labels: Sequence[str]) -> dict[str, float]:
     }  # fmt: skip
 
 
+def _by_half(table: Table, labels: Sequence[str]) -> dict[str, float]:
+    """Return means of the boxes that begin 256 bytes of each row, but for the first, and of those that end them."""
+    del labels
+    values = table.astype(np.float64)
+    return {
+        "first halves": round(float(values[:, 2::2].mean()), 2),
+        "second halves": round(float(values[:, 1::2].mean()), 2),
+    }
+
+
 def one_after_the_other(ctas: int, cold: Cold) -> Benchmark:
     """Each box is asked for when the one before is there."""
     name = f"cold_chain_{ctas}_{cold.rows}r_p{cold.pitch_bytes}_step{cold.step}"
+    promoted = cold.promotion != "none"
+    if promoted:
+        name += f"_l2_{cold.promotion}"
     loads = _Loads(name, cold, 1, cold.count)
     c = loads.c
     parity = c.k.let(".b32", "parity", "mov.u32", 0)
@@ -164,8 +181,8 @@ def one_after_the_other(ctas: int, cold: Cold) -> Benchmark:
     c.store_laps([f"box {number}" for number in range(cold.count)], clocks)
     return loads.finish(
         f"TMA loads one after the other out of device memory, {ctas} SMs, {cold.count} boxes of {cold.rows} rows "
-        f"{cold.pitch_bytes} bytes apart, each {cold.step} on",
-        ctas, _first_and_later,
+        f"{cold.pitch_bytes} bytes apart, each {cold.step} on" + (f", L2 promotion {cold.promotion}" if promoted else ""),
+        ctas, _by_half if promoted else _first_and_later,
     )  # fmt: skip
 
 
@@ -180,4 +197,12 @@ def benchmarks() -> list[Benchmark]:
         Cold(128, 2048, 16), Cold(128, 8192, 16), Cold(128, 8192, 16, 4), Cold(256, 2048, 16),
     )  # fmt: skip
     found += [one_after_the_other(ctas, cold) for cold in chains for ctas in (1, 16, 64)]
+    found += [
+        one_after_the_other(ctas, Cold(rows, 8192, 16, promotion="256B"))
+        for rows in (32, 64, 128) for ctas in (1, 16, 64, SMS)
+    ]  # fmt: skip
+    found += [one_after_the_other(ctas, Cold(64, 8192, 16, promotion="128B")) for ctas in (1, SMS)]
+    found += [
+        one_after_the_other(ctas, Cold(rows, 8192, 16)) for rows in (32, 64) for ctas in (1, SMS)
+    ]
     return found

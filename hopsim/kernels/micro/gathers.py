@@ -67,17 +67,21 @@ def walk(lines: int, warps: int, ctas: int) -> Benchmark:
     )  # fmt: skip
 
 
-def reductions(kind: str, lines: int, ctas: int, sharing: int = 1) -> Benchmark:
+def reductions(
+    kind: str, lines: int, ctas: int, sharing: int = 1, is_cold: bool = False
+) -> Benchmark:
     """`red` of f32 by four warps until all is done, then a fence; bytes a clock.
 
     Args:
         kind: "f32" or "v2.f32".
         sharing: CTAs that add to the same words.
+        is_cold: whether L2 holds nothing at each launch; else it holds other bytes that have to be written back.
     """
     size = 8 if kind.startswith("v2") else 4
     times, warps = 64, 4
     words = kind.replace(".", "_")
-    c = Clocked(f"red_{words}_{lines}_{ctas}_s{sharing}", [Param("data", ".u64")], [f".reqntid {32 * warps}"])  # fmt: skip
+    name = f"red_{words}_{lines}_{ctas}_s{sharing}" + ("_clean" if is_cold else "")
+    c = Clocked(name, [Param("data", ".u64")], [f".reqntid {32 * warps}"])
     c.own_row(1)
     width = LANES // lines * size
     base = _place(c, "data", lines, size, lines * PITCH)
@@ -96,8 +100,8 @@ def reductions(kind: str, lines: int, ctas: int, sharing: int = 1) -> Benchmark:
     c.measure("red and fence", body, whole_cta=True)
     return c.benchmark(
         f"red.add.{kind} over {lines} lines, {times} a warp, {warps} warps on each of {ctas} SMs, then a fence"
-        + (f", {sharing} CTAs to the same words" if sharing > 1 else ""),
-        grid=ctas, block=32 * warps, rows=ctas, summary=mean_of_rows,
+        + (f", {sharing} CTAs to the same words" if sharing > 1 else "") + (", L2 clean" if is_cold else ""),
+        grid=ctas, block=32 * warps, rows=ctas, summary=mean_of_rows, is_cold=is_cold,
         amounts={"red and fence": float(times * warps * LANES * size * ctas)},
         arguments=zeros(-(-ctas // sharing) * warps * lines * PITCH + PITCH),
     )  # fmt: skip
@@ -110,4 +114,6 @@ def benchmarks() -> list[Benchmark]:
         for lines in (1, 8):
             found += [reductions(kind, lines, ctas) for ctas in (1, SMS)]
     found += [reductions("v2.f32", 8, SMS, sharing=2)]
+    found += [reductions("v2.f32", lines, SMS, is_cold=True) for lines in (1, 8)]
+    found += [reductions("v2.f32", 8, SMS, sharing, is_cold=True) for sharing in (2, 4)]
     return found

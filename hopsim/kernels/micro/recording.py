@@ -24,6 +24,7 @@ GROUPS: Final = {
     "streams": "rates of L2 and device memory, many SMs at once",
     "boxes": "TMA loads of strided, shared and unaligned boxes",
     "gathers": "loads and reductions of a warp that touch several lines",
+    "hot": "rows that many SMs, or many lanes of one, read at once",
     "code": "straight code that is not in the instruction caches",
     "start": "what an SM does for the first time: jumps, parameters, fences, cluster barriers",
     "cold": "TMA boxes out of device memory, some at once or one after the other",

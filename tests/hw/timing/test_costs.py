@@ -237,3 +237,14 @@ def test_a_product_of_fp8_values_is_several_instructions() -> None:
         rate = CONFIG.mma_sync.flop_per_clk
         assert eighth[0].mma == (kind, 2 * 16 * 8 * 32)
         assert rate[kind] == rate["bf16"]
+
+
+@pytest.mark.parametrize(
+    "body", ["st.release.gpu.global.u32 [%rd0],%r0;", "red.release.gpu.global.add.u32 [%rd0],%r0;"]
+)
+def test_a_release_is_a_fence_before_its_store(body: str) -> None:
+    _, costs = table(f"{body} ret;")
+    assert (costs[0].block, costs[0].block_stall) == (CONFIG.fence.gpu_cycles, Stall.MEMBAR)
+    assert costs[0].fences
+    _, plain = table(f"{body.replace('release', 'relaxed')} ret;")
+    assert plain[0].block == 0

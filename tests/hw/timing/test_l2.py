@@ -321,45 +321,28 @@ def test_the_latency_of_scattered_lines_grows_with_load_and_falls_again() -> Non
     assert dram.latency(lines)[0] == pytest.approx(idle, abs=1)
 
 
-def test_a_miss_brings_a_pair_of_lines_and_takes_no_other_time() -> None:
+def test_a_second_line_of_a_pair_is_a_hit_at_its_home() -> None:
     """Of a pair one line misses, the other hits where it is at home; the local half looks it up once more."""
     paired, plain = cache(), cache()
     even, odd = run(0, 256)[::2], run(0, 256)[1::2]
-    for lines in (even, odd):
-        times = [
-            unit.read(0.0, 0.0, lines, 512, 0, pairs=unit is paired) for unit in (paired, plain)
-        ]
-        assert times[0] == times[1]
+    for time, lines, beside in ((0.0, even, odd), (1e4, odd, even)):
+        paired.read(time, time, lines, 512, 0, beside=beside)
+        plain.read(time, time, lines, 512, 0)
     side = plain._side_of[0]
-    local = 128 - plain.tags.remote_lines(even, side)
+    local = 128 - plain.tags.remote_lines(odd, side)
     assert plain.counters.hit == 0
     assert paired.counters.hit == 4 * 128
     assert paired.counters.read == plain.counters.read + 4 * local
     assert paired.counters.dram_read == plain.counters.dram_read == 4 * 256
 
 
-def test_a_pair_is_brought_once() -> None:
-    """Lines that are there bring nothing, from the other half neither; a pair in one box misses as it is."""
-    unit = cache()
-    unit.read(0.0, 0.0, run(0, 2), 8, 0, pairs=True)
-    assert unit.counters.hit == 0
-    before = unit.counters.hit
-    unit.read(9e3, 9e3, run(0, 2), 8, 0, pairs=True)
-    assert unit.counters.hit == before + 8
-    other = unit._side_of.index(1 - unit._side_of[0])
-    looked_up = unit.counters.read
-    unit.read(9e4, 9e4, run(0, 2), 8, other, pairs=True)
-    remote = unit.tags.remote_lines(run(0, 2), unit._side_of[other])
-    assert unit.counters.read == looked_up + 8 + 4 * remote
-
-
 def test_a_part_of_a_line_brings_the_rest_of_it() -> None:
     unit = cache()
-    for mask in (1, 2, 4, 8):
+    for time, mask in enumerate((1, 2, 4, 8)):
         masks = np.array([mask], np.uint8)
-        unit.read(0.0, 0.0, run(6, 1), 1, 0, masks, pairs=True)
+        unit.read(1e4 * time, 1e4 * time, run(6, 1), 1, 0, masks, beside=run(7, 1))
     assert unit.counters.hit == 3
-    assert unit.counters.dram_read == 4
+    assert unit.counters.dram_read == 8
 
 
 def test_what_was_dirty_before_goes_as_sets_fill() -> None:
@@ -384,3 +367,45 @@ def test_what_went_before_the_launch_is_not_counted() -> None:
     unit = cache(capacity_bytes=256 * LINE)
     unit.warm(run(0, 512))
     assert unit.tags.old_written() == 0
+
+
+def test_lines_beside_those_that_are_missed_come_with_them() -> None:
+    unit = cache()
+    lines, beside = np.arange(0, 64, 2), np.arange(1, 64, 2)
+    first = unit.read(0.0, 0.0, lines, 128, 0, beside=beside)
+    assert unit.counters.dram_read == 256
+    # Who asks for them early waits for their arrival.
+    early = unit.read(1.0, 1.0, beside, 128, 0)
+    assert early == pytest.approx(first)
+    late = unit.read(1e4, 1e4, beside, 128, 5)
+    assert late <= 1e4 + CONFIG.l2.latency_far_cycles + 10
+    assert unit.counters.dram_read == 256
+
+
+def test_lines_beside_those_that_are_there_do_not_come() -> None:
+    unit = cache()
+    lines, beside = np.arange(0, 64, 2), np.arange(1, 64, 2)
+    unit.read(0.0, 0.0, lines, 128, 0)
+    unit.read(1e4, 1e4, lines, 128, 0, beside=beside)
+    assert unit.counters.dram_read == 128
+
+
+def test_lines_beside_go_to_their_homes_only() -> None:
+    unit = tags(1000, 2)
+    lines = run(0, 64)
+    fresh, written = unit.prefetch(lines)
+    assert (len(fresh), written, unit.resident_lines) == (64, 0, 64)
+    assert len(unit.prefetch(lines)[0]) == 0
+    found, _ = unit.read(lines, 0)
+    assert found.near + found.far == 64
+    assert found.far == unit.remote_lines(lines, 0)
+
+
+def test_lines_that_several_sms_ask_for_again_are_served_slowly() -> None:
+    unit = cache()
+    rate = CONFIG.l2.repeated_bandwidth_bytes_per_clk
+    assert unit.read_again(0.0, 0.0, run(3, 1), 2048, sm=0) == 0.0
+    assert unit.read_again(0.0, 0.0, run(3, 1), 2048, sm=1) == pytest.approx(2048 / rate)
+    assert unit.read_again(0.0, 0.0, run(3, 1), 2048, sm=2) == pytest.approx(4096 / rate)
+    # A line of its own costs an SM nothing.
+    assert unit.read_again(0.0, 7.0, run(9, 1), 2048, sm=2) == 7.0

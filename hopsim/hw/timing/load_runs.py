@@ -1,0 +1,126 @@
+"""Loads that ptxas issues before the first of them is waited for.
+
+A program may write: load, add what came, load into the same registers, add, and so on.  ptxas gives each load registers of
+its own and moves it up past the additions, as far as registers and order allow; so a warp waits for a run of loads once.
+
+Source: machine code of ptxas 13.0 for the fix-up of stream-k (16 loads of four words, each added at once: 12 are issued
+before the first addition, then the other 4) and for the exchange of split-k over distributed shared memory (all 16).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from hopsim.isa.forms.decode import BoundInstruction
+from hopsim.isa.program.codegen import Segment
+
+LOADS: Final = ("lsu_global", "lsu_shared")
+WEAK: Final = ("", "weak")
+REGISTER_BITS: Final = 32
+REGISTERS_AHEAD: Final = 48
+"""Registers that loads of a run fill before one is waited for. Source: the fix-up of stream-k, above."""
+
+
+@dataclass(frozen=True, slots=True)
+class Deferred:
+    """What the wait for a load is moved to.
+
+    Args:
+        results: registers computed from it that are used later: whoever reads them waits.
+        inputs: registers read here that may themselves wait for a load before.
+    """
+
+    results: tuple[int, ...]
+    inputs: frozenset[int]
+
+
+def deferred_loads(program: Sequence[Segment]) -> dict[int, Deferred]:
+    """Return the loads that are not waited for where their values are used, by the number of their segment.
+
+    These are runs of segments that follow each other, each a load and arithmetic, whose addresses do not come from a
+    load of the run; where one has filled the registers, the warp waits, and a new run begins.
+    """
+    entered = _entered_otherwise(program)
+    found: dict[int, Deferred] = {}
+    number = 0
+    while number < len(program):
+        if not _is_load(program[number]):
+            number += 1
+            continue
+        run, number = _run(program, number, entered)
+        if len(run) > 1:
+            found.update(run)
+    return found
+
+
+def _run(
+    program: Sequence[Segment], number: int, entered: frozenset[int]
+) -> tuple[dict[int, Deferred], int]:
+    """Return the run that begins with a segment, and the number of the segment after it."""
+    run: dict[int, Deferred] = {}
+    late: set[int] = set()
+    filled = 0
+    while True:
+        segment = program[number]
+        load = segment.instructions[0]
+        filled += _registers(load)
+        if filled > REGISTERS_AHEAD:
+            return run, number + 1
+        late -= load.writes
+        before = frozenset(late)
+        made = set(load.writes)
+        inputs: set[int] = set()
+        for bound in segment.instructions[1:]:
+            reads = set(bound.reads)
+            if reads & (made | late):
+                inputs |= reads & before
+                made |= bound.writes
+            else:
+                made -= bound.writes
+                late -= bound.writes
+        late |= made
+        live = program[number + 1].live if number + 1 < len(program) else 0
+        results = tuple(sorted(register for register in made if live >> register & 1))
+        follows = segment.successors == (number + 1,)
+        run[number] = Deferred(results, frozenset(inputs))
+        number += 1
+        if not follows or number in entered or not _is_load(program[number]):
+            return run, number
+        if late & set(program[number].instructions[0].reads):
+            return run, number
+
+
+def _entered_otherwise(program: Sequence[Segment]) -> frozenset[int]:
+    """Return the segments that are entered from elsewhere than the segment before."""
+    return frozenset(
+        successor
+        for segment in program
+        for successor in segment.successors
+        if successor != segment.number + 1
+    )
+
+
+def _is_load(segment: Segment) -> bool:
+    """Whether a segment is a load that no order of memory holds back, and what is done then."""
+    if segment.head is None:
+        return False
+    bound = segment.instructions[0]
+    return (
+        bound.form.unit in LOADS
+        and bound.form.base[0] == "ld"
+        and dict(bound.slots).get("sem", "") in WEAK
+    )
+
+
+def _registers(bound: BoundInstruction) -> int:
+    """Return the 32-bit registers that a load fills."""
+    return sum(
+        -(-destination.register.width_bits // REGISTER_BITS)
+        for destination in bound.destinations
+        if destination.register is not None
+    )
+
+
+__all__ = ["Deferred", "deferred_loads"]

@@ -1,0 +1,42 @@
+"""Microbenchmarks that stand for one model each are predicted as an H100 measured them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any, Final, cast
+
+import pytest
+
+from hopsim.kernels.micro.recording import benchmarks, run
+from hopsim.kernels.probes.probe import Device
+from hopsim.runtime.gpu import Gpu
+
+SILICON: Final = Path(__file__).parents[2] / "silicon" / "micro.json"
+ROWS: Final[dict[str, dict[str, Any]]] = {
+    row["name"]: row for row in json.loads(SILICON.read_text(encoding="utf-8"))
+}
+WITHIN: Final = {
+    "plain_store_l2_1x128K": 0.05,
+    "plain_store_l2_66x128K": 0.1,
+    "cold_chain_1_32r_p8192_step1_l2_256B": 0.1,
+    "cold_chain_1_64r_p8192_step1_l2_128B": 0.05,
+    "cold_chain_16_64r_p8192_step1_l2_256B": 0.1,
+    "cold_chain_64_128r_p8192_step1_l2_256B": 0.1,
+    "red_v2_f32_8_132_s1_clean": 0.12,
+    "red_v2_f32_8_132_s4_clean": 0.12,
+    "hot_rows_1_64of64_p8192_same": 0.05,
+    "hot_rows_132_16of64_p8192_same": 0.15,
+}
+"""By name, how far a prediction may lie from the recording, as a share."""
+SLOW: Final = [name for name in WITHIN if name.startswith(("red_", "hot_rows_132"))]
+
+
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=pytest.mark.slow if name in SLOW else ()) for name in WITHIN],
+)
+def test_it_takes_as_long_as_recorded(name: str) -> None:
+    (one,) = (one for one in benchmarks() if one.name == name)
+    found = run(cast(Device, Gpu()), one, 0, check=False)["cycles"]
+    assert found == pytest.approx(ROWS[name]["cycles"], rel=WITHIN[name])
