@@ -109,9 +109,6 @@ class Device(Group):
     """SMs of each GPC; a cluster must fit in one.  Their TPCs are numbered in rows: the first of each GPC, the second, ...
     A TPC that clusters larger than itself do not use counts as a GPC of its own, after the others."""
     sms_per_tpc: Count
-    tpcs_per_cpc: Count
-    """SMs of a CPC share what one of them has asked L2 for."""
-    """SMs that share one port to L2."""
     registers_per_sm: Count
     registers_per_thread_max: Count
     register_allocation_unit: Count
@@ -370,6 +367,10 @@ class L2(Group):
     """What the SMs of a GPC receive of different lines."""
     delivery_per_gpc_bytes_per_clk: Rate
     """What the SMs of a GPC receive when neighbours ask for the same lines."""
+    sms_per_request: Count
+    """SMs of a GPC that one request serves at most, while it is on its way."""
+    joining_cycles: Cycles
+    """So long SMs of other TPCs may join a request that L2 answers at once."""
     atomic_latency_cycles: Cycles
     atomic_interval_cycles: Interval
     """All slices together: a line that an instruction of a warp adds to."""
@@ -401,6 +402,10 @@ class Dram(Group):
     """From one refresh of a channel to the next."""
     interleave_bytes: Bytes
     """Neighbouring addresses that one channel holds."""
+    overtaking: Share
+    """Of the requests that come while one waits, those served before its last line."""
+    overtaking_most_cycles: Cycles
+    """They delay it by no more than this."""
     contention_latency_cycles: Cycles
     """Added to a request for lines that lie apart, as the rows of a box in a wide matrix do, when channels are busy."""
     bandwidth_bytes_per_clk: Rate

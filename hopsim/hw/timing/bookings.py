@@ -68,6 +68,8 @@ class Bookings:
         self._coalescer = Coalescer(config.l2.line_bytes, config.l2.sector_bytes)
         self._boxes: dict[BoxKey, Footprint] = {}
         self._due: dict[int, float] = {}
+        # Of operations that wait for device memory, when it is done with them.
+        self._finish: dict[int, float] = {}
 
     def book(self, operation: Operation, time: float) -> Booked:
         """Book an operation issued at `time`."""
@@ -104,6 +106,11 @@ class Bookings:
         else:
             landed = time + self._config.mbarrier.remote_arrive_latency_cycles
         return Booked(landed, landed)
+
+    def overtaken(self, operation: Operation) -> float:
+        """Return how much later an operation lands than it was booked for; none is asked about twice."""
+        finish = self._finish.pop(operation.number, 0.0)
+        return self._l2.overtaken(finish) if finish else 0.0
 
     def landed(self, operation: Operation) -> None:
         """Forget an operation."""
@@ -178,6 +185,8 @@ class Bookings:
             if outside_bytes:
                 ready = max(ready, self._l2.read_outside(time, end, outside_bytes))
             landed = ready + engine.load_latency(rank, len(destinations) > 1)
+            if self._l2.finish:
+                self._finish[operation.number] = self._l2.finish
             engine.returned(landed)
             return Booked(landed, landed)
         if direction == "prefetch":
@@ -230,6 +239,8 @@ class Bookings:
         if again > 0:
             end = sm.wait_for_fill(self._l2.read_again(time, begin, numbers, again, sm.number))
         ready = sm.port.read(time, begin, end, numbers, sectors, key, None if whole else masks)
+        if self._l2.finish:
+            self._finish[operation.number] = self._l2.finish
         return self._due_at(operation, ready + self._config.smem.latency_cycles)
 
     def _due_at(self, operation: Operation, time: float) -> Booked:

@@ -14,7 +14,7 @@ from hopsim.hw.machine.memory import GLOBAL_BASE
 from hopsim.hw.timing.cta_scheduler import Placement
 from hopsim.hw.timing.dram import DramChannels
 from hopsim.hw.timing.fabric import Fabric
-from hopsim.hw.timing.gpc_port import CpcPort, GpcPort
+from hopsim.hw.timing.gpc_port import GpcPort, TpcPort
 from hopsim.hw.timing.l2 import L2Cache
 from hopsim.hw.timing.occupancy import occupancy
 from hopsim.hw.timing.sm import Sm
@@ -52,11 +52,10 @@ class Chip:
             )
         resident_shared = self.occupancy.shared_bytes_per_cta * self.occupancy.ctas_per_sm
         gpcs = [GpcPort(config.l2, self.l2, gpc) for gpc in range(len(device.gpc_sm_counts))]
-        places = list(zip(placement.gpc_of, placement.cpc_of, strict=True))
-        cpcs = {place: CpcPort(gpcs[place[0]]) for place in places}
+        tpcs = {tpc: TpcPort(gpcs[tpc[0]]) for tpc in placement.tpc_of}
         self.sms = [
-            Sm(config, number, place[0], cpcs[place], resident_shared)
-            for number, place in enumerate(places)
+            Sm(config, number, tpcs[tpc], resident_shared)
+            for number, tpc in enumerate(placement.tpc_of)
         ]
 
     def has_idle_gpc(self) -> bool:

@@ -15,7 +15,13 @@ from typing import Final
 
 from hopsim.config import HardwareConfig
 from hopsim.hw.timing.load_runs import Deferred, deferred_loads
-from hopsim.hw.timing.machine_code import counted, instruction_count, offsets, sequence_of
+from hopsim.hw.timing.machine_code import (
+    counted,
+    halves,
+    issue_count,
+    offsets,
+    sequence_of,
+)
 from hopsim.isa.forms.decode import BoundInstruction, ConstantArg, TupleArg
 from hopsim.isa.program.codegen import Segment
 from hopsim.isa.program.flow import EXIT
@@ -152,6 +158,7 @@ class CostTable:
         self._program = program
         self._parameter_offsets = parameter_offsets or {}
         self._first_cluster_barrier = _after_initialisation(program)
+        self._low = halves(bound for segment in program for bound in segment.instructions)
         self._folded = offsets(bound for segment in program for bound in segment.instructions)
         self._deferred = deferred_loads(program)
         self.segments = [self._cost(segment) for segment in program]
@@ -179,8 +186,8 @@ class CostTable:
         written: set[int] = set()
         for position, bound in enumerate(instructions):
             unit = bound.form.unit
-            issued = instruction_count(self._config, bound)
-            at = max(clock, pipes.get(unit, 0.0))
+            issued = issue_count(self._config, bound, self._folded, self._low)
+            at = max(clock, pipes.get(unit, 0.0)) if issued else 0.0
             for register in bound.reads:
                 if register in ready:
                     at = max(at, ready[register][0])
@@ -188,6 +195,12 @@ class CostTable:
                     head_use = min(head_use, at)
                 elif register not in written:
                     reads.setdefault(register, at)
+            if not issued and position:
+                # No machine instruction: the result is there when the operands are.
+                for register in bound.writes:
+                    ready[register] = (at, Stall.WAIT)
+                written |= bound.writes
+                continue
             interval = self._interval[unit] * issued
             if sequence_of(bound) is not None:
                 # Its instructions go to several pipes.

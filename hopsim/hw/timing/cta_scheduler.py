@@ -48,13 +48,13 @@ class Placement:
         self._sms_of = number_sms(device)
         pair = device.sms_per_tpc
         self.gpc_of: list[int] = [0] * sum(device.gpc_sm_counts)
-        # The CPC of its GPC.
-        self.cpc_of: list[int] = [0] * len(self.gpc_of)
+        # The GPC, and the TPC in it.
+        self.tpc_of: list[tuple[int, int]] = [(0, 0)] * len(self.gpc_of)
         self._rank: list[tuple[bool, int, int, int]] = [(False, 0, 0, 0)] * len(self.gpc_of)
         for gpc, sms in enumerate(self._sms_of):
             for position, sm in enumerate(sms):
                 self.gpc_of[sm] = gpc
-                self.cpc_of[sm] = position // (pair * device.tpcs_per_cpc)
+                self.tpc_of[sm] = gpc, position // pair
                 # The TPCs outside the GPCs come first, then all first SMs of TPCs row by row, then the second ones.
                 self._rank[sm] = (len(sms) > pair, position % pair, position // pair, gpc)
         self._ctas_per_sm = ctas_per_sm

@@ -31,6 +31,12 @@ def deal(gpc_sm_counts: Sequence[int], partitions: int) -> list[int]:
     return result
 
 
+def _grown(values: NDArray[np.float64], size: int) -> NDArray[np.float64]:
+    grown = np.zeros(size, np.float64)
+    grown[: len(values)] = values
+    return grown
+
+
 class L2Counters:
     """Sectors by what happened to them (32 bytes each).
 
@@ -92,8 +98,19 @@ class L2Cache:
         self.busy_cycles = 0.0
         self.counters = L2Counters()
         self._arrival: NDArray[np.float64] = np.zeros(0, np.float64)
+        self._finish: NDArray[np.float64] = np.zeros(0, np.float64)
         self._last_arrival = 0.0
+        # When device memory is done with what was read last if nobody asks it for more; 0: it has no part in it.
+        self.finish = 0.0
         self._side_of = deal(gpc_sm_counts, config.partitions)
+
+    def overtaken(self, finish: float) -> float:
+        """Return how much later a read comes than it was said to, for what device memory served before it.
+
+        Args:
+            finish: `finish` after the read.
+        """
+        return self._dram.overtaken(finish)
 
     def speed_up(self, factor: float) -> None:
         """Serve so many times the nominal sectors a cycle from now on."""
@@ -123,6 +140,7 @@ class L2Cache:
         """
         counters = self.counters
         counters.requested += sectors
+        self.finish = 0.0
         count = len(lines)
         if count == 0:
             return start + self.near
@@ -249,6 +267,7 @@ class L2Cache:
         """Read sectors of some lines from device memory; return when the last one is there."""
         self.counters.dram_read += sectors
         delay = self._dram.read(now, sectors * self.sector_bytes)
+        self.finish = now + delay
         latency, refresh = self._dram.latency(lines)
         # Other lines come meanwhile; the late one is asked for half-way on average.
         late = max(begin, now + delay) + refresh + 0.5 * (start - begin)
@@ -273,6 +292,7 @@ class L2Cache:
             )
             self._hold_arrivals()
             self._arrival[fresh] = ready
+            self._finish[fresh] = self.finish
         if parts is not None:
             sectors += int(self.tags.claim(parts, np.full(len(parts), WHOLE, np.uint8)).sum())
         counters.dram_read += sectors
@@ -283,9 +303,8 @@ class L2Cache:
     def _hold_arrivals(self) -> None:
         """Have a place for each line."""
         if len(self._arrival) < self.tags.size:
-            grown = np.zeros(self.tags.size, np.float64)
-            grown[: len(self._arrival)] = self._arrival
-            self._arrival = grown
+            self._arrival = _grown(self._arrival, self.tags.size)
+            self._finish = _grown(self._finish, self.tags.size)
 
     def _note_arrival(
         self, lines: Lines, fetched: Lines | None, ready: float, start: float, is_far: bool
@@ -293,15 +312,26 @@ class L2Cache:
         """Remember when fetched lines come in; whoever finds them before waits for them."""
         if fetched is None:
             if self._last_arrival > start and len(self._arrival) >= self.tags.size:
-                return max(ready, float(self._arrival[lines].max()))
+                return self._await(lines, ready)
             return ready
         self._hold_arrivals()
         if (is_far or len(fetched) < len(lines)) and self._last_arrival > start:
-            ready = max(ready, float(self._arrival[lines].max()))
+            ready = self._await(lines, ready)
         self._arrival[fetched] = ready
+        self._finish[fetched] = self.finish
         if ready > self._last_arrival:
             self._last_arrival = ready
         return ready
+
+    def _await(self, lines: Lines, ready: float) -> float:
+        """Wait for lines that are on their way; return when all are there."""
+        arrival = float(self._arrival[lines].max())
+        if arrival <= ready:
+            return ready
+        finish = float(self._finish[lines].max())
+        if finish > self.finish:
+            self.finish = finish
+        return arrival
 
     def _serve(self, now: float, side: int, sectors: float) -> float:
         """Take bandwidth of a partition; return the cycles until it is through."""

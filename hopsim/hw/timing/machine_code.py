@@ -51,6 +51,41 @@ def instruction_count(config: HardwareConfig, bound: BoundInstruction) -> float:
     return 1
 
 
+def issue_count(
+    config: HardwareConfig, bound: BoundInstruction, folded: frozenset[int], low: frozenset[int]
+) -> float:
+    """Return the machine instructions that take an issue slot and a pipe.
+
+    Args:
+        folded: `offsets` of the program.
+        low: `halves` of the program.
+    """
+    if bound.writes and bound.writes <= folded:
+        return 0
+    opcode = bound.instruction.opcode
+    if opcode[0] == "cvt" and opcode[-2:] == ("u64", "u32"):
+        return 0  # the upper half is the register that is always zero
+    if (
+        opcode[0] in ("and", "or", "xor", "add")
+        and opcode[-1] in ("b64", "s64", "u64")
+        and isinstance(bound.args[-1], ConstantArg)
+        and (opcode[0] != "add" or bound.reads <= low)
+    ):
+        return 1
+    return instruction_count(config, bound)
+
+
+def halves(instructions: Iterable[BoundInstruction]) -> frozenset[int]:
+    """Return the 64-bit registers whose upper half is zero."""
+    zero: set[int] = set()
+    other: set[int] = set()
+    for bound in instructions:
+        opcode = bound.instruction.opcode
+        extends = opcode[0] == "cvt" and opcode[-2:] == ("u64", "u32")
+        (zero if extends else other).update(bound.writes)
+    return frozenset(zero - other)
+
+
 def sequence_of(bound: BoundInstruction) -> str | None:
     """Return the name in `issue.sequence` of what ptxas makes several instructions of."""
     opcode = bound.instruction.opcode

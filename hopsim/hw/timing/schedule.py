@@ -389,6 +389,10 @@ class TimedSchedule(Schedule):
     def _land(self, event: Landing) -> None:
         """Do the next stage of an operation."""
         operation = event.operation
+        delay = self._bookings.overtaken(operation)
+        if delay:
+            event.set(float(self.env.now) + delay)
+            return
         self._begin_landing()
         assert self._machine is not None
         if self._recording is not None:

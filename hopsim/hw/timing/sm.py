@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hopsim.config import HardwareConfig
 from hopsim.hw.timing.global_access import L1Cache
-from hopsim.hw.timing.gpc_port import CpcPort
+from hopsim.hw.timing.gpc_port import TpcPort
 from hopsim.hw.timing.issue import IssuePorts
 from hopsim.hw.timing.shared_memory import SharedPipe
 from hopsim.hw.timing.tensor_core import MmaPipe, TensorCore
@@ -17,8 +17,7 @@ class Sm:
     Args:
         config: of the chip.
         number: of the SM.
-        gpc: it belongs to.
-        port: of its CPC, to L2.
+        port: of its TPC, to L2.
         shared_bytes: shared memory of the CTAs it holds; the rest of the store is L1.
     """
 
@@ -31,13 +30,12 @@ class Sm:
         self,
         config: HardwareConfig,
         number: int,
-        gpc: int,
-        port: CpcPort,
+        port: TpcPort,
         shared_bytes: int,
     ) -> None:
         self.number = number
         self.name = f"sm {number}"
-        self.gpc = gpc
+        self.gpc = port.gpc
         self.issue = IssuePorts(config.device.subpartitions)
         self.pipe = SharedPipe(config.smem)
         self.tensor = TensorCore(config.tensor)

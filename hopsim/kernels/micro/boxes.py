@@ -14,7 +14,7 @@ import numpy as np
 
 from hopsim.kernels.micro.clocked import Benchmark, Clocked, mean_of_rows
 from hopsim.kernels.micro.streams import KIB, SLOTS_BYTES, SMS
-from hopsim.kernels.ptx.text import Param, address, vector
+from hopsim.kernels.ptx.text import Param, Reg, address, vector
 from hopsim.launch.arrays import TensorMap
 
 BOX_K = 64
@@ -86,12 +86,14 @@ def walk(
     cluster: int = 1,
     sharing: int = 1,
     skew_cycles: int = 0,
+    apart: int = 1,
 ) -> Benchmark:
     """Every CTA, one an SM, walks over its boxes and clocks itself.
 
     Args:
         cluster: CTAs of a cluster.
-        sharing: neighbouring CTAs that load the same boxes.
+        sharing: CTAs that load the same boxes.
+        apart: from one of them to the next; 1 for neighbours.
         skew_cycles: by which each CTA of a cluster starts later than the one before.
     """
     count = boxes.along_k * boxes.blocks
@@ -105,7 +107,7 @@ def walk(
     c.k.emit("cvta.param.u64", place, place)
     c.k.emit("prefetch.tensormap", address(place))
     cta = c.k.let(".b32", "cta", "mov.u32", "%ctaid.x")
-    part = c.k.let(".b32", "part", "div.u32", cta, sharing)
+    part = _part(c, cta, sharing, apart)
     first_row = c.k.let(".b32", "first_row", "mul.lo.u32", part, boxes.rows * boxes.blocks)
     barriers = [address(c.shared, SLOTS_BYTES + 8 * slot) for slot in range(boxes.depth)]
     for barrier in barriers:
@@ -168,6 +170,15 @@ def walk(
     )  # fmt: skip
 
 
+def _part(c: Clocked, cta: Reg, sharing: int, apart: int) -> Reg:
+    """Write which of all walks a CTA takes: those that are `apart`, `sharing` in number, take the same."""
+    if apart == 1:
+        return c.k.let(".b32", "part", "div.u32", cta, sharing)
+    group = c.k.let(".b32", "group", "div.u32", cta, sharing * apart)
+    place = c.k.let(".b32", "place", "rem.u32", cta, apart)
+    return c.k.let(".b32", "part", "mad.lo.u32", group, apart, place)
+
+
 def _meet(c: Clocked) -> None:
     c.k.emit("barrier.cluster.arrive")
     c.k.emit("barrier.cluster.wait")
@@ -224,6 +235,18 @@ def shared(
     )  # fmt: skip
 
 
+def pairs(ctas: int, apart: int, skew_cycles: int) -> Benchmark:
+    """Loads out of L2 in clusters of 16; pairs of CTAs load the same: those of a TPC, or of two TPCs of a GPC."""
+    boxes = Boxes(128, 8, 4, 1024, 4)
+    where = "of a TPC" if apart == 1 else f"{apart} apart"
+    late = f", each {skew_cycles} cycles after the one before" if skew_cycles else ""
+    return walk(
+        f"tma_load_pairs_{ctas}_apart{apart}" + (f"_skew{skew_cycles}" if skew_cycles else ""),
+        f"TMA loads out of L2, {ctas} SMs in clusters of 16, pairs {where} load the same boxes of 16 KiB{late}",
+        boxes, ctas, 16, 2, skew_cycles, apart,
+    )  # fmt: skip
+
+
 def outside(ctas: int, inside: int, depth: int, *, same: bool = False) -> Benchmark:
     """Loads out of L2 of boxes of 64 rows, of which some lie outside of the tensor."""
     boxes = Boxes(64, 16, 1, 2048, depth, inside=inside)
@@ -272,4 +295,8 @@ def benchmarks() -> list[Benchmark]:
         outside(ctas, inside, depth) for ctas in (1, SMS) for depth in (1, 4) for inside in (64, 32, 16, 1)
     ]  # fmt: skip
     found += [outside(SMS, inside, 4, same=True) for inside in (64, 16)]
+    found += [
+        pairs(ctas, apart, skew)
+        for ctas in (16, 96) for apart in (1, 8) for skew in (0, 20, 50)
+    ]  # fmt: skip
     return found

@@ -8,7 +8,7 @@ from hopsim.config import load
 from hopsim.hw.machine.work import TensorWork
 from hopsim.hw.timing.clock import LoadClock
 from hopsim.hw.timing.dram import DramChannels
-from hopsim.hw.timing.gpc_port import CpcPort, GpcPort
+from hopsim.hw.timing.gpc_port import GpcPort, TpcPort
 from hopsim.hw.timing.l2 import L2Cache
 from hopsim.hw.timing.sm import Sm
 from hopsim.hw.timing.tensor_core import WarpgroupQueue
@@ -29,8 +29,8 @@ PRODUCTS = f"""
 def chip(sms: int = 2) -> tuple[LoadClock, list[Sm], L2Cache, DramChannels]:
     dram = DramChannels(CONFIG.dram, CONFIG.l2.line_bytes)
     l2 = L2Cache(CONFIG.l2, dram, [sms])
-    port = CpcPort(GpcPort(CONFIG.l2, l2, 0))
-    units = [Sm(CONFIG, number, 0, port, 0) for number in range(sms)]
+    port = TpcPort(GpcPort(CONFIG.l2, l2, 0))
+    units = [Sm(CONFIG, number, port, 0) for number in range(sms)]
     return LoadClock(CONFIG.clock, HIGHEST, units, l2, dram), units, l2, dram
 
 

@@ -5,7 +5,7 @@ import pytest
 
 from hopsim.config import load
 from hopsim.hw.timing.dram import DramChannels
-from hopsim.hw.timing.gpc_port import CpcPort, GpcPort, join_key
+from hopsim.hw.timing.gpc_port import GpcPort, TpcPort, join_key
 from hopsim.hw.timing.l2 import L2Cache
 
 CONFIG = load("h100-sxm")
@@ -28,7 +28,7 @@ def box(number: int) -> np.ndarray:
     return np.arange(number * LINES, (number + 1) * LINES, dtype=np.int64)
 
 
-def ask(unit: CpcPort, time: float, number: int) -> float:
+def ask(unit: TpcPort, time: float, number: int) -> float:
     lines = box(number)
     return unit.read(time, time, time, lines, SECTORS, join_key(lines), None)
 
@@ -36,25 +36,35 @@ def ask(unit: CpcPort, time: float, number: int) -> float:
 def test_different_boxes_come_at_the_rate_of_the_gpc() -> None:
     """Recorded on an H100: 16 SMs that read boxes of their own get 529 bytes a cycle together."""
     gpc, _ = port()
-    ends = [ask(CpcPort(gpc), 0.0, number) for number in range(32)]
+    ends = [ask(TpcPort(gpc), 0.0, number) for number in range(32)]
     assert np.diff(ends[8:]) == pytest.approx(np.full(23, BYTES / 530), rel=0.01)
 
 
 def test_the_same_boxes_come_at_the_rate_of_delivery() -> None:
     """Recorded on an H100: 16 SMs that read the same boxes get 1,228 bytes a cycle together."""
     gpc, l2 = port()
-    # Six, six and four of the sixteen are in one CPC each.
-    cpcs = [CpcPort(gpc) for _ in range(3)]
-    ends = [max(ask(cpcs[sm // 6], 0.0, number) for sm in range(16)) for number in range(24)]
+    tpcs = [TpcPort(gpc) for _ in range(8)]
+    ends = [max(ask(tpcs[sm // 2], 0.0, number) for sm in range(16)) for number in range(24)]
     rate = 16 * BYTES / np.diff(ends[8:]).mean()
     assert rate == pytest.approx(1228, rel=0.05)
     assert l2.counters.requested == 24 * 16 * SECTORS
-    assert l2.counters.merged == 24 * 13 * SECTORS
+
+
+@pytest.mark.parametrize("sms", [1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16])
+@pytest.mark.parametrize("per_tpc", [1, 2])
+def test_four_sms_share_a_request(sms: int, per_tpc: int) -> None:
+    """Recorded on an H100 (Nsight Compute's sectors): of n SMs of a GPC n / 4 rounded up ask L2."""
+    gpc, l2 = port()
+    tpcs = [TpcPort(gpc) for _ in range(-(-sms // per_tpc))]
+    for sm in range(sms):
+        ask(tpcs[sm // per_tpc], 0.0, 0)
+    assert l2.counters.read == -(-sms // 4) * SECTORS
+    assert l2.counters.merged == sms * SECTORS - l2.counters.read
 
 
 def test_what_has_come_is_asked_for_again() -> None:
     gpc, l2 = port()
-    unit = CpcPort(gpc)
+    unit = TpcPort(gpc)
     ready = ask(unit, 0.0, 0)
     ask(unit, ready - 1, 0)
     assert l2.counters.merged == SECTORS
@@ -63,12 +73,35 @@ def test_what_has_come_is_asked_for_again() -> None:
     assert l2.counters.read == 2 * SECTORS
 
 
-def test_another_cpc_asks_itself() -> None:
+def test_another_tpc_shares_only_while_l2_works_on_it() -> None:
+    """The queue in front of the port does not make requests of other TPCs meet."""
     gpc, l2 = port()
-    ask(CpcPort(gpc), 0.0, 0)
-    ask(CpcPort(gpc), 0.0, 0)
+    first, second = TpcPort(gpc), TpcPort(gpc)
+    for number in range(1, 9):
+        ask(TpcPort(gpc), 0.0, number)
+    ready = ask(first, 0.0, 0)
+    late = ready - 1
+    assert ask(first, late, 0) < ask(second, late, 0)
+    assert l2.counters.merged == SECTORS
+
+
+def test_a_tpc_that_has_joined_shares_until_the_data_comes() -> None:
+    gpc, l2 = port()
+    first, second = TpcPort(gpc), TpcPort(gpc)
+    for number in range(1, 9):
+        ask(TpcPort(gpc), 0.0, number)
+    ready = ask(first, 0.0, 0)
+    ask(second, 1.0, 0)
+    ask(second, ready - 1, 0)
+    assert l2.counters.merged == 2 * SECTORS
+
+
+def test_another_gpc_asks_itself() -> None:
+    gpc, l2 = port()
+    ask(TpcPort(gpc), 0.0, 0)
+    ask(TpcPort(GpcPort(CONFIG.l2, l2, 2)), 0.0, 0)
     assert l2.counters.merged == 0
-    assert l2.counters.read == 2 * SECTORS
+    assert l2.counters.requested == 2 * SECTORS
 
 
 def test_nothing_to_join_without_lines() -> None:

@@ -220,15 +220,22 @@ def test_warm_lines_hit_from_both_halves() -> None:
     assert unit.counters.hit == unit.counters.read == 1600
 
 
-def test_a_burst_is_as_long_as_the_one_before() -> None:
+def test_requests_that_come_while_one_waits_overtake_it() -> None:
     dram = DramChannels(CONFIG.dram, CONFIG.l2.line_bytes)
     each = 16384 / (CONFIG.dram.bandwidth_bytes_per_clk * CONFIG.dram.efficiency)
     first = [dram.read(0.0, 16384) for _ in range(8)]
     assert first == pytest.approx([each * k for k in range(1, 9)])
-    # Those of the next burst share the channels: none is done long before the last one.
-    second = [dram.read(600.0, 16384) for _ in range(8)]
-    assert second == pytest.approx([each * 8] * 8)
-    assert dram.read(5000.0, 16384) == pytest.approx(each)
+    # What came meanwhile is known when the channels would be done with it.
+    assert dram.overtaken(first[0]) == pytest.approx(CONFIG.dram.overtaking * 7 * each)
+    assert dram.overtaken(first[-1]) == 0.0
+    dram.read(first[-1] + 1.0, 1 << 20)
+    assert dram.overtaken(first[-1]) == 0.0
+    # Alone, nothing overtakes; nothing waits for ever.
+    alone = 5000.0 + dram.read(5000.0, 16384)
+    assert dram.overtaken(alone) == 0.0
+    long = 6000.0 + dram.read(6000.0, 16384)
+    dram.read(6000.0, 1 << 24)
+    assert dram.overtaken(long) == CONFIG.dram.overtaking_most_cycles
 
 
 def mean_wait(config: Dram, channels: int) -> float:

@@ -55,3 +55,22 @@ def test_an_addition_of_a_literal_becomes_an_offset() -> None:
     assert counts(add + store + "add.s32 %r1,%r0,68;" + store, shared) == 4
     assert counts("add.s32 %r1,%r0,%r5;" + store, shared) == 2
     assert counts("add.s32 %r1,%r1,64;" + store, shared) == 2
+
+
+def slots(body: str) -> float:
+    """Issue slots of what makes %rd2, which is stored then."""
+    store = "st.global.u64 [%rd3],%rd2; ret;"
+    programs = [kernel(made + store).program(True) for made in (body, "")]
+    taken = [sum(cost.slots for cost in CostTable(CONFIG, one).segments) for one in programs]
+    return taken[0] - taken[1]
+
+
+def test_what_is_no_machine_instruction_takes_no_slot() -> None:
+    """Descriptors of wgmma: an upper half that is zero, and literals that change the lower half alone."""
+    pipe = CONFIG.issue.interval_cycles["alu"]
+    extended = "cvt.u64.u32 %rd1,%r0;"
+    assert slots(extended) == 0
+    assert slots(extended + "add.s64 %rd2,%rd1,4611686293305294850;") == pipe
+    assert slots(extended + "or.b64 %rd2,%rd1,4611686293305294848;") == pipe
+    # The upper half of other sums needs the carry.
+    assert slots("add.s64 %rd2,%rd1,4611686293305294850;") == 2 * pipe
