@@ -162,7 +162,8 @@ def _recorded(
         content[name] = {
             "cases": found.cases, "failed": found.failed, "mape_percent": found.mape, "bias_percent": found.bias,
             "worst_percent": found.worst.error if found.worst else None, "kendall_least": found.kendall,
-            "kendall_mean": found.mean_kendall, "regret_percent": found.regret, "dram_percent": found.dram_error,
+            "kendall_mean": found.mean_kendall,
+            "kendall_clear": found.clear_kendall, "regret_percent": found.regret, "dram_percent": found.dram_error,
         }  # fmt: skip
     _write_pages(rows, page, plot, largest)
     output.finish(content, 0)
@@ -231,8 +232,11 @@ def _about(largest: int | None) -> list[str]:
         "The calibration set (ten Triton bf16 kernels, four sizes) and the microbenchmarks of `tests/silicon/micro.json` "
         "are what the numbers of `configs/h100-sxm.toml` may be fitted to. Nothing is fitted to the judging set: hopsim's "
         "own schedules (`gemm_*`) and further Triton kernels (`mm_*`: fp16, e4m3, persistent, loading through pointers). "
-        "Clocks were read inside some of its kernels of 512 and 1000 x 1416 x 528 to see what the model lacked; the numbers "
-        "of what was found are those of microbenchmarks and of the calibration set.",
+        "Clocks were read inside some of its kernels of 512, 2048 and 1000 x 1416 x 528 to see what the model lacked; the "
+        "numbers of what was found are those of microbenchmarks and of the calibration set.",
+        "Kendall is tau-b within a size. Of clear pairs: of those alone whose measured cycles lie further apart than three "
+        "launches of either did; silicon itself has no order for the others. Regret is what the kernel that the simulator "
+        "likes best takes more than the best one.",
         "Make it again, without a GPU: `hopsim compare --recorded --page docs/accuracy.md`. "
         "Measure again, on an H100: `hopsim record tests/silicon --part gemm`.",
     ]

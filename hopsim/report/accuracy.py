@@ -81,6 +81,7 @@ class Figures:
         within: how many are within 10 %.
         kendall: least rank correlation (tau-b) within a size, None where no size has enough kernels.
         mean_kendall: over the sizes.
+        clear_kendall: the same of the pairs alone that silicon's measurements tell apart (`clear_kendall`).
         regret: largest over the sizes of what the kernel that the simulator likes best takes more than the best one.
         dram_error: largest error of DRAM bytes on cases that move more than 64 MB, None where there is none.
     """
@@ -93,6 +94,7 @@ class Figures:
     within: int
     kendall: float | None
     mean_kendall: float | None
+    clear_kendall: float | None
     regret: float | None
     dram_error: float | None
 
@@ -112,6 +114,7 @@ def figures(rows: Sequence[Row]) -> Figures:
         within=sum(abs(row.error) <= 10.0 for row in done),
         kendall=min(taus, default=None),
         mean_kendall=mean(taus) if taus else None,
+        clear_kendall=mean(map(clear_kendall, ranked)) if ranked else None,
         regret=max(map(regret, ranked), default=None),
         dram_error=max(large, key=abs, default=None),
     )
@@ -140,6 +143,22 @@ def kendall(x: Sequence[float], y: Sequence[float]) -> float:
         agree += (a * b > 0) - (a * b < 0)
     scale = ((pairs - ties_x) * (pairs - ties_y)) ** 0.5
     return agree / scale if scale else 1.0
+
+
+def clear_kendall(rows: Sequence[Row]) -> float:
+    """Return the rank correlation of the pairs of rows whose measured cycles lie further apart than either's spread.
+
+    A row measured once counts as one without spread.
+    """
+    agree = pairs = 0
+    for one, other in combinations(rows, 2):
+        apart = one.measured - other.measured
+        if abs(apart) <= max(row.measured * (row.spread or 0.0) for row in (one, other)):
+            continue
+        pairs += 1
+        found = (one.predicted or 0.0) - (other.predicted or 0.0)
+        agree += (apart * found > 0) - (apart * found < 0)
+    return agree / pairs if pairs else 1.0
 
 
 def regret(rows: Sequence[Row]) -> float:
@@ -201,7 +220,10 @@ def figure_lines(found: Figures) -> list[str]:
         worst = found.worst
         lines.append(f"worst {worst.error:+.1f} % ({worst.program}, {size_words(worst.size)})")
     if found.kendall is not None and found.mean_kendall is not None:
-        lines.append(f"Kendall within a size {found.mean_kendall:.2f} (least {found.kendall:.2f})")
+        lines.append(
+            f"Kendall within a size {found.mean_kendall:.2f} (least {found.kendall:.2f}); "
+            f"{found.clear_kendall:.2f} of pairs that silicon tells apart"
+        )
     if found.regret is not None:
         lines.append(f"largest regret {found.regret:.1f} %")
     if found.dram_error is not None:

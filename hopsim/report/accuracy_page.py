@@ -10,6 +10,7 @@ from typing import Final
 from hopsim.report.accuracy import (
     Row,
     by_size,
+    clear_kendall,
     counter_errors,
     figure_lines,
     figures,
@@ -62,10 +63,20 @@ def _sizes(rows: Sequence[Row]) -> list[str]:
         lines.append(
             [
                 size_words(size), str(len(group)), f"{found.mape:.1f} %", f"{found.bias:+.1f} %",
-                f"{found.worst.error:+.1f} %" if found.worst else "", f"{tau:.2f}", f"{regret(group):.1f} %",
+                f"{found.worst.error:+.1f} %" if found.worst else "", f"{tau:.2f}", f"{clear_kendall(group):.2f}",
+                f"{regret(group):.1f} %",
             ]
         )  # fmt: skip
-    head = ("M x N x K", "kernels", "MAPE", "mean error", "worst", "Kendall", "regret")
+    head = (
+        "M x N x K",
+        "kernels",
+        "MAPE",
+        "mean error",
+        "worst",
+        "Kendall",
+        "of clear pairs",
+        "regret",
+    )
     return _table(head, lines)
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from hopsim.cli.output import plain_text
 from hopsim.report import accuracy
-from hopsim.report.accuracy import Row, figures, kendall
+from hopsim.report.accuracy import Row, clear_kendall, figures, kendall
 from hopsim.report.accuracy_page import html, page, scatter
 
 DRAM = {"dram__bytes_read.sum": 80e6, "dram__bytes_write.sum": 20e6}
@@ -61,6 +61,20 @@ def test_kendall_of_an_order_with_itself(values: list[int]) -> None:
     assert kendall(values, [-v for v in values]) == pytest.approx(-1.0)
 
 
+def test_pairs_within_the_spread_of_a_measurement_have_no_order() -> None:
+    def rows(spread: float | None) -> list[Row]:
+        values = [(100.0, 100.0), (103.0, 99.0), (120.0, 119.0)]
+        return [Row(str(n), "judging", (1, 1, 1), *pair, spread) for n, pair in enumerate(values)]
+
+    assert clear_kendall(rows(0.05)) == 1.0
+    assert clear_kendall(rows(0.01)) == clear_kendall(rows(None)) == pytest.approx(1 / 3)
+    # Nothing is told apart; a tie of predictions is no agreement.
+    assert clear_kendall(rows(0.5)) == 1.0
+    tied = [Row("a", "judging", (1, 1, 1), 10.0, 5.0), Row("b", "judging", (1, 1, 1), 20.0, 5.0)]
+    assert clear_kendall(tied) == 0.0
+    assert figures(rows(0.05)).clear_kendall == 1.0
+
+
 def test_kendall_with_ties() -> None:
     assert kendall([1, 1, 2, 3], [1, 2, 3, 4]) == pytest.approx(5 / (5 * 6) ** 0.5)
     assert kendall([1, 1], [1, 2]) == 1.0
@@ -105,7 +119,7 @@ def test_page() -> None:
     assert "| `b` | 512 | 1,050 | 2,000 | -47.5 % |  |" in text
     assert "| `a` | 16 x 4096 x 64 | - | 400 | deadlock |  |" in text
     assert "| HBM bytes read | 1 | 6.2 % | -6.2 % |" in text
-    assert "| 512 | 3 | 19.2 % | -12.5 % | -47.5 % | -0.33 | 100.0 % |" in text
+    assert "| 512 | 3 | 19.2 % | -12.5 % | -47.5 % | -0.33 | -0.33 | 100.0 % |" in text
 
 
 def test_plot() -> None:
