@@ -33,8 +33,10 @@ def instruction_count(config: HardwareConfig, bound: BoundInstruction) -> float:
     halves, a product of fp8 values as products of f16 values.
     """
     unit = bound.form.unit
-    if unit == "none":
+    if unit == "none" or _extends(bound):
         return 0
+    if _has_wide_literal(bound, ("and", "or", "xor")):
+        return 1
     is_move = unit == "move" and bound.form.base[0] == "mov"
     if is_move and isinstance(bound.args[0], RegisterArg):
         return COPY
@@ -62,15 +64,7 @@ def issue_count(
     """
     if bound.writes and bound.writes <= folded:
         return 0
-    opcode = bound.instruction.opcode
-    if opcode[0] == "cvt" and opcode[-2:] == ("u64", "u32"):
-        return 0  # the upper half is the register that is always zero
-    if (
-        opcode[0] in ("and", "or", "xor", "add")
-        and opcode[-1] in ("b64", "s64", "u64")
-        and isinstance(bound.args[-1], ConstantArg)
-        and (opcode[0] != "add" or bound.reads <= low)
-    ):
+    if bound.reads <= low and _has_wide_literal(bound, ("add",)):
         return 1
     return instruction_count(config, bound)
 
@@ -80,9 +74,7 @@ def halves(instructions: Iterable[BoundInstruction]) -> frozenset[int]:
     zero: set[int] = set()
     other: set[int] = set()
     for bound in instructions:
-        opcode = bound.instruction.opcode
-        extends = opcode[0] == "cvt" and opcode[-2:] == ("u64", "u32")
-        (zero if extends else other).update(bound.writes)
+        (zero if _extends(bound) else other).update(bound.writes)
     return frozenset(zero - other)
 
 
@@ -135,7 +127,7 @@ def counted(
 ) -> int:
     """Return how many machine instructions Nsight Compute counts for a straight run.
 
-    Issue takes what `instruction_count` says; this knows more of what ptxas leaves out, fuses and adds.
+    Issue takes what `issue_count` says; this knows more of what ptxas leaves out, fuses and adds.
 
     Args:
         folded: `offsets` of the program.
@@ -163,18 +155,10 @@ def _counted(config: HardwareConfig, bound: BoundInstruction) -> float:
     name = opcode[0]
     if name == "wgmma" and opcode[1] == "commit_group":
         return 0  # a flag of the wgmma before
-    if name == "cvt" and opcode[-2:] == ("u64", "u32"):
-        return 0  # the upper half is the register that is always zero
     if name in ("mul", "mad") and "wide" in opcode:
         # Of unsigned ones a literal factor makes a shift and an addition of halves.
         factor = bound.args[1]
         return 2 if opcode == ("mad", "wide", "u32") and isinstance(factor, ConstantArg) else 1
-    if (
-        name in ("and", "or", "xor")
-        and opcode[-1] == "b64"
-        and isinstance(bound.args[-1], ConstantArg)
-    ):
-        return 1
     if name == "mov" and isinstance(bound.args[-1], ConstantArg):
         return COPY
     if name == "bfe":
@@ -190,6 +174,22 @@ def _counted(config: HardwareConfig, bound: BoundInstruction) -> float:
     if sequence_of(bound) == "bulk_copy":
         return BULK_COPY
     return instruction_count(config, bound)
+
+
+def _extends(bound: BoundInstruction) -> bool:
+    """Whether it fills an upper half with zero: ptxas takes the register that is always zero."""
+    opcode = bound.instruction.opcode
+    return opcode[0] == "cvt" and opcode[-2:] == ("u64", "u32")
+
+
+def _has_wide_literal(bound: BoundInstruction, names: tuple[str, ...]) -> bool:
+    """Whether it is one of some operations on 64 bits, with a literal."""
+    opcode = bound.instruction.opcode
+    return (
+        opcode[0] in names
+        and opcode[-1] in ("b64", "s64", "u64")
+        and isinstance(bound.args[-1], ConstantArg)
+    )
 
 
 def _is_shift(bound: BoundInstruction) -> bool:

@@ -73,24 +73,25 @@ def test_what_has_come_is_asked_for_again() -> None:
     assert l2.counters.read == 2 * SECTORS
 
 
-def test_another_tpc_shares_only_while_l2_works_on_it() -> None:
-    """The queue in front of the port does not make requests of other TPCs meet."""
+def queued() -> tuple[TpcPort, TpcPort, float, L2Cache]:
+    """Two TPCs of a GPC behind whose port others queue; the first has asked for box 0, which is there when returned."""
     gpc, l2 = port()
     first, second = TpcPort(gpc), TpcPort(gpc)
     for number in range(1, 9):
         ask(TpcPort(gpc), 0.0, number)
-    ready = ask(first, 0.0, 0)
+    return first, second, ask(first, 0.0, 0), l2
+
+
+def test_another_tpc_shares_only_while_l2_works_on_it() -> None:
+    """The queue in front of the port does not make requests of other TPCs meet."""
+    first, second, ready, l2 = queued()
     late = ready - 1
     assert ask(first, late, 0) < ask(second, late, 0)
     assert l2.counters.merged == SECTORS
 
 
 def test_a_tpc_that_has_joined_shares_until_the_data_comes() -> None:
-    gpc, l2 = port()
-    first, second = TpcPort(gpc), TpcPort(gpc)
-    for number in range(1, 9):
-        ask(TpcPort(gpc), 0.0, number)
-    ready = ask(first, 0.0, 0)
+    _, second, ready, l2 = queued()
     ask(second, 1.0, 0)
     ask(second, ready - 1, 0)
     assert l2.counters.merged == 2 * SECTORS
