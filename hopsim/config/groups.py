@@ -234,6 +234,8 @@ class MmaSync(Group):
     """m16n8k16, from issue to a dependent one."""
     fp8_instructions: Count
     """Machine instructions of an m16n8k32 of e4m3 or e5m2: products of f16 values, conversions, additions."""
+    fp8_interval_cycles: Interval
+    """From one of these to the next of the same warp, whose products, conversions and additions wait for each other."""
 
     @model_validator(mode="after")
     def _types_complete(self) -> Self:
@@ -354,6 +356,9 @@ class L2(Group):
     bandwidth_bytes_per_clk: Rate
     """All slices together, look-ups in both halves included."""
     outside_bandwidth_bytes_per_clk: Rate
+    outside_bandwidth_most_bytes_per_clk: Rate
+    outside_lines: Count
+    """Rows outside a tensor are one line for each place along K: up to so many at once come at the first of these rates."""
     """Of the parts of boxes that lie outside their tensors: asked for all the same, from a few places."""
     repeated_bandwidth_bytes_per_clk: Rate
     """What several SMs together receive of the same line when lanes of a cp.async ask for it again and again."""

@@ -39,7 +39,8 @@ QUICK = (
     "tma_load_pitch1056_1_64r", "code_4K_1_w1", "code_4K_1_w1_first", "tma_load_inside16_1_own_d4",
     "start_barrier_init_2_w4", "start_fence_proxy_2_w4", "start_jumps_1024B_1", "start_parameters_1_w1",
     "cold_boxes_16_128r_p1024", "cold_chain_1_16r_p8192_step1", "cold_chain_1_128r_p128_step1",
-    "cold_chain_16_32r_p8192_step1_l2_256B", "hot_rows_1_16of64_p8192_same", "sequence_div_s32", "sequence_rem_u64", "sequence_div_rn_f64", "wgmma_ahead_n128_a2",
+    "cold_chain_16_32r_p8192_step1_l2_256B", "hot_rows_1_16of64_p8192_same", "sequence_div_s32", "sequence_rem_u64", "sequence_div_rn_f64", "wgmma_ahead_n128_a2", "mma_loop_w4",
+    "few_rows_tma_1_16of64_32own_d4_cold",
 )  # fmt: skip
 
 

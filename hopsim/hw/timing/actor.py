@@ -73,6 +73,8 @@ class Actor(Moment):
         self.resumed = False
         self.waited = Stall.WAIT
         self.active_since = 0.0
+        # When the last mma.sync lets another begin.
+        self.mma_free = 0.0
         self.cause: tuple[Track, float] | None = None
         self.pending: dict[int, tuple[float, Stall]] = {}
         self.lanes = 0

@@ -5,7 +5,7 @@ A copy is booked once, when it is issued, for all its bytes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -36,7 +36,8 @@ class Booked(NamedTuple):
 class Footprint(NamedTuple):
     """Line numbers and sectors a copy touches in global memory; `masks` has a bit for each sector, None: whole lines.
 
-    `outside_bytes` of it lie outside the tensor; `beside` are lines that come from memory with those that are missed.
+    `outside_bytes` of it lie outside the tensor, in a line that `place` tells from others.
+    `beside` are lines that come from memory with those that are missed.
     """
 
     lines: Lines
@@ -44,6 +45,7 @@ class Footprint(NamedTuple):
     key: JoinKey | None
     masks: Masks | None
     outside_bytes: int = 0
+    place: Hashable = None
     beside: Lines | None = None
 
 
@@ -128,7 +130,10 @@ class Bookings:
         lines = self._l2.tags.number(addresses)
         footprint = self._footprint(lines, plan.sectors(), plan.sector_addresses)
         beside = self._beside(addresses, work.fetch_bytes)
-        return footprint._replace(outside_bytes=work.total_bytes - plan.inside_bytes, beside=beside)
+        # All rows outside have one line.
+        place = (work.tensor_map, *plan.coords[:1], *plan.coords[2:])
+        outside_bytes = work.total_bytes - plan.inside_bytes
+        return footprint._replace(outside_bytes=outside_bytes, place=place, beside=beside)
 
     def _beside(self, addresses: Lines, fetched_bytes: int) -> Lines | None:
         """Return the other lines of the aligned pieces that come from memory when a line of them is missed."""
@@ -176,14 +181,14 @@ class Bookings:
         sm = self._sm_of(operation)
         engine = sm.tma
         begin = engine.start(time, tensor_map)
-        lines, sectors, key, masks, outside_bytes, beside = footprint
+        lines, sectors, key, masks, outside_bytes, place, beside = footprint
         if direction == "load":
             end = engine.send(begin, count_bytes, len(lines) + outside_bytes // self._line_bytes)
             ready = sm.port.read(
                 time, begin, end, lines, sectors, key, masks, len(destinations), beside
             )
             if outside_bytes:
-                ready = max(ready, self._l2.read_outside(time, end, outside_bytes))
+                ready = max(ready, self._l2.read_outside(time, end, outside_bytes, place))
             landed = ready + engine.load_latency(rank, len(destinations) > 1)
             if self._l2.finish:
                 self._finish[operation.number] = self._l2.finish

@@ -307,7 +307,7 @@ class Charge:
                 actor.sm.tma.prefetch_map(time)
         elif head is Head.MMA:
             assert cost.mma is not None
-            ready = actor.sm.mma.book(time, *cost.mma, warps)
+            ready, actor.mma_free = actor.sm.mma.book(time, *cost.mma, actor.ports, actor.mma_free)
             stall = Stall.MATH_PIPE_THROTTLE
         while self.issued and self.issued[0][0] <= position:
             self._book(self.issued.pop(0)[1], time)

@@ -6,7 +6,7 @@ from device memory, and is counted once.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -95,6 +95,11 @@ class L2Cache:
         self._atomic_interval = config.atomic_interval_cycles
         self._atomic_miss_interval = config.atomic_miss_interval_cycles
         self._outside_rate = config.outside_bandwidth_bytes_per_clk
+        self._outside_most = config.outside_bandwidth_most_bytes_per_clk
+        self._outside_lines = config.outside_lines
+        # Lines that stand for rows outside, and when the last of their requests is answered.
+        self._outside_places: dict[Hashable, float] = {}
+        self._outside_now = self._outside_rate
         self.busy_cycles = 0.0
         self.counters = L2Counters()
         self._arrival: NDArray[np.float64] = np.zeros(0, np.float64)
@@ -181,16 +186,36 @@ class L2Cache:
                     self._fetch_beside(now, beside, ready, side, parts)
         if written_back:
             self._write_back(now, written_back)
+        if self._outside_free > begin:
+            late = self._behind_outside(sectors) - begin
+            # What device memory has is asked for when L2 has looked.
+            ready = max(ready, begin + late + self.near) if fetched is None else ready + late
         return self._note_arrival(lines, fetched, ready, start, bool(found.far))
 
-    def read_outside(self, now: float, start: float, count_bytes: int) -> float:
+    def read_outside(self, now: float, start: float, count_bytes: int, place: Hashable) -> float:
         """Read the part of a box that lies outside its tensor; return when the last byte reaches the SM.
 
-        It is asked for like any other, all of it from a few places, which serve the whole chip slowly.
+        All its rows are one line, which a slice serves slowly; more such lines at once are served by more slices.
+
+        Args:
+            place: tells the line from others.
         """
         begin = self._outside_free if self._outside_free > now else now
-        self._outside_free = begin + count_bytes / self._outside_rate
-        return max(start, self._outside_free) + self.near
+        places = self._outside_places
+        if len(places) >= self._outside_lines:
+            for other in [other for other, until in places.items() if until <= now]:
+                del places[other]
+        spread = max(1.0, len(places) / self._outside_lines)
+        self._outside_now = min(self._outside_rate * spread, self._outside_most)
+        self._outside_free = begin + count_bytes / self._outside_now
+        ready = max(start, self._outside_free) + self.near
+        places[place] = ready
+        return ready
+
+    def _behind_outside(self, sectors: int) -> float:
+        """Serve sectors after rows outside a tensor, which keep slices busy that have a part of any box; return when."""
+        self._outside_free += sectors * self.sector_bytes / self._outside_now
+        return self._outside_free
 
     def read_again(
         self, now: float, start: float, lines: Lines, count_bytes: int, sm: int

@@ -39,7 +39,7 @@ class Sm:
         self.issue = IssuePorts(config.device.subpartitions)
         self.pipe = SharedPipe(config.smem)
         self.tensor = TensorCore(config.tensor)
-        self.mma = MmaPipe(config.mma_sync)
+        self.mma = MmaPipe(config.mma_sync, config.device.subpartitions)
         self.tma = TmaEngine(config.tma)
         self.l1 = L1Cache(config.l1, shared_bytes, config.l2.line_bytes)
         self.port = port

@@ -18,6 +18,8 @@ from typing import Final
 
 from hopsim.config.groups import MmaSync, Tensor
 from hopsim.hw.machine.work import TENSOR_ROWS, TensorWork
+from hopsim.hw.timing.issue import Ports
+from hopsim.hw.timing.machine_code import FP8
 
 FLOP_PER_FMA: Final = 2
 WARPGROUPS: Final = 4
@@ -264,25 +266,46 @@ class TensorCore:
 
 
 class MmaPipe:
-    """mma.sync on one SM: the warps of all sub-partitions share its rate.
+    """mma.sync on one SM: each sub-partition has its share of the rate.
 
     Args:
         config: rates and latency.
+        subpartitions: of the SM.
     """
 
     __slots__ = ("_config", "busy_cycles", "free", "operations")
 
-    def __init__(self, config: MmaSync) -> None:
+    def __init__(self, config: MmaSync, subpartitions: int) -> None:
         self._config = config
-        self.free = 0.0
+        self.free = [0.0] * subpartitions
         self.busy_cycles = 0.0
         self.operations = 0
 
-    def book(self, issue: float, kind: str, flop: float, warps: int) -> float:
-        """Execute one m16nNkK for each of `warps` warps; return when a dependent one can issue."""
-        duration = flop * warps / self._config.flop_per_clk[kind]
-        start = max(self.free, issue)
-        self.free = start + duration
-        self.busy_cycles += duration
-        self.operations += warps
-        return max(self.free, start + self._config.latency_cycles)
+    def book(
+        self, issue: float, kind: str, flop: float, ports: Ports, before: float
+    ) -> tuple[float, float]:
+        """Execute one m16nNkK for each warp of a strand.
+
+        Args:
+            ports: warps of the strand by sub-partition.
+            before: when its last one let another begin.
+        Returns: when a dependent one can issue, and when this one lets another begin.
+        """
+        free = self.free
+        duration = flop / self._config.flop_per_clk[kind]
+        last = 0.0
+        then = 0.0
+        interval = self._config.fp8_interval_cycles if kind in FP8 else 0.0
+        for port, warps in ports:
+            self.busy_cycles += duration * warps
+            self.operations += warps
+            start = free[port] if free[port] > issue else issue
+            # The pipe is free for others in between.
+            free[port] = start + duration * warps * len(free)
+            own = (before if before > start else start) + interval * warps
+            done = max(free[port], own, start + self._config.latency_cycles)
+            if done > last:
+                last = done
+            if own > then:
+                then = own
+        return last, then

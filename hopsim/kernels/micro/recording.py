@@ -30,6 +30,8 @@ GROUPS: Final = {
     "cold": "TMA boxes out of device memory, some at once or one after the other",
     "sequences": "instructions of which ptxas makes several: divisions, square roots",
     "queue": "how many wgmma are issued before one ends",
+    "few_rows": "rows that A does not have, while B comes out of device memory: TMA boxes and cp.async",
+    "products": "mma.sync with operands out of shared memory, and what fp8 ones are made of",
 }
 """Name of the group, which is the module that has its `benchmarks()`, and what it holds."""
 

@@ -236,7 +236,7 @@ def test_a_product_of_fp8_values_is_several_instructions() -> None:
         assert eighth[0].slots - half[0].slots == more
         rate = CONFIG.mma_sync.flop_per_clk
         assert eighth[0].mma == (kind, 2 * 16 * 8 * 32)
-        assert rate[kind] == rate["bf16"]
+        assert rate["bf16"] / 2 < rate[kind] < rate["bf16"]
 
 
 @pytest.mark.parametrize(

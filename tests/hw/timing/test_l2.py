@@ -416,3 +416,34 @@ def test_lines_that_several_sms_ask_for_again_are_served_slowly() -> None:
     assert unit.read_again(0.0, 0.0, run(3, 1), 2048, sm=2) == pytest.approx(4096 / rate)
     # A line of its own costs an SM nothing.
     assert unit.read_again(0.0, 7.0, run(9, 1), 2048, sm=2) == 7.0
+
+
+def test_rows_outside_hold_up_what_is_asked_for_with_them() -> None:
+    one, config = cache(), CONFIG.l2
+    lines = run(0, 32)
+    one.warm(lines)
+    count = 1 << 20
+    taken = count / config.outside_bandwidth_bytes_per_clk
+    alone = one.read(0.0, 0.0, lines, 128, 0)
+    assert one.read_outside(0.0, 0.0, count, "k 0") == pytest.approx(taken + one.near)
+    behind = one.read(0.0, 0.0, lines, 128, 0)
+    own = 128 * config.sector_bytes / config.outside_bandwidth_bytes_per_clk
+    assert behind == pytest.approx(taken + own + one.near)
+    assert behind > alone
+    later = 2 * taken
+    assert one.read(later, later, lines, 128, 0) - later == pytest.approx(alone)
+
+
+def test_more_lines_of_rows_outside_are_served_by_more_slices() -> None:
+    config = CONFIG.l2
+    count = 1 << 20
+
+    def rate(places: int) -> float:
+        one = cache()
+        ends = [one.read_outside(0.0, 0.0, count, place) for place in range(places)]
+        return places * count / (ends[-1] - one.near)
+
+    slow, most = config.outside_bandwidth_bytes_per_clk, config.outside_bandwidth_most_bytes_per_clk
+    assert rate(config.outside_lines) == pytest.approx(slow)
+    assert slow < rate(3 * config.outside_lines) < most
+    assert rate(100 * config.outside_lines) == pytest.approx(most, rel=0.05)

@@ -1,0 +1,136 @@
+"""Rates of mma.sync whose operands come out of shared memory, and of the instructions that ptxas makes of fp8 ones.
+
+Everything runs in loops, and each turn's operands are read anew, so that nothing is left out or moved.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+import numpy as np
+
+from hopsim.kernels.micro.clocked import Benchmark, Clocked
+from hopsim.kernels.ptx.text import Param, Reg, address, vector
+
+WARPS: Final = (1, 4, 8, 16)
+PRODUCT_REGISTERS, REGISTERS = 32 * 224, 65536
+"""Of a warp of products, and of an SM."""
+TURNS: Final = (16, 48)
+CHAINS: Final = 8
+ARITHMETIC: Final = {
+    "add.f32": "add.f32 {s}, {s}, {y}",
+    "fma.rn.f32": "fma.rn.f32 {s}, {s}, {y}, {z}",
+    "add.f16x2": "add.rn.f16x2 {s}, {s}, {y}",
+    "lop3.b32": "lop3.b32 {s}, {s}, {y}, {z}, 0x96",
+}
+ALONG_M, ALONG_N = 4, 8
+MMA: Final = {
+    "m16n8k16 bf16": "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32",
+    "m16n8k16 f16": "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32",
+    "m16n8k8 tf32": "mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32",
+    "m16n8k32 e4m3": "mma.sync.aligned.m16n8k32.row.col.f32.e4m3.e4m3.f32",
+    "m16n8k32 e5m2": "mma.sync.aligned.m16n8k32.row.col.f32.e5m2.e5m2.f32",
+    "m16n8k32 s8": "mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32",
+}
+
+
+def _loops(c: Clocked, label: str, body: Callable[[], None], kept: list[Reg]) -> None:
+    """Measure `body` in loops of two lengths."""
+    left, more = c.k.reg(".b32", "left"), c.k.reg(".pred", "more")
+    for turns in TURNS:
+
+        def run(turns: int = turns) -> None:
+            c.k.emit("mov.u32", left, turns)
+            loop = c.k.label("$turn")
+            c.k.place(loop)
+            body()
+            c.k.emit("sub.u32", left, left, 1)
+            c.k.emit("setp.ne.u32", more, left, 0)
+            c.k.emit("bra", loop, guard=more)
+            total = c.k.let(".b32", "total", "mov.b32", kept[0])
+            for one in kept[1:]:
+                c.k.emit("xor.b32", total, total, one)
+            c.keep(total)
+
+        c.measure(f"{label} x{turns}", run, whole_cta=True)
+
+
+def _nothing(gpu: Any) -> list[Any]:
+    del gpu
+    return [np.uint32(0)]
+
+
+def arithmetic(warps: int) -> Benchmark:
+    """Eight independent chains a warp; a slope is cycles for eight instructions of each warp, and for the loop."""
+    c = Clocked(f"loop_rate_w{warps}", [Param(name, ".u32") for name in ("x", "y", "z")])
+    x, y, z = (c.load(name) for name in ("x", "y", "z"))
+    chains = [c.k.let(".b32", "s", "add.u32", x, index) for index in range(CHAINS)]
+
+    def turn(text: str) -> None:
+        for one in chains:
+            opcode, _, rest = text.format(s=one, y=y, z=z).partition(" ")
+            c.k.emit(opcode, rest)
+
+    def convert() -> None:
+        for one in chains:
+            low, high = c.k.reg(".b16", "low"), c.k.reg(".b16", "high")
+            c.k.emit("mov.b32", f"{{{low}, {high}}}", one)
+            c.k.emit("cvt.rn.f16x2.e4m3x2", one, low)
+
+    for label, text in ARITHMETIC.items():
+        _loops(c, label, lambda text=text: turn(text), chains)
+    _loops(c, "cvt.rn.f16x2.e4m3x2", convert, chains)
+
+    def numbers(gpu: Any) -> list[Any]:
+        del gpu
+        return [np.uint32(0x3F800001), np.uint32(0x3F800003), np.uint32(0x00010203)]
+
+    return c.benchmark(
+        f"rate of arithmetic in a loop, {warps} warps, {CHAINS} independent chains each",
+        block=32 * warps, arguments=numbers,
+    )  # fmt: skip
+
+
+def products(warps: int) -> Benchmark:
+    """A slope is cycles of 8 ldmatrix.x4 and 32 mma.sync of each warp."""
+    c = Clocked(f"mma_loop_w{warps}", [Param("nothing", ".u32")])
+    nothing = c.load("nothing")
+    c.fill_shared(1024, 0)
+    lane = c.k.let(".b32", "lane", "and.b32", c.thread, 31)
+    at = c.k.let(".b32", "at", "mad.lo.u32", lane, 16, c.shared)
+    sums = [c.k.regs(".b32", "d", 4) for _ in range(ALONG_M * ALONG_N)]
+
+    def read(index: int) -> list[Reg]:
+        registers = c.k.regs(".b32", "fragment", 4)
+        c.k.emit(
+            "ldmatrix.sync.aligned.m8n8.x4.shared.b16", vector(registers), address(at, 512 * index)
+        )
+        return registers
+
+    for label, opcode in MMA.items():
+        for four in sums:
+            for one in four:
+                c.k.emit("mov.b32", one, 0)
+
+        def body(opcode: str = opcode) -> None:
+            c.k.emit("xor.b32", at, at, nothing)  # the same place, for all that ptxas knows
+            a = [read(index) for index in range(ALONG_M)]
+            pairs = [read(ALONG_M + index) for index in range(ALONG_N // 2)]
+            b = [half for four in pairs for half in (four[:2], four[2:])]
+            for m, of_a in enumerate(a):
+                for n, of_b in enumerate(b):
+                    d = vector(sums[m * ALONG_N + n])
+                    c.k.emit(opcode, d, vector(of_a), vector(of_b), d)
+
+        _loops(c, label, body, [one for four in sums for one in four])
+    return c.benchmark(
+        f"{ALONG_M * ALONG_N} mma.sync with operands from {ALONG_M + ALONG_N // 2} ldmatrix, in a loop, {warps} warps",
+        block=32 * warps, shared_bytes=8192, arguments=_nothing,
+    )  # fmt: skip
+
+
+def benchmarks() -> list[Benchmark]:
+    """Return all of them."""
+    made = [arithmetic(warps) for warps in WARPS]
+    return made + [products(warps) for warps in WARPS if warps * PRODUCT_REGISTERS <= REGISTERS]
