@@ -146,7 +146,9 @@ class Clock(Group):
     knee: Share
     """Share of the tensor cores' time above which the clock falls further."""
     drop_hz: Hertz
-    """How far it falls for each whole share above the knee."""
+    """How far it falls in the end for each whole share above the knee."""
+    settling_cycles: Interval
+    """In which all but 37 % of a fall happen."""
     sustained_drop_hz: Hertz
     """The same after many launches on end."""
 
@@ -375,7 +377,9 @@ class L2(Group):
     sms_per_request: Count
     """SMs of a GPC that one request serves at most, while it is on its way."""
     joining_cycles: Cycles
-    """So long SMs of other TPCs may join a request that L2 answers at once."""
+    """So late an SM finds no line of a request, which L2 answers at once, on its way through a crowded port."""
+    joining_disorder_cycles: Cycles
+    """Added to how late an SM is at a crowded port."""
     atomic_latency_cycles: Cycles
     atomic_interval_cycles: Interval
     """All slices together: a line that an instruction of a warp adds to."""

@@ -14,7 +14,7 @@ from hopsim.hw.machine.memory import GLOBAL_BASE
 from hopsim.hw.timing.cta_scheduler import Placement
 from hopsim.hw.timing.dram import DramChannels
 from hopsim.hw.timing.fabric import Fabric
-from hopsim.hw.timing.gpc_port import GpcPort, TpcPort
+from hopsim.hw.timing.gpc_port import GpcPort
 from hopsim.hw.timing.l2 import L2Cache
 from hopsim.hw.timing.occupancy import occupancy
 from hopsim.hw.timing.sm import Sm
@@ -36,7 +36,7 @@ class Chip:
         device = config.device
         self._gpc_sm_counts = device.gpc_sm_counts
         self._sms_per_tpc = device.sms_per_tpc
-        self.dram = DramChannels(config.dram, config.l2.line_bytes)
+        self.dram = DramChannels(config.dram, config.l2.line_bytes, config.l2.latency_near_cycles)
         self.l2 = L2Cache(config.l2, self.dram, device.gpc_sm_counts)
         self.l2.tags.cover(GLOBAL_BASE, GLOBAL_BASE)
         self.fabric = Fabric(config.dsmem, device.sm_count)
@@ -51,10 +51,11 @@ class Chip:
                 hint="use smaller clusters",
             )
         resident_shared = self.occupancy.shared_bytes_per_cta * self.occupancy.ctas_per_sm
-        gpcs = [GpcPort(config.l2, self.l2, gpc) for gpc in range(len(device.gpc_sm_counts))]
-        tpcs = {tpc: TpcPort(gpcs[tpc[0]]) for tpc in placement.tpc_of}
+        self.gpcs = gpcs = [
+            GpcPort(config.l2, self.l2, gpc) for gpc in range(len(device.gpc_sm_counts))
+        ]
         self.sms = [
-            Sm(config, number, tpcs[tpc], resident_shared)
+            Sm(config, number, gpcs[tpc[0]], resident_shared)
             for number, tpc in enumerate(placement.tpc_of)
         ]
 

@@ -1,24 +1,37 @@
 """The SM clock under load: power lowers it while the tensor cores work, and memory, whose clocks are its own, gains on it.
 
-Cycles are cycles of the SM clock, so a rate that is fixed in bytes a second is more bytes a cycle at a lower clock.  The
-clock follows the share of time in which the tensor cores were busy lately.  Each GPC has a clock of its own: one without
-a CTA stays at the highest, and its cycles are then the most that any GPC counts (`gpc__cycles_elapsed.max`).
+Cycles are cycles of the SM clock, so what takes a fixed time outside of the GPCs (L2 and the way to it, device memory)
+takes fewer cycles at a lower clock.  The clock falls at once when tensor cores begin to work, and then slowly, as power
+asks, with the share of time in which they are busy.  Each GPC has a clock of its own: one without a CTA stays at the
+highest, and its cycles are then the most that any GPC counts (`gpc__cycles_elapsed.max`).
 
-Source: hopsim's recordings on an H100 SXM (Nsight Compute's cycles over its duration, one launch at a time).  GEMMs of 8
-CTAs or 8 clusters, which leave GPCs without work, read 1.98 to 1.99 GHz, all others 1.71 to 1.87.
+Source: hopsim's recordings on an H100 SXM.  tests/silicon/micro.json, load: 1.98 GHz becomes 1.80 with the first products,
+even of zeros; boxes of 132 SMs come out of L2 at 4,108 bytes a cycle then 4,675, dependent loads out of device memory
+every 701 cycles then 661.  Nsight Compute's cycles over its duration, one launch at a time: Triton bf16 GEMMs of 2048
+cubed, 25 to 50 us, run at 1.72 to 1.82 GHz, the same of 4096 cubed, 190 to 420 us, at 1.57 to 1.77; GEMMs of 8 CTAs or 8
+clusters, which leave GPCs without work, read 1.98 to 1.99 GHz.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import exp
+from typing import Final, Protocol
 
 from hopsim.config.groups import Clock
-from hopsim.hw.timing.dram import DramChannels
-from hopsim.hw.timing.l2 import L2Cache
 from hopsim.hw.timing.sm import Sm
 
-# Less of the tensor cores' time than this is no load.
-IDLE_SHARE = 1e-3
+IDLE_SHARE: Final = 1e-3
+"""Less of the tensor cores' time than this is no load."""
+LOOK_CYCLES: Final = 512.0
+"""The load is looked at so often, or a little less."""
+
+
+class Paced(Protocol):
+    """What has a clock of its own."""
+
+    def speed_up(self, factor: float) -> None:
+        """Take so many times fewer SM cycles than at the highest SM clock, from now on."""
 
 
 class LoadClock:
@@ -26,43 +39,59 @@ class LoadClock:
 
     Args:
         config: how the clock falls with load.
-        clock_hz: of the chip without load, at which rates in bytes a cycle are given.
+        clock_hz: of the chip without load, at which cycles, and bytes a cycle, are given.
         sms: whose tensor cores count.
-        l2, dram: whose rates follow.
+        paced: whose times follow.
     """
 
     def __init__(
-        self, config: Clock, clock_hz: float, sms: Sequence[Sm], l2: L2Cache, dram: DramChannels
+        self, config: Clock, clock_hz: float, sms: Sequence[Sm], paced: Sequence[Paced]
     ) -> None:
         self._config = config
         self._highest = clock_hz
+        self._settling_s = config.settling_cycles / clock_hz
         self._sms = sms
-        self._l2 = l2
-        self._dram = dram
+        self._paced = paced
         self._since = 0.0
         self._busy = 0.0
         self._seconds = 0.0
+        # How far power has lowered the clock by now.
+        self._lowered = 0.0
+        self._clock = clock_hz
+        self.next_look = 0.0
 
     def hertz(self, share: float, sustained: bool = False) -> float:
-        """Return the clock at a share of the tensor cores' time; sustained: after many launches on end."""
+        """Return the clock that a share of the tensor cores' time leads to; sustained: after many launches on end."""
         config = self._config
         if share < IDLE_SHARE:
             return self._highest
-        above = max(0.0, share - config.knee)
         drop = config.sustained_drop_hz if sustained else config.drop_hz
-        return min(self._highest, config.loaded_hz - above * drop)
+        return min(self._highest, config.loaded_hz - max(0.0, share - config.knee) * drop)
 
     def advance(self, now: float) -> None:
         """Look at what the tensor cores did since the last call, and set the clock for what follows."""
+        self.next_look = now + LOOK_CYCLES
         span = now - self._since
         if span <= 0.0:
             return
-        busy = sum(sm.tensor.busy_cycles for sm in self._sms)
-        clock = self.hertz((busy - self._busy) / (span * len(self._sms)))
+        config = self._config
+        busy = self._busy_cycles()
+        share = (busy - self._busy) / (span * len(self._sms))
+        passed = 1.0 - exp(-span / self._clock / self._settling_s)
+        lower = max(0.0, share - config.knee) * config.drop_hz
+        self._lowered += (lower - self._lowered) * passed
+        clock = self._highest
+        if share >= IDLE_SHARE:
+            clock = min(clock, config.loaded_hz - self._lowered)
         self._seconds += span / clock
         self._since, self._busy = now, busy
-        self._l2.speed_up(self._highest / clock)
-        self._dram.speed_up(self._highest / clock)
+        if clock != self._clock:
+            self._clock = clock
+            for unit in self._paced:
+                unit.speed_up(self._highest / clock)
+
+    def _busy_cycles(self) -> float:
+        return sum(sm.tensor.busy_cycles + sm.mma.busy_cycles for sm in self._sms)
 
     def finish(self, cycles: float, idle_gpc: bool) -> tuple[float, float, float]:
         """Return the cycles that the fastest GPC counted, its mean clock, and that of many launches on end, in hertz.
@@ -71,8 +100,7 @@ class LoadClock:
             cycles: of the GPCs that worked.
             idle_gpc: whether one had nothing to do.
         """
-        busy = sum(sm.tensor.busy_cycles for sm in self._sms)
-        share = busy / (max(1.0, cycles) * len(self._sms))
+        share = self._busy_cycles() / (max(1.0, cycles) * len(self._sms))
         self.advance(cycles)
         seconds = self._seconds
         counted = seconds * self._highest if idle_gpc else cycles

@@ -48,6 +48,7 @@ class DramChannels:
     Args:
         config: bandwidth at the SM clock, the share of it that streams reach, latency.
         line_bytes: of L2.
+        l2_cycles: of the latency, the part of the way to L2 and back.
     """
 
     __slots__ = (
@@ -55,12 +56,13 @@ class DramChannels:
         "_busy_then",
         "_bytes_per_clk",
         "_channels",
+        "_config",
         "_contention_cycles",
+        "_l2_cycles",
         "_latency_cycles",
         "_line_shift",
         "_load",
         "_luck",
-        "_nominal",
         "_overtaking",
         "_overtaking_cycles",
         "_refresh_cycles",
@@ -75,20 +77,16 @@ class DramChannels:
         "written_bytes",
     )
 
-    def __init__(self, config: Dram, line_bytes: int) -> None:
-        self._nominal = config.bandwidth_bytes_per_clk * config.efficiency
-        self._bytes_per_clk = self._nominal
-        self._latency_cycles = float(config.latency_cycles)
-        self._spread_cycles = float(config.latency_spread_cycles)
-        self._refresh_cycles = float(config.refresh_cycles)
+    def __init__(self, config: Dram, line_bytes: int, l2_cycles: int = 0) -> None:
+        self._config = config
+        self._l2_cycles = l2_cycles
         self._refreshing = config.refresh_cycles / config.refresh_interval_cycles
         self._channels = config.channels
         self._luck = 0.0
         self._line_shift = (config.interleave_bytes // line_bytes).bit_length() - 1
-        self._contention_cycles = float(config.contention_latency_cycles)
-        self._window_cycles = max(1.0, self._latency_cycles)
         self._overtaking = config.overtaking
-        self._overtaking_cycles = float(config.overtaking_most_cycles)
+        self.speed_up(1.0)
+        self._window_cycles = max(1.0, self._latency_cycles)
         # When requests came, and when the channels would have been free with no more of them.
         self._times: list[float] = []
         self._backlogs: list[float] = []
@@ -102,8 +100,15 @@ class DramChannels:
         self.written_bytes = 0
 
     def speed_up(self, factor: float) -> None:
-        """Serve so many times the nominal bytes a cycle from now on."""
-        self._bytes_per_clk = self._nominal * factor
+        """Take so many times fewer SM cycles than at the highest SM clock, from now on."""
+        config = self._config
+        self._bytes_per_clk = config.bandwidth_bytes_per_clk * config.efficiency * factor
+        beyond = config.latency_cycles - self._l2_cycles
+        self._latency_cycles = self._l2_cycles + beyond / factor
+        self._spread_cycles = config.latency_spread_cycles / factor
+        self._refresh_cycles = config.refresh_cycles / factor
+        self._contention_cycles = config.contention_latency_cycles / factor
+        self._overtaking_cycles = config.overtaking_most_cycles / factor
 
     def latency(self, lines: Lines) -> tuple[float, float]:
         """Return when the slowest of some lines comes on an idle chip, and how much later one that meets a refresh.

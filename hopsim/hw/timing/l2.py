@@ -76,6 +76,7 @@ class L2Cache:
             config.ways, config.dirty_at_launch_bytes,
         )  # fmt: skip
         self.sector_bytes = config.sector_bytes
+        self._config = config
         self.near = float(config.latency_near_cycles)
         self._far = float(config.latency_far_cycles)
         self._nominal = config.bandwidth_bytes_per_clk / config.partitions / config.sector_bytes
@@ -118,8 +119,16 @@ class L2Cache:
         return self._dram.overtaken(finish)
 
     def speed_up(self, factor: float) -> None:
-        """Serve so many times the nominal sectors a cycle from now on."""
+        """Take so many times fewer SM cycles than at the highest SM clock, from now on."""
+        config = self._config
         self._sectors_per_clk = self._nominal * factor
+        # The way to L2 and back takes as many cycles as ever (recorded); that to the other half is L2's own.
+        self._far = self.near + (config.latency_far_cycles - self.near) / factor
+        self._again_rate = config.repeated_bandwidth_bytes_per_clk * factor
+        self._outside_rate = config.outside_bandwidth_bytes_per_clk * factor
+        self._outside_most = config.outside_bandwidth_most_bytes_per_clk * factor
+        self._atomic_interval = config.atomic_interval_cycles / factor
+        self._atomic_miss_interval = config.atomic_miss_interval_cycles / factor
 
     def read(
         self,
@@ -294,8 +303,12 @@ class L2Cache:
         delay = self._dram.read(now, sectors * self.sector_bytes)
         self.finish = now + delay
         latency, refresh = self._dram.latency(lines)
-        # Other lines come meanwhile; the late one is asked for half-way on average.
-        late = max(begin, now + delay) + refresh + 0.5 * (start - begin)
+        # Other lines come meanwhile; the late one is asked for half-way on average. (What is more than an SM takes to
+        # ask is a queue.)
+        asking = min(
+            start - begin, sectors * self.sector_bytes / self._config.bandwidth_per_sm_bytes_per_clk
+        )
+        late = max(start - asking, now + delay) + refresh + 0.5 * asking
         return max(start, now + delay, late) + latency
 
     def warm(self, lines: Lines) -> None:

@@ -126,7 +126,9 @@ class TimedSchedule(Schedule):
             None if self._warm_code else FirstTouch(config, self._costs.segments, len(sms)),
             machine.setup.serialised_wgmma,
         )
-        self._clock = LoadClock(config.clock, config.device.clock_hz, sms, chip.l2, chip.dram)
+        self._clock = LoadClock(
+            config.clock, config.device.clock_hz, sms, [chip.l2, chip.dram, *chip.gpcs]
+        )
         chip.warm(self._warm, config.l2.line_bytes)
         if self._recording is not None:
             machine.probe.barrier.append(self._recording.barrier)
@@ -157,6 +159,7 @@ class TimedSchedule(Schedule):
         limit = float("inf") if self.max_cycles is None else self.max_cycles
         totals = self.totals
         progress = self.progress
+        clock = self._clock
         goal = machine.cluster_count
         while True:
             try:
@@ -168,11 +171,12 @@ class TimedSchedule(Schedule):
                     return "deadlock"
                 continue
             totals.events += 1
-            if totals.events % PROGRESS_EVENTS == 0:
-                self._clock.advance(float(env.now))
-                if progress is not None:
-                    progress(machine.clusters_done / goal)
-            if env.now > limit:
+            if progress is not None and totals.events % PROGRESS_EVENTS == 0:
+                progress(machine.clusters_done / goal)
+            now = env.now
+            if now >= clock.next_look:
+                clock.advance(float(now))
+            if now > limit:
                 return "cap"
 
     def _peek(self, machine: Machine) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hopsim.config import HardwareConfig
 from hopsim.hw.timing.global_access import L1Cache
-from hopsim.hw.timing.gpc_port import TpcPort
+from hopsim.hw.timing.gpc_port import GpcPort
 from hopsim.hw.timing.issue import IssuePorts
 from hopsim.hw.timing.shared_memory import SharedPipe
 from hopsim.hw.timing.tensor_core import MmaPipe, TensorCore
@@ -30,7 +30,7 @@ class Sm:
         self,
         config: HardwareConfig,
         number: int,
-        port: TpcPort,
+        port: GpcPort,
         shared_bytes: int,
     ) -> None:
         self.number = number

@@ -15,7 +15,7 @@ from hopsim.config import HardwareConfig, load
 from hopsim.hw.machine.work import TensorWork
 from hopsim.hw.timing.dram import DramChannels
 from hopsim.hw.timing.fabric import Fabric
-from hopsim.hw.timing.gpc_port import GpcPort, TpcPort, join_key
+from hopsim.hw.timing.gpc_port import GpcPort, join_key
 from hopsim.hw.timing.issue import IssuePorts
 from hopsim.hw.timing.l2 import L2Cache
 from hopsim.hw.timing.shared_memory import SharedPipe
@@ -109,7 +109,7 @@ def gpc_port(config: HardwareConfig) -> Unit:
         config.l2, DramChannels(config.dram, config.l2.line_bytes), config.device.gpc_sm_counts
     )
     l2.tags.cover(0, 4096 * LINE)
-    unit = TpcPort(GpcPort(config.l2, l2, 0))
+    unit = GpcPort(config.l2, l2, 0)
     state = {"next": 0}
 
     def serve(time: float, size: int) -> float:
