@@ -133,7 +133,7 @@ def test_what_reads_device_memory_is_cold_and_nothing_else() -> None:
         one.name
         for one in benchmarks()
         if one.name.startswith(("cold_", "tma_load_dram_", "tma_load_strided_", "plain_load_dram_"))
-        or one.name.endswith(("_cold", "_clean"))
+        or one.name.endswith(("_cold", "_clean", "_memory"))
     }
 
 

@@ -289,11 +289,12 @@ def test_of_requests_that_take_time_to_leave_the_late_one_is_half_way() -> None:
     assert refresh > 0.0
     at_once = cache().read(0.0, 0.0, lines, 256, 0)
     assert at_once == pytest.approx(delay + refresh + latency)
-    one_by_one = cache().read(0.0, refresh, lines, 256, 0, None, 0.0)
-    assert one_by_one == pytest.approx(delay + 1.5 * refresh + latency)
-    slow = 4 * (delay + refresh)
-    # What leaves last of all is later than the one that waits.
-    assert cache().read(0.0, slow, lines, 256, 0, None, 0.0) == pytest.approx(slow + latency)
+    asking = 256 * 32 / CONFIG.l2.bandwidth_per_sm_bytes_per_clk
+    one_by_one = cache().read(0.0, asking, lines, 256, 0, None, 0.0)
+    assert one_by_one == pytest.approx(delay + refresh + 0.5 * asking + latency)
+    # A queue in front of them is none of it.
+    queued = cache().read(0.0, 10_000.0, lines, 256, 0, None, 0.0)
+    assert queued == pytest.approx(10_000.0 - 0.5 * asking + refresh + latency)
 
 
 def test_sectors_of_a_line_are_fetched_once_each() -> None:
