@@ -264,6 +264,8 @@ class Tma(Group):
     """What one request to L2 fetches."""
     max_inflight_requests: Count
     multicast_extra_cycles: Cycles
+    multicast_fetch_cycles: Interval
+    """Each line of a multicast box that device memory brings."""
     rank_extra_cycles: CyclesList
     """Latency added by a tensor map of rank 1, 2, 3, 4, 5 against a plain bulk copy."""
     store_latency_cycles: Cycles
@@ -284,6 +286,8 @@ class Tma(Group):
 class Mbarrier(Group):
     """mbarrier objects."""
 
+    init_interval_cycles: Interval
+    """Time that an `mbarrier.init` takes of each warp that executes it."""
     arrive_latency_cycles: Cycles
     """From issue until the arrival counts."""
     try_wait_latency_cycles: Cycles

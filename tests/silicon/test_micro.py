@@ -41,6 +41,8 @@ QUICK = (
     "cold_boxes_16_128r_p1024", "cold_chain_1_16r_p8192_step1", "cold_chain_1_128r_p128_step1",
     "cold_chain_16_32r_p8192_step1_l2_256B", "hot_rows_1_16of64_p8192_same", "sequence_div_s32", "sequence_rem_u64", "sequence_div_rn_f64", "wgmma_ahead_n128_a2", "mma_loop_w4",
     "few_rows_tma_1_16of64_32own_d4_cold",
+    "cold_tiles_4x2_128r_256r_p1024_l2_256B", "cold_tiles_4x4_128r_128r_p1024_l2_256B_m2", "entry_16_w4_parameter_first",
+    "inits_8_w8",
 )  # fmt: skip
 
 
@@ -134,6 +136,7 @@ def test_what_reads_device_memory_is_cold_and_nothing_else() -> None:
         for one in benchmarks()
         if one.name.startswith(("cold_", "tma_load_dram_", "tma_load_strided_", "plain_load_dram_"))
         or one.name.endswith(("_cold", "_clean", "_memory"))
+        or (one.name.startswith("entry_") and not one.name.endswith("_first"))
     }
 
 

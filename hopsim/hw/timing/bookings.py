@@ -66,6 +66,7 @@ class Bookings:
         self._l2 = l2
         self._fabric = fabric
         self._line_bytes = config.l2.line_bytes
+        self._multicast_fetch = config.tma.multicast_fetch_cycles
         self._atomic_latency = float(config.l2.atomic_latency_cycles)
         self._coalescer = Coalescer(config.l2.line_bytes, config.l2.sector_bytes)
         self._boxes: dict[BoxKey, Footprint] = {}
@@ -192,6 +193,8 @@ class Bookings:
             landed = ready + engine.load_latency(rank, len(destinations) > 1)
             if self._l2.finish:
                 self._finish[operation.number] = self._l2.finish
+                if len(destinations) > 1:
+                    landed += self._multicast_fetch * len(lines)
             engine.returned(landed)
             return Booked(landed, landed)
         if direction == "prefetch":

@@ -155,6 +155,7 @@ class CostTable:
         self._latency = config.issue.latency_cycles
         self._interval = config.issue.interval_cycles
         self._rate = config.issue.issue_rate
+        self._initialising = config.mbarrier.init_interval_cycles
         self._program = program
         self._parameter_offsets = parameter_offsets or {}
         self._first_cluster_barrier = _after_initialisation(program)
@@ -202,14 +203,18 @@ class CostTable:
                 written |= bound.writes
                 continue
             interval = self._interval[unit] * issued
-            if sequence_of(bound) is not None:
+            busy = issued / self._rate
+            sequence = sequence_of(bound)
+            if sequence == "mbarrier_init":
+                busy = max(busy, self._initialising)
+            if sequence is not None:
                 # Its instructions go to several pipes.
-                interval = issued / self._rate
+                interval = busy
             pipes[unit] = at + interval
             pressure[unit] = pressure.get(unit, 0.0) + interval
-            slots += issued / self._rate
+            slots += busy
             count += issued
-            clock = at + issued / self._rate
+            clock = at + busy
             written |= bound.writes
             if position == 0 and dynamic:
                 head_writes = bound.writes

@@ -7,6 +7,7 @@ from device memory, and is counted once.
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +15,15 @@ from numpy.typing import NDArray
 from hopsim.config.groups import L2
 from hopsim.hw.timing.dram import DramChannels
 from hopsim.hw.timing.l2_tags import WHOLE, L2Tags, Lines, Masks
+
+ALONE: Final = 0.5
+"""When the line that comes last is asked for, from the first request to the last: half-way on average."""
+IN_PAIRS: Final = 1.0
+"""The same of a box whose lines bring others with them.
+
+Source: hopsim's recordings on an H100 SXM (tests/silicon/micro.json, cold_tiles_*): with an L2 promotion of 256 bytes the
+first stage comes as late as the mean of the first two comes without it, and the second with the first.
+"""
 
 
 def deal(gpc_sm_counts: Sequence[int], partitions: int) -> list[int]:
@@ -189,7 +199,8 @@ class L2Cache:
             latency = self._far if found.far or found.remote_missed else self.near
             ready = max(start, now + queue) + latency
             if missed:
-                ready = max(ready, self._fetch(now, begin, start, missed, fetched))
+                waited = ALONE if beside is None else IN_PAIRS
+                ready = max(ready, self._fetch(now, begin, start, missed, fetched, waited))
                 if beside is not None:
                     parts = None if masks is None else fetched
                     self._fetch_beside(now, beside, ready, side, parts)
@@ -297,18 +308,30 @@ class L2Cache:
         self._atomics_free = taken
         return taken, max(read, taken)
 
-    def _fetch(self, now: float, begin: float, start: float, sectors: int, lines: Lines) -> float:
-        """Read sectors of some lines from device memory; return when the last one is there."""
+    def _fetch(
+        self,
+        now: float,
+        begin: float,
+        start: float,
+        sectors: int,
+        lines: Lines,
+        waited: float = ALONE,
+    ) -> float:
+        """Read sectors of some lines from device memory; return when the last one is there.
+
+        Args:
+            now, begin, start: as `read` takes them.
+            waited: `ALONE` or `IN_PAIRS`.
+        """
         self.counters.dram_read += sectors
         delay = self._dram.read(now, sectors * self.sector_bytes)
         self.finish = now + delay
         latency, refresh = self._dram.latency(lines)
-        # Other lines come meanwhile; the late one is asked for half-way on average. (What is more than an SM takes to
-        # ask is a queue.)
+        # Other lines come meanwhile. (What is more than an SM takes to ask is a queue.)
         asking = min(
             start - begin, sectors * self.sector_bytes / self._config.bandwidth_per_sm_bytes_per_clk
         )
-        late = max(start - asking, now + delay) + refresh + 0.5 * asking
+        late = max(start - asking, now + delay) + refresh + waited * asking
         return max(start, now + delay, late) + latency
 
     def warm(self, lines: Lines) -> None:

@@ -28,6 +28,8 @@ GROUPS: Final = {
     "code": "straight code that is not in the instruction caches",
     "start": "what an SM does for the first time: jumps, parameters, fences, cluster barriers",
     "cold": "TMA boxes out of device memory, some at once or one after the other",
+    "tiles": "TMA boxes out of device memory as CTAs of a matrix product share them",
+    "entry": "the first instructions of a CTA, by how many SMs begin together",
     "sequences": "instructions of which ptxas makes several: divisions, square roots",
     "queue": "how many wgmma are issued before one ends",
     "few_rows": "rows that A does not have, while B comes out of device memory: TMA boxes and cp.async",

@@ -390,6 +390,21 @@ def test_lines_beside_those_that_are_missed_come_with_them() -> None:
     assert unit.counters.dram_read == 256
 
 
+def test_a_box_whose_lines_bring_others_waits_longer_for_refreshes() -> None:
+    """Recorded on an H100 (cold_tiles_*_l2_256B): the line that comes last is one that was asked for last."""
+    alone, paired = cache(), cache()
+    later: list[float] = []
+    for number in range(8):
+        lines = np.arange(256 * number, 256 * number + 256, 2)
+        time = 1e5 * number
+        usual = alone.read(time, time + 200.0, lines, 512, 0, begin=time)
+        later.append(
+            paired.read(time, time + 200.0, lines, 512, 0, begin=time, beside=lines + 1) - usual
+        )
+    assert all(0.0 <= more <= 101.0 for more in later)
+    assert max(later) > 50.0
+
+
 def test_lines_beside_those_that_are_there_do_not_come() -> None:
     unit = cache()
     lines, beside = np.arange(0, 64, 2), np.arange(1, 64, 2)

@@ -1,0 +1,160 @@
+"""TMA loads of tiles out of device memory as CTAs of a matrix product ask for them: A and B, shared, in stages.
+
+One thread of each CTA loads boxes of 64 elements of 16 bits, 128 bytes, by some rows, which nobody has read before: for
+each of four steps along K one of A and one of B, all at once.  CTAs below each other share B, those beside each other A.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+
+from hopsim.kernels.micro.boxes import BOX_K, ROW_BYTES
+from hopsim.kernels.micro.clocked import Benchmark, Clocked, Table, mean_of_rows
+from hopsim.kernels.micro.cold import SETTLE_NS, USUAL_LAUNCHES
+from hopsim.kernels.micro.streams import SLOTS_BYTES
+from hopsim.kernels.ptx.text import Param, Reg, address, vector
+from hopsim.launch.arrays import TensorMap
+
+STAGES: Final = 4
+LOAD: Final = "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes"
+
+
+@dataclass(frozen=True, slots=True)
+class Tiles:
+    """Which tiles there are.
+
+    Args:
+        along_m, along_n: CTAs below and beside each other.
+        rows_a, rows_b: of the boxes; no rows of B: A alone is loaded.
+        pitch_bytes: from one row of A or B to the next.
+        promotion: L2 promotion of the tensor maps.
+        pairs: whether two CTAs below each other are a cluster, and each loads half of B for both.
+    """
+
+    along_m: int
+    along_n: int
+    rows_a: int
+    rows_b: int
+    pitch_bytes: int
+    promotion: str = "256B"
+    pairs: bool = False
+
+    @property
+    def name(self) -> str:
+        """Of the microbenchmark."""
+        name = f"cold_tiles_{self.along_m}x{self.along_n}_{self.rows_a}r_{self.rows_b}r_p{self.pitch_bytes}"
+        name += f"_l2_{self.promotion}" if self.promotion != "none" else ""
+        return name + ("_m2" if self.pairs else "")
+
+    @property
+    def stage_bytes(self) -> int:
+        """Shared bytes of a stage."""
+        return (self.rows_a + self.rows_b) * ROW_BYTES
+
+
+def _maps(tiles: Tiles) -> Callable[[Any], list[Any]]:
+    def arguments(gpu: Any) -> list[Any]:
+        made: list[Any] = []
+        for rows, count in ((tiles.rows_a, tiles.along_m), (tiles.rows_b, tiles.along_n)):
+            if rows:
+                array = gpu.array(np.zeros((rows * count, tiles.pitch_bytes // 2), np.float16))
+                box = (BOX_K, rows // 2 if tiles.pairs and made else rows)
+                made.append(TensorMap(array, box=box, swizzle="128B", l2_promotion=tiles.promotion))
+        return made
+
+    return arguments
+
+
+def _with_latest(table: Table, labels: tuple[str, ...] | Any) -> dict[str, float]:
+    """Return means over the CTAs, and when the last CTA has its last stage."""
+    return {**mean_of_rows(table, labels), f"{labels[-1]}, latest SM": float(table[:, -1].max())}
+
+
+def tiles_at_once(tiles: Tiles) -> Benchmark:
+    """Four stages are asked for at once; each figure is from the first request until a stage is there."""
+    assert STAGES * tiles.stage_bytes <= SLOTS_BYTES, tiles
+    names = ["map_a", "map_b"][: 1 + bool(tiles.rows_b)]
+    c = Clocked(tiles.name, [Param(name, ".b8", 128) for name in names], [".reqntid 32"])
+    c.own_row(STAGES)
+    maps: list[Reg] = []
+    for name in names:
+        place = c.k.let(".b64", name, "mov.b64", name)
+        c.k.emit("cvta.param.u64", place, place)
+        c.k.emit("prefetch.tensormap", address(place), guard=c.first)
+        maps.append(place)
+    cta = c.k.let(".b32", "cta", "mov.u32", "%ctaid.x")
+    row_a = c.k.let(".b32", "row_a", "rem.u32", cta, tiles.along_m)
+    c.k.emit("mul.lo.u32", row_a, row_a, tiles.rows_a)
+    row_b = c.k.let(".b32", "row_b", "div.u32", cta, tiles.along_m)
+    c.k.emit("mul.lo.u32", row_b, row_b, tiles.rows_b)
+    part = c.shared
+    masks: list[Reg] = []
+    barriers = [address(c.shared, SLOTS_BYTES + 8 * stage) for stage in range(STAGES)]
+    for barrier in barriers:
+        c.k.emit("mbarrier.init.shared::cta.b64", barrier, 1, guard=c.first)
+    c.k.emit("fence.mbarrier_init.release.cluster", guard=c.first)
+    if tiles.pairs:
+        rank = c.k.let(".b32", "rank", "mov.u32", "%cluster_ctarank")
+        half = tiles.rows_b // 2
+        c.k.emit("mad.lo.u32", row_b, rank, half, row_b)
+        part = c.k.let(".b32", "part", "mad.lo.u32", rank, half * ROW_BYTES, c.shared)
+        masks.append(c.k.let(".b16", "mask", "mov.u16", 3))
+        c.k.emit("barrier.cluster.arrive")
+        c.k.emit("barrier.cluster.wait")
+    done = c.label_and_leave_but_first()
+    c.k.emit("nanosleep.u32", SETTLE_NS)
+    parity = c.k.let(".b32", "parity", "mov.u32", 0)
+    before = c.clock()
+    for stage, barrier in enumerate(barriers):
+        c.k.emit("mbarrier.arrive.expect_tx.shared::cta.b64", "_", barrier, tiles.stage_bytes)
+        start = stage * tiles.stage_bytes
+        at = f"[{maps[0]}, {vector((BOX_K * stage, row_a))}]"
+        c.k.emit(LOAD, address(c.shared, start), at, barrier)
+        if tiles.rows_b:
+            at = f"[{maps[1]}, {vector((BOX_K * stage, row_b))}]"
+            opcode = LOAD + (".multicast::cluster" if tiles.pairs else "")
+            place_b = address(part, start + tiles.rows_a * ROW_BYTES)
+            c.k.emit(opcode, place_b, at, barrier, *masks)
+    clocks: list[Reg] = []
+    for barrier in barriers:
+        c.wait_parity(barrier, parity)
+        clocks.append(c.clock())
+    for stage, clock in enumerate(clocks):
+        c.k.emit("sub.u64", clock, clock, before)
+        c.store(f"stage {stage}", clock)
+    c.k.place(done)
+    if tiles.pairs:
+        c.k.emit("barrier.cluster.arrive")
+        c.k.emit("barrier.cluster.wait")
+    ctas = tiles.along_m * tiles.along_n
+    shapes = f"{tiles.rows_a} and {tiles.rows_b}" if tiles.rows_b else f"{tiles.rows_a}"
+    return c.benchmark(
+        f"{STAGES} stages at once out of device memory, {tiles.along_m} x {tiles.along_n} CTAs, boxes of {shapes} rows "
+        f"{tiles.pitch_bytes} bytes apart, L2 promotion {tiles.promotion}"
+        + (", halves of B multicast to 2" if tiles.pairs else ""),
+        grid=ctas, cluster=1 + tiles.pairs, rows=ctas, summary=_with_latest, shared_bytes=SLOTS_BYTES + 64,
+        arguments=_maps(tiles), is_cold=True, mean_of=USUAL_LAUNCHES,
+    )  # fmt: skip
+
+
+def benchmarks() -> list[Benchmark]:
+    """Return all of them."""
+    found = [
+        Tiles(16 // n, n, rows, 0, 1024, promotion)
+        for rows, promotion in ((128, "none"), (128, "256B"), (256, "none")) for n in (1, 4, 16)
+    ]  # fmt: skip
+    for m, n, rows_a, rows_b, pitch in (
+        (4, 4, 128, 128, 1024), (4, 2, 128, 256, 1024), (8, 4, 64, 128, 1024), (8, 8, 64, 64, 1024),
+        (8, 8, 128, 128, 2048), (8, 4, 128, 256, 2048), (8, 12, 128, 128, 1056), (16, 8, 64, 128, 1056),
+    ):  # fmt: skip
+        found += [Tiles(m, n, rows_a, rows_b, pitch, promotion) for promotion in ("none", "256B")]
+    found += [
+        Tiles(m, n, 128, rows_b, pitch, pairs=True)
+        for m, n, rows_b, pitch in ((4, 2, 256, 1024), (4, 4, 128, 1024), (8, 4, 256, 2048), (2, 1, 256, 1024))
+    ]  # fmt: skip
+    found.append(Tiles(1, 1, 128, 256, 1024))
+    return [tiles_at_once(tiles) for tiles in found]
