@@ -378,6 +378,8 @@ class L2(Group):
     """What the SMs of a GPC receive of different lines."""
     delivery_per_gpc_bytes_per_clk: Rate
     """What the SMs of a GPC receive when neighbours ask for the same lines."""
+    delivery_split: Share
+    """What the second line of a row of a box costs of that, in lines."""
     sms_per_request: Count
     """SMs of a GPC that one request serves at most, while it is on its way."""
     joining_cycles: Cycles

@@ -93,6 +93,16 @@ class BoxPlan:
         """Return the sorted distinct addresses of the 128-byte lines touched in global memory."""
         return self._blocks(LINE_BYTES)
 
+    def splits(self) -> tuple[int, int, int]:
+        """Return what rows cost that do not begin at lines: lines more, parts of sectors, and lines that have such parts.
+
+        A part of a sector is asked for alone, where the row has more of its line.
+
+        Source: hopsim's recordings on an H100 (tests/silicon/micro.json, tma_load_pitch1040_*, and Nsight Compute's
+        lts__t_requests_srcunit_tex_op_read of them: 2.62 for each row of 128 bytes, 1.75 where rows are 1,056 bytes apart).
+        """
+        return _splits(self.in_bounds, self.spec.geometry.steps, self.first_addr % LINE_BYTES)
+
     def _relative_blocks(self, block: int) -> NDArray[np.int64]:
         phase = self.first_addr % block
         return _touched_blocks(self.in_bounds, self.spec.geometry.steps, phase, block)
@@ -124,6 +134,21 @@ def _touched_blocks(
     found = np.unique(every[every <= stop[:, None]]) * block
     found.setflags(write=False)
     return found
+
+
+@lru_cache(maxsize=1024)
+def _splits(in_bounds: tuple[int, ...], steps: tuple[int, ...], phase: int) -> tuple[int, int, int]:
+    row_bytes = in_bounds[0] * steps[0]
+    starts = phase + _row_offsets(in_bounds, steps)
+    stops = starts + row_bytes
+    pieces = (stops - 1) // LINE_BYTES - starts // LINE_BYTES + 1
+    head = -(-starts // SECTOR_BYTES) * SECTOR_BYTES
+    tail = stops // SECTOR_BYTES * SECTOR_BYTES
+    heads = (starts < head) & (head % LINE_BYTES != 0) & (head < stops)
+    tails = (tail < stops) & (tail % LINE_BYTES != 0) & (starts < tail)
+    uneven = (starts < head) | (tail < stops)
+    more = int(pieces.sum()) - len(starts) * -(-row_bytes // LINE_BYTES)
+    return more, int(heads.sum()) + int(tails.sum()), int(pieces[uneven].sum())
 
 
 def load_plan(spec: TensorMapSpec, coords: Sequence[int], smem_addr: int) -> BoxPlan:

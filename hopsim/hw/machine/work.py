@@ -41,6 +41,10 @@ class BoxLines(Protocol):
         """Return the sorted distinct addresses of those sectors."""
         ...
 
+    def splits(self) -> tuple[int, int, int]:
+        """Return lines more than with rows that begin at lines, parts of sectors, and lines of rows with such parts."""
+        ...
+
 
 class TensorWork(NamedTuple):
     """One wgmma.mma_async m64nNkK.

@@ -17,7 +17,7 @@ from hopsim.hw.machine.operations import Operation
 from hopsim.hw.machine.work import CopyWork, TmaWork
 from hopsim.hw.timing.fabric import Fabric
 from hopsim.hw.timing.global_access import Coalescer
-from hopsim.hw.timing.gpc_port import JoinKey, join_key
+from hopsim.hw.timing.gpc_port import WHOLE_ROWS, JoinKey, Splits, join_key
 from hopsim.hw.timing.l2 import L2Cache
 from hopsim.hw.timing.l2_tags import Lines, Masks, by_line
 from hopsim.hw.timing.sm import Sm
@@ -37,7 +37,7 @@ class Footprint(NamedTuple):
     """Line numbers and sectors a copy touches in global memory; `masks` has a bit for each sector, None: whole lines.
 
     `outside_bytes` of it lie outside the tensor, in a line that `place` tells from others.
-    `beside` are lines that come from memory with those that are missed.
+    `beside` are lines that come from memory with those that are missed, `splits` those of `BoxPlan.splits`.
     """
 
     lines: Lines
@@ -47,6 +47,7 @@ class Footprint(NamedTuple):
     outside_bytes: int = 0
     place: Hashable = None
     beside: Lines | None = None
+    splits: Splits = WHOLE_ROWS
 
 
 class Bookings:
@@ -134,7 +135,9 @@ class Bookings:
         # All rows outside have one line.
         place = (work.tensor_map, *plan.coords[:1], *plan.coords[2:])
         outside_bytes = work.total_bytes - plan.inside_bytes
-        return footprint._replace(outside_bytes=outside_bytes, place=place, beside=beside)
+        return footprint._replace(
+            outside_bytes=outside_bytes, place=place, beside=beside, splits=plan.splits()
+        )
 
     def _beside(self, addresses: Lines, fetched_bytes: int) -> Lines | None:
         """Return the other lines of the aligned pieces that come from memory when a line of them is missed."""
@@ -182,11 +185,12 @@ class Bookings:
         sm = self._sm_of(operation)
         engine = sm.tma
         begin = engine.start(time, tensor_map)
-        lines, sectors, key, masks, outside_bytes, place, beside = footprint
+        lines, sectors, key, masks, outside_bytes, place, beside, splits = footprint
         if direction == "load":
-            end = engine.send(begin, count_bytes, len(lines) + outside_bytes // self._line_bytes)
+            requests = len(lines) + splits[1] + outside_bytes // self._line_bytes
+            end = engine.send(begin, count_bytes, requests)
             ready = sm.port.read(
-                time, begin, end, lines, sectors, key, masks, len(destinations), beside
+                time, begin, end, lines, sectors, key, masks, len(destinations), beside, splits
             )
             if outside_bytes:
                 ready = max(ready, self._l2.read_outside(time, end, outside_bytes, place))

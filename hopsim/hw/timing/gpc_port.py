@@ -8,15 +8,21 @@ itself.
 Source: hopsim's recordings on an H100 SXM (tests/silicon/micro.json, group boxes; Nsight Compute's sectors).
 Own boxes against the same boxes, from 1 to 132 SMs: of n SMs of a GPC that read the same together, whichever they are,
 n / 4 rounded up ask L2.  Pairs of the 16 SMs of a GPC that read the same get 928, 876 and 816 bytes a cycle when one starts
-0, 20 and 50 cycles late, 619 and 559 at 160 and 400; which SMs they are hardly matters.
+0, 20 and 50 cycles late, 619 and 559 at 160 and 400; which SMs they are hardly matters.  Of 16 SMs that read the same
+rows, 1,040 bytes apart, every second of which begins within a sector, a third share; 1,056 bytes apart two thirds do.
 """
 
 from __future__ import annotations
+
+from typing import Final
 
 from hopsim.config.groups import L2
 from hopsim.hw.timing.l2 import L2Cache
 from hopsim.hw.timing.l2_tags import BITS, Lines, Masks
 
+# Of a box: lines more than with rows that begin at lines, parts of sectors, lines with such parts.
+Splits = tuple[int, int, int]
+WHOLE_ROWS: Final[Splits] = (0, 0, 0)
 # (first line, count, last line, sectors of the first and of the last line)
 JoinKey = tuple[int, int, int, int]
 
@@ -84,6 +90,7 @@ class GpcPort:
         "_free",
         "_nominal",
         "_rate",
+        "_second",
         "_sharers",
         "_window",
         "gpc",
@@ -95,6 +102,8 @@ class GpcPort:
         self._rate = self._nominal
         # A part of a line takes as long as a line.
         self._delivery_rate = config.delivery_per_gpc_bytes_per_clk / config.line_bytes
+        # The rest of a row, in its second line, comes quicker than another row.
+        self._second = config.delivery_split
         self._sharers = config.sms_per_request
         self._window = float(config.joining_cycles)
         self._disorder = float(config.joining_disorder_cycles)
@@ -119,6 +128,7 @@ class GpcPort:
         masks: Masks | None,
         receivers: int = 1,
         beside: Lines | None = None,
+        splits: Splits = WHOLE_ROWS,
     ) -> float:
         """Read a box or the lines of a warp; return when the last byte reaches the SMs.
 
@@ -129,16 +139,21 @@ class GpcPort:
             key: `join_key(lines, masks)`.
             receivers: SMs that each get all of it.
             beside: as `L2Cache.read` takes it.
+            splits: of a box: lines that it has more than one whose rows begin at lines, parts of sectors, lines with such
+                parts, which nobody shares.
         """
         l2 = self.l2
-        delivered = self._hand(begin, receivers * len(lines))
+        more, parts, uneven = splits
+        handed = len(lines) - more + more * self._second + parts
+        delivered = self._hand(begin, receivers * handed)
         if key is None:
             return l2.read(
                 now, max(sent, delivered), lines, sectors, self.gpc, masks, begin, beside
             )
         request = self._awaited.get(key)
         if request is not None and request.sharing < self._sharers:
-            again = self._not_on_their_way(request, begin - request.begin, len(lines))
+            late = begin - request.begin
+            again = max(uneven, self._not_on_their_way(request, late, len(lines)))
             if again < len(lines):
                 return self._join(
                     request, now, begin, max(sent, delivered), lines, sectors, masks, again
@@ -190,7 +205,7 @@ class GpcPort:
         self._free = (self._free if self._free > begin else begin) + count_bytes / self._rate
         return self._free if self._free > sent else sent
 
-    def _hand(self, begin: float, lines: int) -> float:
+    def _hand(self, begin: float, lines: float) -> float:
         """Hand lines, or parts of them, to SMs from `begin` on; return when the last one is through."""
         delivered = self._delivered if self._delivered > begin else begin
         self._delivered = delivered + lines / self._delivery_rate

@@ -214,23 +214,34 @@ def strided(ctas: int, rows: int, depth: int) -> Benchmark:
 
 
 def shared(
-    ctas: int, cluster: int, *, same: bool, depth: int = 4, blocks: int = 2, skew_cycles: int = 0
+    ctas: int,
+    cluster: int,
+    *,
+    same: bool,
+    depth: int = 4,
+    blocks: int = 2,
+    skew_cycles: int = 0,
+    pitch_bytes: int = KIB,
 ) -> Benchmark:
     """Loads out of L2 by neighbours, in clusters that make them neighbours: their own boxes, or the same ones.
 
     Args:
         blocks: of 128 KiB for each.
     """
-    boxes = Boxes(128, 8, blocks, 1024, depth)
+    boxes = Boxes(128, 8, blocks, pitch_bytes, depth)
     which = "the same" if same else "own"
     more = (f"_{128 * blocks}K" if blocks != 2 else "") + (
         f"_skew{skew_cycles}" if skew_cycles else ""
     )
+    apart = ""
+    if pitch_bytes != KIB:
+        more += f"_pitch{pitch_bytes}"
+        apart = f", rows {pitch_bytes} bytes apart"
     late = f", each {skew_cycles} cycles after the one before" if skew_cycles else ""
     return walk(
         f"tma_load_neighbours_{ctas}_c{cluster}_{'same' if same else 'own'}_d{depth}{more}",
         f"TMA loads out of L2, {ctas} SMs in clusters of {cluster}, {which} boxes of 16 KiB, {depth} in flight, "
-        f"{128 * blocks} KiB{late}",
+        f"{128 * blocks} KiB{late}{apart}",
         boxes, ctas, cluster, cluster if same else 1, skew_cycles,
     )  # fmt: skip
 
@@ -286,7 +297,12 @@ def benchmarks() -> list[Benchmark]:
         pitched(ctas, pitch, rows)
         for rows in (64, 128) for pitch in (1024, 1056, 1152) for ctas in (1, 16, 66, SMS)
     ]  # fmt: skip
-    found += [pitched(SMS, pitch, 128, is_cold=True) for pitch in (1024, 1056, 1152)]
+    found += [pitched(ctas, 1040, 128) for ctas in (1, 16, 66)]
+    found += [pitched(SMS, pitch, 128, is_cold=True) for pitch in (1024, 1040, 1056, 1152)]
+    found += [
+        shared(ctas, ctas, same=True, blocks=4, pitch_bytes=pitch)
+        for pitch in (1040, 1056, 1152) for ctas in (2, 4, 8, 16)
+    ]  # fmt: skip
     found += [
         shared(*shape, same=False, blocks=1) for shape in ((SMS, 1), (SMS, 2), (120, 8), (16, 16))
     ]
