@@ -362,10 +362,12 @@ class L2(Group):
     bandwidth_bytes_per_clk: Rate
     """All slices together, look-ups in both halves included."""
     outside_bandwidth_bytes_per_clk: Rate
+    """Of the parts of boxes that lie outside their tensors: asked for all the same, from a few places."""
     outside_bandwidth_most_bytes_per_clk: Rate
     outside_lines: Count
     """Rows outside a tensor are one line for each place along K: up to so many at once come at the first of these rates."""
-    """Of the parts of boxes that lie outside their tensors: asked for all the same, from a few places."""
+    beside_outside_bandwidth_bytes_per_clk: Rate
+    """What else is asked for meanwhile waits behind rows outside, whose slices have a part of it, and comes at this rate."""
     repeated_bandwidth_bytes_per_clk: Rate
     """What several SMs together receive of the same line when lanes of a cp.async ask for it again and again."""
     write_bandwidth_bytes_per_clk: Rate

@@ -128,7 +128,7 @@ def registers_per_thread(kernel: Kernel, threads: int, per_sm: int) -> int:
     """Return the registers a thread gets at launch.
 
     `.maxnreg` decides where given.  A kernel that moves registers with `setmaxnreg` gets an equal share of the register
-    file, as ptxas gives it.  Else the registers live at once plus what addressing needs (Guess, D-REGS: 10 %, at least 8).
+    file, as ptxas gives it.  Else what ptxas is taken to give it (D-REGS).
     """
     most = kernel.directive("maxnreg")
     share = min(255, per_sm // max(threads, 32) // 8 * 8)
@@ -139,6 +139,5 @@ def registers_per_thread(kernel: Kernel, threads: int, per_sm: int) -> int:
         return min(most[0], 255)
     if any(bound.form.name == "setmaxnreg" for bound in kernel.instructions):
         return share
-    pressure = kernel.register_pressure
-    wanted = pressure + max(8, pressure // 10)
+    wanted = kernel.registers_wanted
     return max(24, min(share if share else 255, (wanted + 7) // 8 * 8))

@@ -107,10 +107,10 @@ class L2Cache:
         self._atomic_miss_interval = config.atomic_miss_interval_cycles
         self._outside_rate = config.outside_bandwidth_bytes_per_clk
         self._outside_most = config.outside_bandwidth_most_bytes_per_clk
+        self._beside_rate = config.beside_outside_bandwidth_bytes_per_clk
         self._outside_lines = config.outside_lines
         # Lines that stand for rows outside, and when the last of their requests is answered.
         self._outside_places: dict[Hashable, float] = {}
-        self._outside_now = self._outside_rate
         self.busy_cycles = 0.0
         self.counters = L2Counters()
         self._arrival: NDArray[np.float64] = np.zeros(0, np.float64)
@@ -137,6 +137,7 @@ class L2Cache:
         self._again_rate = config.repeated_bandwidth_bytes_per_clk * factor
         self._outside_rate = config.outside_bandwidth_bytes_per_clk * factor
         self._outside_most = config.outside_bandwidth_most_bytes_per_clk * factor
+        self._beside_rate = config.beside_outside_bandwidth_bytes_per_clk * factor
         self._atomic_interval = config.atomic_interval_cycles / factor
         self._atomic_miss_interval = config.atomic_miss_interval_cycles / factor
 
@@ -226,15 +227,15 @@ class L2Cache:
             for other in [other for other, until in places.items() if until <= now]:
                 del places[other]
         spread = max(1.0, len(places) / self._outside_lines)
-        self._outside_now = min(self._outside_rate * spread, self._outside_most)
-        self._outside_free = begin + count_bytes / self._outside_now
+        rate = min(self._outside_rate * spread, self._outside_most)
+        self._outside_free = begin + count_bytes / rate
         ready = max(start, self._outside_free) + self.near
         places[place] = ready
         return ready
 
     def _behind_outside(self, sectors: int) -> float:
         """Serve sectors after rows outside a tensor, which keep slices busy that have a part of any box; return when."""
-        self._outside_free += sectors * self.sector_bytes / self._outside_now
+        self._outside_free += sectors * self.sector_bytes / self._beside_rate
         return self._outside_free
 
     def read_again(

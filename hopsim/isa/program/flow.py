@@ -213,47 +213,6 @@ def borrowed_registers(body: Sequence[BoundInstruction]) -> int:
     return mask
 
 
-def register_pressure(
-    body: Sequence[BoundInstruction],
-    plans: Sequence[SegmentPlan],
-    live: Sequence[int],
-    widths: Sequence[int],
-) -> int:
-    """Return the largest number of 32-bit registers live at once; predicates are kept elsewhere.
-
-    What ptxas allocates differs (it reschedules, spills and rounds to 8); this is the floor hopsim uses for occupancy
-    when the PTX and the launch say nothing.
-    """
-    masks: dict[int, int] = dict.fromkeys((8, 16, 32, 64), 0)
-    for index, width in enumerate(widths):
-        if width > 1:
-            masks[min(64, max(8, width))] |= 1 << index
-    wide = masks[64]
-    narrow = masks[8] | masks[16] | masks[32]
-
-    def count(mask: int) -> int:
-        return (mask & narrow).bit_count() + 2 * (mask & wide).bit_count()
-
-    most = 0
-    for plan in plans:
-        current = 0
-        for successor in plan.successors:
-            if successor != EXIT:
-                current |= live[successor]
-        most = max(most, count(current))
-        for index in range(plan.stop - 1, plan.start - 1, -1):
-            bound = body[index]
-            if bound.instruction.guard is None:
-                for register in bound.writes:
-                    current &= ~(1 << register)
-            for register in bound.reads:
-                current |= 1 << register
-            if index % 4 == 0:
-                most = max(most, count(current))
-        most = max(most, count(current))
-    return most
-
-
 def is_synchronising(bound: BoundInstruction) -> bool:
     """Return whether this is a load or store with which threads synchronise."""
     return bound.form.name in ("ld", "st") and dict(bound.slots).get("sem") in SYNCHRONISING

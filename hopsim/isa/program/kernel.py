@@ -18,6 +18,7 @@ from hopsim.errors import LaunchError, NotModelled, PtxError
 from hopsim.isa.catalog import FAMILIES
 from hopsim.isa.forms.decode import BoundInstruction, decode
 from hopsim.isa.program import flow
+from hopsim.isa.program.allocation import registers_wanted
 from hopsim.isa.program.codegen import Segment, generate
 from hopsim.isa.program.pipeline import serialised_lines
 from hopsim.isa.program.symbols import Parameter, Placement, parameters, place
@@ -145,11 +146,9 @@ class Kernel:
         return [register.width_bits for register in self.body.registers]
 
     @cached_property
-    def register_pressure(self) -> int:
-        """The largest number of 32-bit registers live at once: a floor of what ptxas allocates."""
-        return flow.register_pressure(
-            self.instructions, self.plans, self._live, self.register_widths
-        )
+    def registers_wanted(self) -> int:
+        """How many registers ptxas is taken to give a thread where nothing bounds them."""
+        return registers_wanted(self.instructions, self.plans, self._live, self.register_widths)
 
     @cached_property
     def serialised_wgmma(self) -> list[int]:

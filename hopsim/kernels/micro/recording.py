@@ -29,6 +29,7 @@ GROUPS: Final = {
     "start": "what an SM does for the first time: jumps, parameters, fences, cluster barriers",
     "cold": "TMA boxes out of device memory, some at once or one after the other",
     "tiles": "TMA boxes out of device memory as CTAs of a matrix product share them",
+    "tile_walks": "tiles of a matrix product out of L2 along K, shared by CTAs: TMA boxes and cp.async",
     "entry": "the first instructions of a CTA, by how many SMs begin together",
     "sequences": "instructions of which ptxas makes several: divisions, square roots",
     "queue": "how many wgmma are issued before one ends",

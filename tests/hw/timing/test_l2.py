@@ -443,7 +443,7 @@ def test_rows_outside_hold_up_what_is_asked_for_with_them() -> None:
     alone = one.read(0.0, 0.0, lines, 128, 0)
     assert one.read_outside(0.0, 0.0, count, "k 0") == pytest.approx(taken + one.near)
     behind = one.read(0.0, 0.0, lines, 128, 0)
-    own = 128 * config.sector_bytes / config.outside_bandwidth_bytes_per_clk
+    own = 128 * config.sector_bytes / config.beside_outside_bandwidth_bytes_per_clk
     assert behind == pytest.approx(taken + own + one.near)
     assert behind > alone
     later = 2 * taken

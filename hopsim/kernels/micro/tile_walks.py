@@ -1,0 +1,241 @@
+"""Tiles of A and B out of L2 along K, as CTAs of a matrix product load them, without the product.
+
+CTAs below each other share B, those beside each other A.  One thread loads boxes by TMA, or eight warps copy with
+`cp.async`, 16 bytes a lane, a stage at a time, and some stages ahead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+
+from hopsim.kernels.micro.boxes import BOX_K, ROW_BYTES
+from hopsim.kernels.micro.clocked import Benchmark, Clocked, mean_of_rows
+from hopsim.kernels.ptx.text import Param, Reg, address, vector
+from hopsim.launch.arrays import TensorMap
+
+STEPS: Final = 32
+"""Stages of a walk."""
+THREADS: Final = 256
+COPY_BYTES: Final = 16
+LANES: Final = ROW_BYTES // COPY_BYTES
+"""Lanes that copy a row."""
+ROWS_AT_ONCE: Final = THREADS // LANES
+LOAD: Final = "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes"
+
+
+@dataclass(frozen=True, slots=True)
+class TileWalk:
+    """Which tiles there are.
+
+    Args:
+        along_m, along_n: CTAs below and beside each other.
+        rows_a, rows_b: of a stage, 128 bytes each.
+        depth: stages on their way.
+        pitch_bytes: from one row of A or B to the next.
+    """
+
+    along_m: int
+    along_n: int
+    rows_a: int
+    rows_b: int
+    depth: int
+    pitch_bytes: int = STEPS * ROW_BYTES
+
+    @property
+    def ctas(self) -> int:
+        """How many there are."""
+        return self.along_m * self.along_n
+
+    @property
+    def stage_bytes(self) -> int:
+        """Shared bytes of a stage."""
+        return (self.rows_a + self.rows_b) * ROW_BYTES
+
+    def name(self, how: str) -> str:
+        """Of the microbenchmark."""
+        shape = f"{self.along_m}x{self.along_n}_{self.rows_a}r_{self.rows_b}r_d{self.depth}"
+        pitch = "" if self.pitch_bytes == STEPS * ROW_BYTES else f"_p{self.pitch_bytes}"
+        return f"tile_walk_{how}_{shape}{pitch}"
+
+    def what(self, how: str) -> str:
+        """Describe it."""
+        return (
+            f"{how} of tiles out of L2, {self.along_m} x {self.along_n} CTAs, {self.rows_a} and {self.rows_b} rows "
+            f"{self.pitch_bytes} bytes apart, {self.depth} stages in flight"
+        )
+
+    def arrays(self, gpu: Any) -> tuple[Any, Any]:
+        """Make A and B, padded to the pitch."""
+        columns = self.pitch_bytes // 2
+        a, b = self.rows_a * self.along_m, self.rows_b * self.along_n
+        return (
+            gpu.array(np.zeros((a, columns), np.float16)),
+            gpu.array(np.zeros((b, columns), np.float16)),
+        )
+
+
+def _rows(c: Clocked, one: TileWalk) -> tuple[Reg, Reg]:
+    """Write which rows of A and B are the CTA's first."""
+    cta = c.k.let(".b32", "cta", "mov.u32", "%ctaid.x")
+    row_a = c.k.let(".b32", "row_a", "rem.u32", cta, one.along_m)
+    c.k.emit("mul.lo.u32", row_a, row_a, one.rows_a)
+    row_b = c.k.let(".b32", "row_b", "div.u32", cta, one.along_m)
+    c.k.emit("mul.lo.u32", row_b, row_b, one.rows_b)
+    return row_a, row_b
+
+
+def _benchmark(
+    c: Clocked, one: TileWalk, how: str, block: int, shared_bytes: int, maps: bool
+) -> Benchmark:
+    def arguments(gpu: Any) -> list[Any]:
+        a, b = one.arrays(gpu)
+        if not maps:
+            return [a, b]
+        return [
+            TensorMap(array, box=(BOX_K, rows), swizzle="128B", l2_promotion="256B")
+            for array, rows in ((a, one.rows_a), (b, one.rows_b))
+        ]
+
+    return c.benchmark(
+        one.what(how), grid=one.ctas, block=block, rows=one.ctas, summary=mean_of_rows,
+        shared_bytes=shared_bytes, arguments=arguments,
+        amounts={"walk": float(one.ctas * STEPS * one.stage_bytes)},
+    )  # fmt: skip
+
+
+def boxes(one: TileWalk) -> Benchmark:
+    """TMA loads by one thread: a box of A and one of B a stage."""
+    assert STEPS % one.depth == 0, one
+    slots = one.depth * one.stage_bytes
+    c = Clocked(one.name("tma"), [Param("a", ".b8", 128), Param("b", ".b8", 128)], [".reqntid 32"])
+    c.own_row(1)
+    maps: list[Reg] = []
+    for operand in ("a", "b"):
+        place = c.k.let(".b64", f"{operand}_map", "mov.b64", operand)
+        c.k.emit("cvta.param.u64", place, place)
+        maps.append(place)
+    row_a, row_b = _rows(c, one)
+    barriers = [address(c.shared, slots + 8 * slot) for slot in range(one.depth)]
+    for barrier in barriers:
+        c.k.emit("mbarrier.init.shared::cta.b64", barrier, 1, guard=c.first)
+    c.k.emit("fence.mbarrier_init.release.cluster", guard=c.first)
+    done = c.label_and_leave_but_first()
+    k, left, more = c.k.reg(".b32", "at_k"), c.k.reg(".b32", "left"), c.k.reg(".pred", "more")
+    parity = c.k.let(".b32", "parity", "mov.u32", 0)
+
+    def issue(slot: int) -> None:
+        c.k.emit("mbarrier.arrive.expect_tx.shared::cta.b64", "_", barriers[slot], one.stage_bytes)
+        to = slot * one.stage_bytes
+        c.k.emit(LOAD, address(c.shared, to), f"[{maps[0]}, {vector((k, row_a))}]", barriers[slot])
+        to += one.rows_a * ROW_BYTES
+        c.k.emit(LOAD, address(c.shared, to), f"[{maps[1]}, {vector((k, row_b))}]", barriers[slot])
+        c.k.emit("add.u32", k, k, BOX_K)
+
+    def walk() -> None:
+        c.k.emit("mov.u32", k, 0)
+        c.k.emit("mov.u32", left, STEPS // one.depth - 1)
+        for slot in range(one.depth):
+            issue(slot)
+        loop = c.k.label("$walk")
+        c.k.place(loop)
+        for slot in range(one.depth):
+            c.wait_parity(barriers[slot], parity)
+            issue(slot)
+        c.k.emit("xor.b32", parity, parity, 1)
+        c.k.emit("sub.u32", left, left, 1)
+        c.k.emit("setp.ne.u32", more, left, 0)
+        c.k.emit("bra", loop, guard=more)
+        for slot in range(one.depth):
+            c.wait_parity(barriers[slot], parity)
+        c.k.emit("xor.b32", parity, parity, 1)
+
+    walk()
+    c.measure_one("walk", walk)
+    c.k.place(done)
+    return _benchmark(c, one, "TMA loads", 32, slots + 64, maps=True)
+
+
+def copies(one: TileWalk) -> Benchmark:
+    """`cp.async` by eight warps: four rows an instruction."""
+    slots = (one.depth + 1) * one.stage_bytes
+    c = Clocked(
+        one.name("copies"), [Param("a", ".u64"), Param("b", ".u64")], [f".reqntid {THREADS}"]
+    )
+    c.own_row(1)
+    row_a, row_b = _rows(c, one)
+    chunk = c.k.let(".b32", "chunk", "and.b32", c.thread, LANES - 1)
+    own = c.k.let(".b32", "own_row", "shr.u32", c.thread, LANES.bit_length() - 1)
+    firsts: list[tuple[Reg, Reg]] = []
+    for operand, row, count in (("a", row_a, one.rows_a), ("b", row_b, one.rows_b)):
+        base = c.load(operand, ".b64", "ld.param.u64")
+        c.k.emit("mad.wide.u32", base, chunk, COPY_BYTES, base)
+        c.k.emit("add.u32", row, row, own)
+        for offset in range(0, count, ROWS_AT_ONCE):
+            at = c.k.let(".b32", "at", "add.u32", row, offset)
+            place = c.k.let(".b64", "place", "mad.wide.u32", at, one.pitch_bytes, base)
+            firsts.append((place, c.k.reg(".b64", "source")))
+    to = c.k.let(".b32", "to", "mad.lo.u32", c.thread, COPY_BYTES, c.shared)
+    left, more, slot = c.k.reg(".b32", "left"), c.k.reg(".pred", "more"), c.k.reg(".b32", "slot")
+
+    def stage() -> None:
+        for index, (_, source) in enumerate(firsts):
+            target = address(slot, index * THREADS * COPY_BYTES)
+            c.k.emit("cp.async.cg.shared.global", target, address(source), COPY_BYTES)
+            c.k.emit("add.u64", source, source, ROW_BYTES)
+        c.k.emit("cp.async.commit_group")
+        c.k.emit("add.u32", slot, slot, one.stage_bytes)
+
+    def walk() -> None:
+        for place, source in firsts:
+            c.k.emit("mov.b64", source, place)
+        c.k.emit("mov.u32", slot, to)
+        for _ in range(one.depth):
+            stage()
+        c.k.emit("mov.u32", left, STEPS - one.depth)
+        loop = c.k.label("$walk")
+        c.k.place(loop)
+        c.k.emit("cp.async.wait_group", one.depth - 1)
+        c.k.emit("bar.sync", 0)
+        stage()
+        end = c.k.let(".b32", "end", "add.u32", to, slots)
+        around = c.k.let(".pred", "around", "setp.ge.u32", slot, end)
+        c.k.emit("selp.b32", slot, to, slot, around)
+        c.k.emit("sub.u32", left, left, 1)
+        c.k.emit("setp.ne.u32", more, left, 0)
+        c.k.emit("bra", loop, guard=more)
+        c.k.emit("cp.async.wait_all")
+
+    walk()
+    c.measure("walk", walk, whole_cta=True)
+    return _benchmark(c, one, "cp.async", THREADS, slots, maps=False)
+
+
+def _shapes() -> list[TileWalk]:
+    found = [TileWalk(12, 11, 128, 128, depth) for depth in (1, 2, 4)]
+    found += [TileWalk(16, 16, 128, 128, 2), TileWalk(4, 4, 128, 128, 2)]
+    found += [TileWalk(12, 11, 64, 64, depth) for depth in (2, 4)]
+    found += [
+        TileWalk(22, 18, 64, 64, 2),
+        TileWalk(12, 11, 64, 128, 4),
+        TileWalk(16, 16, 64, 128, 2),
+    ]
+    found += [TileWalk(12, 11, rows, 128, 4, pitch) for rows in (64, 128) for pitch in (4128, 4112)]
+    found += [TileWalk(12, 11, 64, 64, 4, 4128)]
+    return found
+
+
+def benchmarks() -> list[Benchmark]:
+    """Return all of them."""
+    shapes = _shapes()
+    found: list[Callable[[TileWalk], Benchmark]] = [boxes, copies]
+    return [make(one) for make in found for one in shapes if _fits(make is copies, one)]
+
+
+def _fits(is_copies: bool, one: TileWalk) -> bool:
+    """Whether the stages of all CTAs that an SM should have fit its shared memory."""
+    each = -(-one.ctas // 132)
+    return each * ((one.depth + is_copies) * one.stage_bytes + 2048) <= 227 << 10
