@@ -162,7 +162,8 @@ class GpcPort:
         request = self._awaited.get(key)
         if request is not None and request.sharing < self._sharers:
             late = begin - request.begin
-            again = max(uneven, self._not_on_their_way(request, late, len(lines)))
+            # What has come and gone is spread over those that nobody shares and the others alike.
+            again = uneven + self._not_on_their_way(request, late, len(lines) - uneven)
             if again < len(lines):
                 return self._join(
                     request, now, begin, max(sent, delivered), lines, sectors, masks, again, more
