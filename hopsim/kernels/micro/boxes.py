@@ -133,21 +133,8 @@ def walk(
     def once() -> None:
         c.k.emit("mov.u32", k, 0)
         c.k.emit("mov.u32", row, first_row)
-        c.k.emit("mov.u32", left, count // boxes.depth - 1)
-        for slot in range(boxes.depth):
-            issue(slot)
-        more, loop = c.k.reg(".pred", "more"), c.k.label("$walk")
-        c.k.place(loop)
-        for slot in range(boxes.depth):
-            c.wait_parity(barriers[slot], parity)
-            issue(slot)
-        c.k.emit("xor.b32", parity, parity, 1)
-        c.k.emit("sub.u32", left, left, 1)
-        c.k.emit("setp.ne.u32", more, left, 0)
-        c.k.emit("bra", loop, guard=more)
-        for slot in range(boxes.depth):
-            c.wait_parity(barriers[slot], parity)
-        c.k.emit("xor.b32", parity, parity, 1)
+        more = c.k.reg(".pred", "more")
+        c.walk_ring(barriers, parity, count // boxes.depth, issue, left, more)
 
     if not boxes.is_cold:
         warmed = c.k.label("$warmed")

@@ -181,6 +181,40 @@ class Clocked:
         self.k.emit("mbarrier.try_wait.parity.shared::cta.b64", done, barrier, parity)
         self.k.emit("bra", again, unless=done)
 
+    def walk_ring(
+        self,
+        barriers: Sequence[str],
+        parity: Reg,
+        rounds: int,
+        issue: Callable[[int], None],
+        left: Reg,
+        more: Reg,
+    ) -> None:
+        """Fill the slots of a ring, each again as soon as it is full, and wait for the last ones.
+
+        Args:
+            barriers: of the slots.  parity: of their phases.
+            rounds: how often each slot is filled.
+            issue: writes what fills a slot.
+            left, more: registers of the loop.
+        """
+        slots = range(len(barriers))
+        self.k.emit("mov.u32", left, rounds - 1)
+        for slot in slots:
+            issue(slot)
+        loop = self.k.label("$walk")
+        self.k.place(loop)
+        for slot in slots:
+            self.wait_parity(barriers[slot], parity)
+            issue(slot)
+        self.k.emit("xor.b32", parity, parity, 1)
+        self.k.emit("sub.u32", left, left, 1)
+        self.k.emit("setp.ne.u32", more, left, 0)
+        self.k.emit("bra", loop, guard=more)
+        for slot in slots:
+            self.wait_parity(barriers[slot], parity)
+        self.k.emit("xor.b32", parity, parity, 1)
+
     def _meet(self, whole_cta: bool) -> None:
         if whole_cta:
             self.k.emit("bar.sync", 0)

@@ -137,21 +137,7 @@ def boxes(one: TileWalk) -> Benchmark:
 
     def walk() -> None:
         c.k.emit("mov.u32", k, 0)
-        c.k.emit("mov.u32", left, STEPS // one.depth - 1)
-        for slot in range(one.depth):
-            issue(slot)
-        loop = c.k.label("$walk")
-        c.k.place(loop)
-        for slot in range(one.depth):
-            c.wait_parity(barriers[slot], parity)
-            issue(slot)
-        c.k.emit("xor.b32", parity, parity, 1)
-        c.k.emit("sub.u32", left, left, 1)
-        c.k.emit("setp.ne.u32", more, left, 0)
-        c.k.emit("bra", loop, guard=more)
-        for slot in range(one.depth):
-            c.wait_parity(barriers[slot], parity)
-        c.k.emit("xor.b32", parity, parity, 1)
+        c.walk_ring(barriers, parity, STEPS // one.depth, issue, left, more)
 
     walk()
     c.measure_one("walk", walk)
