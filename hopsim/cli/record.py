@@ -30,6 +30,7 @@ class Part(StrEnum):
 
     PROBES = "probes"
     MICRO = "micro"
+    L2 = "l2"
     GEMM = "gemm"
     LADDER = "ladder"
     TABLES = "tables"
@@ -69,6 +70,7 @@ def record(
     makers: dict[Part, Callable[[], list[Row]]] = {
         Part.PROBES: lambda: _probes(out, index, groups, say),
         Part.MICRO: lambda: _micro(out, facts, index, groups, say),
+        Part.L2: lambda: _l2(out, facts, say),
         Part.GEMM: lambda: _gemm(out, facts, say),
         Part.LADDER: lambda: _ladder(out, facts, groups, say),
         Part.TABLES: lambda: _tables(out, facts, index),
@@ -133,6 +135,23 @@ def _micro(
     _write(file, rows)
     what = "microbenchmarks: latencies and rates in SM cycles"
     return _indexed(out, {"micro.json": (what, len(rows))}, facts)
+
+
+def _l2(out: Path, facts: DeviceFacts, say: Callable[[str], None]) -> list[Row]:
+    from hopsim.kernels.measured import l2_joined, l2_walks
+
+    log = out / "ncu.csv"
+    described: dict[str, tuple[str, int]] = {}
+    for name, make, what in (
+        ("l2_walks.json", l2_walks.record, "walks over sets about as large as L2: bytes of memory"),
+        ("l2_joined.json", l2_joined.record, "what SMs ask of L2 together: sectors and look-ups"),
+    ):
+        rows = make(log, say)
+        _write(out / name, rows)
+        described[name] = (what, len(rows))
+        say(f"{name}: {len(rows)} launches")
+    log.unlink(missing_ok=True)
+    return _indexed(out, described, facts)
 
 
 def _gemm(out: Path, facts: DeviceFacts, say: Callable[[str], None]) -> list[Row]:

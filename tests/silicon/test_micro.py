@@ -50,9 +50,7 @@ def test_each_benchmark_is_recorded_as_it_is() -> None:
     recorded = {row["name"]: row["ptx_sha256"] for row in ROWS}
     made = {one.name: hashlib.sha256(one.ptx.encode()).hexdigest() for one in benchmarks()}
     assert len(made) == len(benchmarks())
-    # test_h200.py compares the programs of these.
-    only_there = {one.name for one in benchmarks("tile_walks")}
-    assert {name: of for name, of in made.items() if name not in only_there} == recorded
+    assert made == recorded
 
 
 @pytest.mark.parametrize("name", QUICK)

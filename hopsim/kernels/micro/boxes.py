@@ -87,6 +87,7 @@ def walk(
     sharing: int = 1,
     skew_cycles: int = 0,
     apart: int = 1,
+    times: int = 1,
 ) -> Benchmark:
     """Every CTA, one an SM, walks over its boxes and clocks itself.
 
@@ -95,6 +96,7 @@ def walk(
         sharing: CTAs that load the same boxes.
         apart: from one of them to the next; 1 for neighbours.
         skew_cycles: by which each CTA of a cluster starts later than the one before.
+        times: walks on end.
     """
     count = boxes.along_k * boxes.blocks
     assert count % boxes.depth == 0, boxes
@@ -109,6 +111,9 @@ def walk(
     cta = c.k.let(".b32", "cta", "mov.u32", "%ctaid.x")
     part = _part(c, cta, sharing, apart)
     first_row = c.k.let(".b32", "first_row", "mul.lo.u32", part, boxes.rows * boxes.blocks)
+    behind = first_row
+    if times > 1:
+        behind = c.k.let(".b32", "behind", "add.u32", first_row, boxes.rows * boxes.blocks)
     barriers = [address(c.shared, SLOTS_BYTES + 8 * slot) for slot in range(boxes.depth)]
     for barrier in barriers:
         c.k.emit("mbarrier.init.shared::cta.b64", barrier, 1, guard=c.first)
@@ -129,12 +134,15 @@ def walk(
         c.k.emit("setp.eq.u32", ends, k, BOX_K * boxes.along_k)
         c.k.emit("selp.b32", k, 0, k, ends)
         c.k.emit("add.u32", row, row, boxes.rows, guard=ends)
+        if times > 1:
+            c.k.emit("setp.eq.u32", ends, row, behind)
+            c.k.emit("selp.b32", row, first_row, row, ends)
 
-    def once() -> None:
+    def once(walks: int = 1) -> None:
         c.k.emit("mov.u32", k, 0)
         c.k.emit("mov.u32", row, first_row)
         more = c.k.reg(".pred", "more")
-        c.walk_ring(barriers, parity, count // boxes.depth, issue, left, more)
+        c.walk_ring(barriers, parity, walks * count // boxes.depth, issue, left, more)
 
     if not boxes.is_cold:
         warmed = c.k.label("$warmed")
@@ -146,14 +154,14 @@ def walk(
     c.k.emit("bra", done, unless=c.first)
     if skew_cycles:
         _wait_turn(c, skew_cycles)
-    c.measure_one("walk", once)
+    c.measure_one("walk", lambda: once(times))
     c.k.place(done)
     if cluster > 1:
         _meet(c)
     return c.benchmark(
         what, grid=ctas, cluster=cluster, block=32, rows=ctas, summary=mean_of_rows,
         shared_bytes=SLOTS_BYTES + 64, arguments=_maps(boxes, -(-ctas // sharing)),
-        amounts={"walk": float(boxes.total_bytes * ctas)}, is_cold=boxes.is_cold,
+        amounts={"walk": float(times * boxes.total_bytes * ctas)}, is_cold=boxes.is_cold,
     )  # fmt: skip
 
 

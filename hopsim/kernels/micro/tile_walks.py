@@ -211,6 +211,10 @@ def _shapes() -> list[TileWalk]:
     ]
     found += [TileWalk(12, 11, rows, 128, 4, pitch) for rows in (64, 128) for pitch in (4128, 4112)]
     found += [TileWalk(12, 11, 64, 64, 4, 4128)]
+    found += [TileWalk(12, 11, 128, 256, depth) for depth in (1, 2, 4)]
+    found += [TileWalk(4, 33, *rows, 4) for rows in ((64, 64), (128, 128), (128, 256))]
+    found += [TileWalk(33, 4, *rows, 4) for rows in ((64, 64), (128, 128), (128, 256))]
+    found += [TileWalk(12, 11, *rows, 4, 4160) for rows in ((64, 64), (64, 128), (128, 128))]
     return found
 
 
