@@ -70,6 +70,12 @@ Hertz = Annotated[float, Unit(("hertz",), "_hz", whole=False), Field(gt=0)]
 Cycles = Annotated[int, Unit(_TIME, "_cycles"), Field(ge=0)]
 Interval = Annotated[float, Unit(_TIME, "_cycles", whole=False), Field(ge=0)]
 Rate = Annotated[float, Unit(_RATE, "_bytes_per_clk", whole=False), Field(gt=0)]
+Ratio = Annotated[float, Unit(("fraction",), "", whole=False), Field(gt=0)]
+Ratios = Annotated[
+    tuple[Annotated[float, Field(gt=0)], ...],
+    Unit(("fraction",), "", whole=False, many="list"),
+    Field(min_length=1),
+]
 CyclesList = Annotated[tuple[Annotated[int, Field(ge=0)], ...], Unit(_TIME, "_cycles", many="list")]
 CyclesTable = Annotated[
     dict[str, Annotated[int, Field(ge=0)]],
@@ -351,6 +357,8 @@ class L2(Group):
     slices: Count
     ways: Count
     """Lines of a set; which set a line goes to is a hash."""
+    set_spread: Ratios
+    """Lines are of so many kinds alike, of each L2 holds so much of its share of the capacity."""
     dirty_at_launch_bytes: Bytes
     """What was written before a launch and is not in memory yet; it goes when its sets are full."""
     line_bytes: Bytes
@@ -385,9 +393,21 @@ class L2(Group):
     sms_per_request: Count
     """SMs of a GPC that one request serves at most, while it is on its way."""
     joining_cycles: Cycles
-    """So late an SM finds no line of a request, which L2 answers at once, on its way through a crowded port."""
+    """So late an SM finds no line of a request on its way, on an idle L2."""
+    joining_crowded_cycles: Cycles
+    """How much later at most where slices are busy."""
+    crowding: Ratio
+    """Of what slices are asked for, in the queue that a request meets at one of them: they are not asked evenly."""
     joining_disorder_cycles: Cycles
-    """Added to how late an SM is at a crowded port."""
+    """Added to how late an SM is where slices or the port are busy."""
+    parts_disorder: Share
+    """The same of boxes with parts of sectors: a share of the time that they take beyond twice that of a line."""
+    joined_again: Share
+    """Of the sectors that are joined, those that come through the port again where the rows of a box have two lines."""
+    sectors_per_look_up: Count
+    """Sectors that a slice gives in the time of a look-up: less of a line takes as long."""
+    sectors_per_part: Ratio
+    """The same of a part of a sector, which is asked for alone."""
     atomic_latency_cycles: Cycles
     atomic_interval_cycles: Interval
     """All slices together: a line that an instruction of a warp adds to."""
@@ -450,7 +470,9 @@ class Launch(Group):
     """The chip starts one CTA each, and `warp_launch_interval` for each of its warps."""
     warp_launch_interval_cycles: Interval
     cta_launch_cycles: Cycles
-    """From the decision to place a CTA until its first instruction issues."""
+    """From the decision to place a CTA until its first instruction issues, on average."""
+    cta_launch_spread_cycles: Cycles
+    """From the quickest to the slowest of those that follow others on their SMs."""
     cta_retire_cycles: Cycles
     """From the exit of its last warp until its resources are free."""
     cluster_launch_cycles: Cycles

@@ -17,7 +17,7 @@ from hopsim.hw.machine.operations import Operation
 from hopsim.hw.machine.work import CopyWork, TmaWork
 from hopsim.hw.timing.fabric import Fabric
 from hopsim.hw.timing.global_access import Coalescer
-from hopsim.hw.timing.gpc_port import WHOLE_ROWS, JoinKey, Splits, join_key
+from hopsim.hw.timing.gpc_port import WHOLE_ROWS, GpcPort, JoinKey, Splits, join_key
 from hopsim.hw.timing.l2 import L2Cache
 from hopsim.hw.timing.l2_tags import Lines, Masks, by_line
 from hopsim.hw.timing.sm import Sm
@@ -31,6 +31,23 @@ class Booked(NamedTuple):
 
     first: float
     second: float
+
+
+class _Waiting(NamedTuple):
+    """A load, and what others that come while it waits may put before it.
+
+    Args:
+        finish: when device memory is done with it; 0: it has no part in it.
+        port: of its GPC, which it is `through` then.
+        count_bytes: of it.
+        slack: how much later than through the port it can be without landing later.
+    """
+
+    finish: float
+    port: GpcPort
+    through: float
+    count_bytes: int
+    slack: float
 
 
 class Footprint(NamedTuple):
@@ -67,13 +84,14 @@ class Bookings:
         self._l2 = l2
         self._fabric = fabric
         self._line_bytes = config.l2.line_bytes
+        self._sector_bytes = config.l2.sector_bytes
         self._multicast_fetch = config.tma.multicast_fetch_cycles
         self._atomic_latency = float(config.l2.atomic_latency_cycles)
         self._coalescer = Coalescer(config.l2.line_bytes, config.l2.sector_bytes)
         self._boxes: dict[BoxKey, Footprint] = {}
         self._due: dict[int, float] = {}
-        # Of operations that wait for device memory, when it is done with them.
-        self._finish: dict[int, float] = {}
+        # Loads that may be overtaken, by number of the operation.
+        self._waiting: dict[int, _Waiting] = {}
 
     def book(self, operation: Operation, time: float) -> Booked:
         """Book an operation issued at `time`."""
@@ -112,9 +130,16 @@ class Bookings:
         return Booked(landed, landed)
 
     def overtaken(self, operation: Operation) -> float:
-        """Return how much later an operation lands than it was booked for; none is asked about twice."""
-        finish = self._finish.pop(operation.number, 0.0)
-        return self._l2.overtaken(finish) if finish else 0.0
+        """Return how much later an operation lands than it was said to; to be asked again then."""
+        waiting = self._waiting.pop(operation.number, None)
+        if waiting is None:
+            return 0.0
+        finish, port, through, count_bytes, slack = waiting
+        delay = self._l2.overtaken(finish) if finish else 0.0
+        if count_bytes:
+            later = port.overtaken(through, count_bytes)
+            delay = max(delay, later - slack)
+        return delay
 
     def landed(self, operation: Operation) -> None:
         """Forget an operation."""
@@ -195,10 +220,14 @@ class Bookings:
             if outside_bytes:
                 ready = max(ready, self._l2.read_outside(time, end, outside_bytes, place))
             landed = ready + engine.load_latency(rank, len(destinations) > 1)
-            if self._l2.finish:
-                self._finish[operation.number] = self._l2.finish
-                if len(destinations) > 1:
-                    landed += self._multicast_fetch * len(lines)
+            finish = self._l2.finish
+            if finish and len(destinations) > 1:
+                landed += self._multicast_fetch * len(lines)
+            if sectors:
+                slack = max(0.0, ready - self._l2.near - sm.port.through)
+                self._waiting[operation.number] = _Waiting(
+                    finish, sm.port, sm.port.through, sectors * self._sector_bytes, slack
+                )
             engine.returned(landed)
             return Booked(landed, landed)
         if direction == "prefetch":
@@ -252,7 +281,7 @@ class Bookings:
             end = sm.wait_for_fill(self._l2.read_again(time, begin, numbers, again, sm.number))
         ready = sm.port.read(time, begin, end, numbers, sectors, key, None if whole else masks)
         if self._l2.finish:
-            self._finish[operation.number] = self._l2.finish
+            self._waiting[operation.number] = _Waiting(self._l2.finish, sm.port, 0.0, 0, 0.0)
         return self._due_at(operation, ready + self._config.smem.latency_cycles)
 
     def _due_at(self, operation: Operation, time: float) -> Booked:

@@ -52,7 +52,7 @@ class Chip:
             )
         resident_shared = self.occupancy.shared_bytes_per_cta * self.occupancy.ctas_per_sm
         self.gpcs = gpcs = [
-            GpcPort(config.l2, self.l2, gpc) for gpc in range(len(device.gpc_sm_counts))
+            GpcPort(config.l2, self.l2, gpc, sms) for gpc, sms in enumerate(device.gpc_sm_counts)
         ]
         self.sms = [
             Sm(config, number, gpcs[tpc[0]], resident_shared)

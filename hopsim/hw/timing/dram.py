@@ -12,12 +12,12 @@ for together, the first comes nearly as late as the last.
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from typing import Final
 
 import numpy as np
 
 from hopsim.config.groups import Dram
+from hopsim.hw.timing.backlog import Backlog
 from hopsim.hw.timing.l2_tags import Lines
 
 # A request whose lines spread over more than so many times their number is scattered.
@@ -25,8 +25,6 @@ DENSE: Final = 2
 # A burst may take all of a window; the wait behind it is counted apart.
 BUSIEST: Final = 0.9
 MEMORY: Final = 4
-# Requests that are remembered; none waits as long as so many take.
-HISTORY: Final = 4096
 GOLDEN: Final = 0.6180339887498949
 
 
@@ -52,7 +50,7 @@ class DramChannels:
     """
 
     __slots__ = (
-        "_backlogs",
+        "_backlog",
         "_busy_then",
         "_bytes_per_clk",
         "_channels",
@@ -68,7 +66,6 @@ class DramChannels:
         "_refresh_cycles",
         "_refreshing",
         "_spread_cycles",
-        "_times",
         "_window_cycles",
         "_window_end",
         "busy_cycles",
@@ -87,9 +84,7 @@ class DramChannels:
         self._overtaking = config.overtaking
         self.speed_up(1.0)
         self._window_cycles = max(1.0, self._latency_cycles)
-        # When requests came, and when the channels would have been free with no more of them.
-        self._times: list[float] = []
-        self._backlogs: list[float] = []
+        self._backlog = Backlog()
         self._window_end = 0.0
         # Share of the channels' time taken lately.
         self._load = 0.0
@@ -142,35 +137,18 @@ class DramChannels:
             self._load += (busy - self._load) * min(1.0, span / (MEMORY * self._window_cycles))
             self._busy_then = self.busy_cycles
             self._window_end = now + self._window_cycles
-        self._remember(now)
+        self._backlog.note(now, self.free)
         return wait
-
-    def _remember(self, now: float) -> None:
-        """Note until when the channels have work."""
-        times, backlogs = self._times, self._backlogs
-        if times and times[-1] >= now:
-            backlogs[-1] = self.free
-            return
-        times.append(now)
-        backlogs.append(self.free)
-        if len(times) > HISTORY:
-            del times[: HISTORY // 2], backlogs[: HISTORY // 2]
 
     def overtaken(self, finish: float) -> float:
         """Return how much later a request is done than at `finish`, for others that came while it waited."""
-        place = bisect_right(self._times, finish) - 1
-        if place < 0:
-            return 0.0
-        behind = self._backlogs[place] - finish
-        if behind <= 0.0:
-            return 0.0
-        return min(self._overtaking * behind, self._overtaking_cycles)
+        return min(self._overtaking * self._backlog.behind(finish), self._overtaking_cycles)
 
     def prefetch(self, now: float, count_bytes: int) -> None:
         """Fetch bytes that nobody waits for yet."""
         self.read_bytes += count_bytes
         self._transfer(now, count_bytes)
-        self._remember(now)
+        self._backlog.note(now, self.free)
 
     def write(self, now: float, count_bytes: int) -> float:
         """Write bytes back; return the cycles until the channels have taken them."""

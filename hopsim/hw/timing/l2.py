@@ -26,6 +26,10 @@ first stage comes as late as the mean of the first two comes without it, and the
 """
 
 
+TAG_ONLY: Final = 0.5
+"""What a look-up of a line of four sectors saves a slice that does not give them."""
+
+
 def deal(gpc_sm_counts: Sequence[int], partitions: int) -> list[int]:
     """Return a partition for each GPC, so that all serve about as many SMs; which it is on silicon is unknown.
 
@@ -39,6 +43,16 @@ def deal(gpc_sm_counts: Sequence[int], partitions: int) -> list[int]:
         result[gpc] = side
         served[side] += gpc_sm_counts[gpc]
     return result
+
+
+def in_groups(sectors: int, each: int) -> NDArray[np.int64]:
+    """Return what a slice gives for each mask of the sectors of a line: whole groups of so many.
+
+    >>> in_groups(4, 2)[[0b0001, 0b0011, 0b0110, 0b1110]].tolist()
+    [2, 2, 4, 4]
+    """
+    bits = np.arange(1 << sectors)[:, None] >> np.arange(sectors) & 1
+    return each * bits.reshape(1 << sectors, sectors // each, each).any(axis=2).sum(axis=1)
 
 
 def _grown(values: NDArray[np.float64], size: int) -> NDArray[np.float64]:
@@ -83,7 +97,7 @@ class L2Cache:
         self._dram = dram
         self.tags = L2Tags(
             config.capacity_bytes, config.partitions, config.line_bytes, config.sector_bytes,
-            config.ways, config.dirty_at_launch_bytes,
+            config.ways, config.dirty_at_launch_bytes, config.set_spread,
         )  # fmt: skip
         self.sector_bytes = config.sector_bytes
         self._config = config
@@ -97,6 +111,13 @@ class L2Cache:
             config.bandwidth_bytes_per_clk / config.write_bandwidth_bytes_per_clk / looked_up
         )
         self.free = [0.0] * config.partitions
+        self._look_up = config.sectors_per_look_up
+        self._pairs = in_groups(
+            config.line_bytes // config.sector_bytes, config.sectors_per_look_up
+        )
+        self._part = config.sectors_per_part
+        self._crowding = config.crowding
+        self._crowded = [0.0] * config.partitions
         self._outside_free = 0.0
         self._again_free = 0.0
         # The SM that asked first for a line that lanes ask for again.
@@ -118,6 +139,11 @@ class L2Cache:
         self._last_arrival = 0.0
         # When device memory is done with what was read last if nobody asks it for more; 0: it has no part in it.
         self.finish = 0.0
+        # Of what was read last: how much later it comes than L2 alone would give it, how long a crowded slice lets wait.
+        self.late = 0.0
+        self.crowd = 0.0
+        # What its look-ups took, in those of whole lines.
+        self.look_ups = 1.0
         self._side_of = deal(gpc_sm_counts, config.partitions)
 
     def overtaken(self, finish: float) -> float:
@@ -151,6 +177,7 @@ class L2Cache:
         masks: Masks | None = None,
         begin: float | None = None,
         beside: Lines | None = None,
+        parts: int = 0,
     ) -> float:
         """Read a box or the lines of a warp; return when the last byte reaches the SM.
 
@@ -162,17 +189,24 @@ class L2Cache:
             gpc: of the SM that asks.
             masks: of each line, a bit for each sector that is wanted; None: whole lines.
             beside: lines that come from memory with those that are missed, into their homes.
+            parts: of sectors, which are looked up alone.
         """
         counters = self.counters
         counters.requested += sectors
-        self.finish = 0.0
+        self.finish = self.late = 0.0
         count = len(lines)
         if count == 0:
             return start + self.near
         begin = start if begin is None else begin
         side = self._side_of[gpc]
         found, written_back = self.tags.read(lines, side, masks is None)
-        queue = self._serve(now, side, sectors)
+        # Of a line that has to come from its home the half asked first looks up the tag alone.
+        elsewhere = sectors * (found.far + found.remote_missed) / count
+        given = sectors if masks is None else int(self._pairs[masks].sum())
+        cost = max(given - TAG_ONLY * elsewhere, count * self._look_up + parts * self._part)
+        self.look_ups = max(1.0, cost / sectors)
+        queue = self._serve(now, side, cost)
+        self.crowd = self._crowd(now, side, cost)
         counters.read += sectors
         fetched = found.fetched
         absent = None if masks is None else self.tags.claim(lines, masks)
@@ -203,15 +237,18 @@ class L2Cache:
                 waited = ALONE if beside is None else IN_PAIRS
                 ready = max(ready, self._fetch(now, begin, start, missed, fetched, waited))
                 if beside is not None:
-                    parts = None if masks is None else fetched
-                    self._fetch_beside(now, beside, ready, side, parts)
+                    incomplete = None if masks is None else fetched
+                    self._fetch_beside(now, beside, ready, side, incomplete)
+        at_once = max(start, now + queue) + (self.near if fetched is None else self._far)
         if written_back:
             self._write_back(now, written_back)
         if self._outside_free > begin:
             late = self._behind_outside(sectors) - begin
             # What device memory has is asked for when L2 has looked.
             ready = max(ready, begin + late + self.near) if fetched is None else ready + late
-        return self._note_arrival(lines, fetched, ready, start, bool(found.far))
+        ready = self._note_arrival(lines, fetched, ready, start, bool(found.far))
+        self.late = max(0.0, ready - at_once)
+        return ready
 
     def read_outside(self, now: float, start: float, count_bytes: int, place: Hashable) -> float:
         """Read the part of a box that lies outside its tensor; return when the last byte reaches the SM.
@@ -272,7 +309,7 @@ class L2Cache:
         side = self._side_of[gpc]
         if len(lines) == 0:
             return start
-        written_back = self.tags.write(lines, sectors, masks)
+        written_back = self.tags.write(lines, sectors, side, masks)
         remote = sectors * self.tags.remote_lines(lines, side) // len(lines)
         counters.written += sectors + remote
         counters.hit += sectors + remote
@@ -403,6 +440,13 @@ class L2Cache:
         begin = free[side] if free[side] > now else now
         free[side] = begin + cycles
         return free[side] - now
+
+    def _crowd(self, now: float, side: int, sectors: float) -> float:
+        """Return how long a request waits for a slice that is asked for more than others."""
+        crowded = self._crowded
+        begin = crowded[side] if crowded[side] > now else now
+        crowded[side] = begin + sectors * self._crowding / self._sectors_per_clk
+        return crowded[side] - now
 
     def _serve_others(self, now: float, side: int, sectors: float) -> float:
         """Take bandwidth of the other partitions, spread evenly."""

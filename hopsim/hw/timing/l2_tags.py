@@ -8,15 +8,21 @@ L2 is taken as fully associative, save for one thing: what was written before a 
 when the set that it lies in has been filled, in idle time of the memory.  Lines are hashed over sets, so how many a set has
 got is Poisson's.
 
-A partition is an array with the time stamp of each line's last use (0: absent) and a queue of the
+How much L2 holds is not the same for all lines: of a walk over a set that grows, more and more is missed.  Lines are hashed
+over kinds, each with a capacity of its own.
+
+A partition is an array with the time stamp of each line's last use (0: absent) and queues of the
 line sets in order of use: a set's lines that still carry its stamp when it is the oldest are the
 least recently used ones.
+
+Source of the kinds and of what written lines take: hopsim's recordings on an H100 SXM (tests/silicon/l2_walks.json).
 """
 
 from __future__ import annotations
 
 import math
 from collections import deque
+from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -24,10 +30,13 @@ from numpy.typing import NDArray
 
 Lines = NDArray[np.int64]
 Masks = NDArray[np.uint8]
+Kinds = NDArray[np.int8]
 
 # Which home a line has is a hash nobody has published; a multiplicative one spreads any stride over the partitions.
 HASH_MULTIPLIER: Final = 0x9E3779B97F4A7C15
 HASH_SHIFT: Final = 61
+KIND_SHIFT: Final = 48
+KIND_BITS: Final = 16
 GROWTH: Final = 2
 # Of four sectors: all of them, and how many a mask has.
 WHOLE: Final = 15
@@ -84,68 +93,109 @@ class Lookup(NamedTuple):
 
 
 class _Partition:
-    """Stamps and the queue of one partition."""
+    """Stamps and the queues of one partition.
 
-    __slots__ = ("capacity", "filled", "queue", "queued", "resident", "stamp")
+    Args:
+        capacities: lines of each kind that it holds.
+        size: how many line numbers there are.
 
-    def __init__(self, capacity: int, size: int) -> None:
-        self.capacity = capacity
+    Lines of every kind are used alike, so one queue has the recent ones of all.  What the first kind has no room for goes
+    from its end, and the others with it to the queue of the next kind: sets of lines are split only where they grow old.
+    """
+
+    __slots__ = ("capacities", "filled", "queued", "queues", "resident", "stamp")
+
+    def __init__(self, capacities: Sequence[int], size: int) -> None:
+        self.capacities = tuple(capacities)
         self.stamp: NDArray[np.int32] = np.zeros(size, np.int32)
-        self.queue: deque[tuple[int, Lines]] = deque()
+        self.queues: list[deque[tuple[int, Lines]]] = [deque() for _ in self.capacities]
         self.queued = 0
-        self.resident = 0
+        self.resident = [0] * len(self.capacities)
         # Lines that came, since the beginning.
         self.filled = 0
 
-    def use(self, tick: int, lines: Lines, fresh: int) -> None:
-        """Make lines the most recently used ones; `fresh` of them were absent."""
+    def use(self, tick: int, lines: Lines, fresh: Lines | None, kinds: Kinds) -> None:
+        """Make lines the most recently used ones; `fresh`, those that were absent, None: none was."""
         self.stamp[lines] = tick
-        self.resident += fresh
-        self.filled += fresh
-        self.queue.append((tick, lines))
+        if fresh is not None:
+            self._count(fresh, kinds, 1)
+            self.filled += len(fresh)
+        self.queues[0].append((tick, lines))
         self.queued += len(lines)
-        if self.queued > 8 * self.capacity:
+        if self.queued > 8 * sum(self.capacities):
             self._compact()
 
-    def evict(self) -> Lines | None:
-        """Drop the least recently used set of lines when there are too many; return what was dropped."""
-        if self.resident <= self.capacity:
-            return None
-        while True:
-            tick, lines = self.queue.popleft()
-            self.queued -= len(lines)
-            old = lines[self.stamp[lines] == tick]
-            if len(old):
-                break
-        surplus = self.resident - self.capacity
-        if len(old) > surplus:
-            # The rest of the set stays the oldest.
-            self.queue.appendleft((tick, old[surplus:]))
-            self.queued += len(old) - surplus
-            old = old[:surplus]
-        self.stamp[old] = 0
-        self.resident -= len(old)
-        return old
+    def evict(self, kinds: Kinds) -> Lines | None:
+        """Drop lines of a kind that has too many, those least recently used; return what was dropped."""
+        for kind, capacity in enumerate(self.capacities):
+            surplus = self.resident[kind] - capacity
+            while surplus > 0:
+                oldest = kind
+                while not self.queues[oldest]:
+                    oldest -= 1
+                old = self._pop(oldest)
+                if oldest < kind:
+                    # Hashed lines of all kinds come alike: those of this one are never much fewer.
+                    gone = self._hand_on(old, oldest, len(old[1]), kinds)
+                else:
+                    gone = self._hand_on(old, kind, surplus, kinds)
+                if len(gone):
+                    return gone
+        return None
 
-    def drop(self, lines: Lines) -> None:
+    def drop(self, lines: Lines, kinds: Kinds) -> None:
         """Forget lines."""
-        gone = int(np.count_nonzero(self.stamp[lines]))
-        if gone:
-            self.stamp[lines] = 0
-            self.resident -= gone
+        gone = lines[self.stamp[lines] > 0]
+        if len(gone):
+            self.stamp[gone] = 0
+            self._count(gone, kinds, -1)
+
+    def _count(self, lines: Lines, kinds: Kinds, sign: int) -> None:
+        resident = self.resident
+        if len(resident) == 1:
+            resident[0] += sign * len(lines)
+            return
+        for kind, count in enumerate(np.bincount(kinds[lines], minlength=len(resident)).tolist()):
+            resident[kind] += sign * count
+
+    def _pop(self, number: int) -> tuple[int, Lines]:
+        """Take the oldest set of a queue, without the lines that were used again."""
+        tick, lines = self.queues[number].popleft()
+        self.queued -= len(lines)
+        return tick, lines[self.stamp[lines] == tick]
+
+    def _hand_on(self, old: tuple[int, Lines], kind: int, surplus: int, kinds: Kinds) -> Lines:
+        """Drop so many lines of a kind from a set, and hand those of other kinds before the last of them on."""
+        tick, lines = old
+        if len(self.queues) == 1:
+            gone, kept, behind = lines[:surplus], lines[:0], lines[surplus:]
+        else:
+            places = np.flatnonzero(kinds[lines] == kind)
+            end = int(places[surplus]) if len(places) > surplus else len(lines)
+            before, behind = lines[:end], lines[end:]
+            is_other = kinds[before] > kind
+            gone, kept = before[~is_other], before[is_other]
+        if len(kept):
+            self.queues[kind + 1].append((tick, kept))
+            self.queued += len(kept)
+        if len(behind):
+            self.queues[kind].appendleft((tick, behind))
+            self.queued += len(behind)
+        self.stamp[gone] = 0
+        self._count(gone, kinds, -1)
+        return gone
 
     def _compact(self) -> None:
         """Forget the parts of queued sets that were used again later."""
-        kept: deque[tuple[int, Lines]] = deque()
-        total = 0
-        for tick, lines in self.queue:
-            still = self.stamp[lines] == tick
-            count = int(np.count_nonzero(still))
-            if count:
-                kept.append((tick, lines if count == len(lines) else lines[still]))
-                total += count
-        self.queue = kept
-        self.queued = total
+        self.queued = 0
+        for number, queue in enumerate(self.queues):
+            kept: deque[tuple[int, Lines]] = deque()
+            for tick, lines in queue:
+                still = lines[self.stamp[lines] == tick]
+                if len(still):
+                    kept.append((tick, still))
+                    self.queued += len(still)
+            self.queues[number] = kept
 
 
 class L2Tags:
@@ -157,6 +207,7 @@ class L2Tags:
         line_bytes, sector_bytes: their sizes.
         ways: lines of a set.
         dirty_bytes: written before the launch.
+        spread: for each kind of lines, how much of its share of the capacity it has.
     """
 
     def __init__(
@@ -167,6 +218,7 @@ class L2Tags:
         sector_bytes: int,
         ways: int = 16,
         dirty_bytes: int = 0,
+        spread: Sequence[float] = (1.0,),
     ) -> None:
         self.partition_count = partitions
         self.line_shift = line_bytes.bit_length() - 1
@@ -174,11 +226,11 @@ class L2Tags:
         assert 1 << self.line_shift == line_bytes, line_bytes
         self._base = 0
         self._size = 0
-        self._partitions = [
-            _Partition(max(1, capacity_bytes // line_bytes // partitions), 0)
-            for _ in range(partitions)
-        ]
+        share = capacity_bytes / line_bytes / partitions / len(spread)
+        capacities = [max(1, int(share * more)) for more in sorted(spread)]
+        self._partitions = [_Partition(capacities, 0) for _ in range(partitions)]
         self._home: NDArray[np.int8] = np.zeros(0, np.int8)
+        self._kinds: Kinds = np.zeros(0, np.int8)
         self._dirty: NDArray[np.uint8] = np.zeros(0, np.uint8)
         # Sectors of each line that were fetched or written, a bit each.
         self._held: NDArray[np.uint8] = np.zeros(0, np.uint8)
@@ -192,7 +244,7 @@ class L2Tags:
     @property
     def resident_lines(self) -> int:
         """Lines held, copies counted."""
-        return sum(partition.resident for partition in self._partitions)
+        return sum(sum(partition.resident) for partition in self._partitions)
 
     @property
     def size(self) -> int:
@@ -210,10 +262,14 @@ class L2Tags:
             return
         size = max(needed, GROWTH * self._size)
         numbers = np.arange(self._size, size, dtype=np.uint64)
-        mixed = (numbers * np.uint64(HASH_MULTIPLIER)) >> np.uint64(HASH_SHIFT)
-        home = (mixed % np.uint64(self.partition_count)).astype(np.int8)
+        mixed = numbers * np.uint64(HASH_MULTIPLIER)
+        top = mixed >> np.uint64(HASH_SHIFT)
+        home = (top % np.uint64(self.partition_count)).astype(np.int8)
+        kind_count = np.uint64(len(self._partitions[0].capacities))
+        kinds = (mixed >> np.uint64(KIND_SHIFT)) * kind_count >> np.uint64(KIND_BITS)
         extra = size - self._size
         self._home = np.concatenate((self._home, home))
+        self._kinds = np.concatenate((self._kinds, kinds.astype(np.int8)))
         self._dirty = np.concatenate((self._dirty, np.zeros(extra, np.uint8)))
         self._held = np.concatenate((self._held, np.zeros(extra, np.uint8)))
         for partition in self._partitions:
@@ -244,7 +300,7 @@ class L2Tags:
             theirs = lines[home == number]
             fresh = theirs[partition.stamp[theirs] == 0]
             if len(fresh):
-                partition.use(self._tick, fresh, len(fresh))
+                partition.use(self._tick, fresh, fresh, self._kinds)
                 found.append(fresh)
         if not found:
             return lines[:0], 0
@@ -273,8 +329,9 @@ class L2Tags:
         present = own.stamp[lines]
         count = len(lines)
         near = int(np.count_nonzero(present))
+        kinds = self._kinds
         if near == count:
-            own.use(tick, lines, 0)
+            own.use(tick, lines, None, kinds)
             return Lookup(near, 0, 0, 0, None), 0
         fetched = lines if near == 0 else lines[present == 0]
         home = self._home[fetched]
@@ -285,18 +342,18 @@ class L2Tags:
                 continue
             theirs = fetched[home == number]
             if len(theirs):
-                found = int(np.count_nonzero(partition.stamp[theirs]))
-                far += found
-                remote_missed += len(theirs) - found
-                partition.use(tick, theirs, len(theirs) - found)
+                absent = theirs[partition.stamp[theirs] == 0]
+                far += len(theirs) - len(absent)
+                remote_missed += len(absent)
+                partition.use(tick, theirs, absent, kinds)
         missed += remote_missed
         if whole:
             self._held[fetched] = WHOLE
-        own.use(tick, lines, count - near)
+        own.use(tick, lines, fetched, kinds)
         return Lookup(near, far, missed, remote_missed, fetched), self._make_room()
 
-    def write(self, lines: Lines, sectors: int, masks: Masks | None = None) -> int:
-        """Write lines at their homes; copies elsewhere are dropped.
+    def write(self, lines: Lines, sectors: int, side: int, masks: Masks | None = None) -> int:
+        """Write lines through partition `side`, which holds them then as their homes do; copies elsewhere are dropped.
 
         Args:
             lines: numbers.
@@ -310,13 +367,15 @@ class L2Tags:
         self._held[lines] = WHOLE if masks is None else self._held[lines] | masks
         self._dirty[lines] = np.minimum(self._dirty[lines] + each, self.sectors_per_line)
         for number, partition in enumerate(self._partitions):
-            here = home == number
-            mine = lines[here]
+            mine, others = lines, lines[:0]
+            if number != side:
+                here = home == number
+                mine, others = lines[here], lines[~here]
             if len(mine):
-                fresh = len(mine) - int(np.count_nonzero(partition.stamp[mine]))
-                partition.use(self._tick, mine, fresh)
-            if len(mine) < len(lines):
-                partition.drop(lines[~here])
+                fresh = mine[partition.stamp[mine] == 0]
+                partition.use(self._tick, mine, fresh, self._kinds)
+            if len(others):
+                partition.drop(others, self._kinds)
         return self._make_room()
 
     def remote_lines(self, lines: Lines, side: int) -> int:
@@ -341,7 +400,7 @@ class L2Tags:
         written = 0
         for number, partition in enumerate(self._partitions):
             while True:
-                old = partition.evict()
+                old = partition.evict(self._kinds)
                 if old is None:
                     break
                 # Only the home's copy may be dirty.

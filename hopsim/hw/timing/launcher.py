@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
+from typing import Final
 
 from hopsim.config.groups import Launch
 from hopsim.hw.machine.launch import Machine
 from hopsim.hw.timing.actor import Clock, Moment, Placed
 from hopsim.hw.timing.chip import Chip
 from hopsim.hw.timing.occupancy import WARP
+
+GOLDEN: Final = 0.6180339887498949
 
 
 class Launcher:
@@ -45,6 +48,7 @@ class Launcher:
         if machine.cluster_size == 1:
             self._first.extend(chip.placement.first_wave(machine.cluster_count))
         self._next = 0.0
+        self._luck = 0.0
         self._starting = 0
         # The overhead is that of an empty kernel with one CTA an SM; their launch is simulated.
         simulated = self._interval * len(chip.sms)
@@ -62,12 +66,17 @@ class Launcher:
         machine, config = self._machine, self._config
         size = machine.cluster_size
         while machine.clusters_started + self._starting < machine.cluster_count:
-            sms = (self._first.popleft(),) if self._first else self._placement.place(size)
+            follows = not self._first
+            sms = self._placement.place(size) if follows else (self._first.popleft(),)
             if sms is None:
                 return
             time = max(float(self._env.now), self._next)
             self._next = time + self._interval * size
             begin = time + config.cta_launch_cycles
+            if follows:
+                # Cases follow each other evenly spread, not at random: a launch always takes the same time.
+                self._luck = (self._luck + GOLDEN) % 1.0
+                begin += config.cta_launch_spread_cycles * (self._luck - 0.5)
             if size > 1:
                 begin += config.cluster_launch_cycles
             self._starting += 1

@@ -31,7 +31,7 @@ PRODUCTS = f"""
 def chip(sms: int = 2) -> tuple[LoadClock, list[Sm], L2Cache, DramChannels]:
     dram = DramChannels(CONFIG.dram, CONFIG.l2.line_bytes, CONFIG.l2.latency_near_cycles)
     l2 = L2Cache(CONFIG.l2, dram, [sms])
-    port = GpcPort(CONFIG.l2, l2, 0)
+    port = GpcPort(CONFIG.l2, l2, 0, sms)
     units = [Sm(CONFIG, number, port, 0) for number in range(sms)]
     return LoadClock(CONFIG.clock, HIGHEST, units, [l2, dram, port]), units, l2, dram
 

@@ -69,7 +69,7 @@ def test_lines_are_counted_once_in_two_partitions(steps: list[tuple[int, int, in
     unit = tags(200, 2)
     for first, count, side, writes in steps:
         if writes:
-            unit.write(run(first, count), count * 4)
+            unit.write(run(first, count), count * 4, side)
         else:
             found, _ = unit.read(run(first, count), side)
             assert found.near + found.far + found.missed == count
@@ -95,7 +95,7 @@ def test_the_other_half_finds_lines_at_their_home() -> None:
 
 def test_dirty_lines_are_written_back_when_evicted() -> None:
     unit = tags(100)
-    assert unit.write(run(0, 60), 240) == 0
+    assert unit.write(run(0, 60), 240, 0) == 0
     assert unit.dirty_sectors() == 240
     _, written = unit.read(run(1000, 90), 0)
     assert written == 50 * 4
@@ -107,8 +107,9 @@ def test_a_write_drops_copies_elsewhere() -> None:
     lines = run(0, 64)
     unit.read(lines, 0)
     unit.read(lines, 1)
-    unit.write(lines, 256)
+    unit.write(lines, 256, 1)
     home_is_0 = 64 - unit.remote_lines(lines, 0)
+    assert unit.resident_lines == 64 + home_is_0
     found, _ = unit.read(lines, 0)
     assert found.near == home_is_0
     assert found.far == 64 - home_is_0
@@ -144,7 +145,9 @@ def test_a_miss_takes_dram_latency_a_hit_the_near_one() -> None:
     slowest = CONFIG.dram.latency_cycles + CONFIG.dram.latency_spread_cycles / 2
     slowest += DramChannels(CONFIG.dram, LINE).latency(line)[1]
     assert unit.read(0.0, 0.0, line, 1, gpc) == pytest.approx(slowest + transfer)
-    service = 32 / (CONFIG.l2.bandwidth_bytes_per_clk / 2)
+    # A slice takes as long for a sector as for two.
+    look_up = 32 * CONFIG.l2.sectors_per_look_up
+    service = look_up / (CONFIG.l2.bandwidth_bytes_per_clk / 2)
     assert unit.read(5000.0, 5000.0, line, 1, gpc) == pytest.approx(
         5000 + CONFIG.l2.latency_near_cycles + service
     )

@@ -109,7 +109,7 @@ def gpc_port(config: HardwareConfig) -> Unit:
         config.l2, DramChannels(config.dram, config.l2.line_bytes), config.device.gpc_sm_counts
     )
     l2.tags.cover(0, 4096 * LINE)
-    unit = GpcPort(config.l2, l2, 0)
+    unit = GpcPort(config.l2, l2, 0, 16)
     state = {"next": 0}
 
     def serve(time: float, size: int) -> float:

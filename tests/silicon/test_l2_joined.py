@@ -1,0 +1,60 @@
+"""What SMs ask of L2 together: shares of look-ups, against Nsight Compute's of the same microbenchmarks."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import pytest
+
+from hopsim.kernels.measured.l2_joined import chosen
+from hopsim.kernels.probes.probe import load_module
+from hopsim.runtime.gpu import Gpu
+
+FOLDER: Final = Path(__file__).parent
+
+
+def rows(folder: Path) -> dict[str, dict[str, Any]]:
+    listed = json.loads((folder / "l2_joined.json").read_text(encoding="utf-8"))
+    return {row["name"]: row for row in listed}
+
+
+ROWS: Final = rows(FOLDER)
+WITHIN: Final = {
+    "sharing_own_132_c1_d2_64r": 0.001,
+    "sharing_pairs_132_c1_d1": 0.01,
+    "sharing_fours_132_c1_d1_64r": 0.02,
+    "sharing_all_132_c1_d4": 0.02,
+    "tile_walk_tma_12x11_128r_128r_d1": 0.03,
+    "tile_walk_tma_12x11_64r_64r_d4": 0.04,
+    "tile_walk_tma_12x11_64r_128r_d4_p4112": 0.03,
+    "tile_walk_tma_4x4_128r_128r_d2": 0.05,
+}
+"""By name, how far the share of what is looked up may lie from the recorded one."""
+
+
+def test_all_are_counted() -> None:
+    names = [one.name for one in chosen()]
+    assert names == list(ROWS)
+    assert names == list(rows(FOLDER / "h200"))
+
+
+def test_four_sms_share_at_most() -> None:
+    for name, row in ROWS.items():
+        assert 0.25 <= row["look_ups"] / row["sectors_to_sms"] <= 1.005, name
+
+
+@pytest.mark.parametrize("name", WITHIN)
+def test_shares_are_those_of_silicon(name: str) -> None:
+    (one,) = (one for one in chosen() if one.name == name)
+    gpu = Gpu()
+    results = gpu.array(np.zeros((one.grid, len(one.labels)), np.uint64))
+    counters = gpu.launch(
+        load_module(one.ptx)[one.entry], one.grid, one.block, one.cluster,
+        [*one.arguments(gpu), results], one.shared_bytes, values=False, check=False,
+    ).counters  # fmt: skip
+    merged = counters["hopsim__l2_merged_bytes.sum"] / counters["hopsim__l2_requested_bytes.sum"]
+    recorded = ROWS[name]["look_ups"] / ROWS[name]["sectors_to_sms"]
+    assert 1.0 - merged == pytest.approx(recorded, abs=WITHIN[name])
