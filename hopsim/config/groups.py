@@ -420,6 +420,10 @@ class L2(Group):
             raise ValueError(
                 f"line {self.line_bytes} B must be a multiple of sector {self.sector_bytes} B"
             )
+        each = self.line_bytes // self.sector_bytes
+        if each % self.sectors_per_look_up:
+            got = f"{each} sectors of a line are no multiple of {self.sectors_per_look_up}"
+            raise ValueError(f"a look-up must give an even part of a line: {got}")
         if self.latency_far_cycles < self.latency_near_cycles:
             got = f"{self.latency_far_cycles} < {self.latency_near_cycles} cycles"
             raise ValueError(f"latency_far must be at least latency_near, got {got}")

@@ -35,18 +35,17 @@ def tags(device: str) -> L2Tags:
 def missed(device: str, walk: Walk) -> float:
     """Return which share of the later walks comes from device memory; SMs of both halves go step by step together."""
     unit = tags(device)
-    sides = (0, 1)
-    parts = SMS if walk.is_own else len(sides)
+    # Of sets that all SMs walk over, one SM of each half stands for the others.
+    parts = SMS if walk.is_own else unit.partition_count
     written = walk.set_bytes // LINE
     found = 0
     for number in range(WALKS):
         steps = range(walk.chunks)
         for step in reversed(steps) if walk.is_back and number % 2 else steps:
-            # Of sets that all SMs walk over, one SM of each half stands for the others.
             for part in range(parts):
                 first = (part * walk.chunks if walk.is_own else 0) + step
                 lines = np.arange(first * CHUNK, (first + 1) * CHUNK, dtype=np.int64)
-                found += unit.read(lines, sides[part % 2])[0].missed
+                found += unit.read(lines, part % 2)[0].missed
         if number == 0:
             for step in range(walk.written):
                 for part in range(SMS):
@@ -56,11 +55,8 @@ def missed(device: str, walk: Walk) -> float:
 
 
 CASES: Final = {
-    device: [
-        (walk, row) for walk, row in zip(all_walks(), rows(device), strict=True)
-    ]
-    for device in ("h100-sxm", "h200-sxm")
-}  # fmt: skip
+    device: list(zip(all_walks(), rows(device), strict=True)) for device in ("h100-sxm", "h200-sxm")
+}
 
 
 @pytest.mark.parametrize("device", CASES)

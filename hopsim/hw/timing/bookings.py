@@ -130,7 +130,7 @@ class Bookings:
         return Booked(landed, landed)
 
     def overtaken(self, operation: Operation) -> float:
-        """Return how much later an operation lands than it was said to; to be asked again then."""
+        """Return how much later an operation lands than it was booked for; none is asked about twice."""
         waiting = self._waiting.pop(operation.number, None)
         if waiting is None:
             return 0.0

@@ -19,13 +19,13 @@ import numpy as np
 from hopsim.config.groups import Dram
 from hopsim.hw.timing.backlog import Backlog
 from hopsim.hw.timing.l2_tags import Lines
+from hopsim.hw.timing.luck import Luck
 
 # A request whose lines spread over more than so many times their number is scattered.
 DENSE: Final = 2
 # A burst may take all of a window; the wait behind it is counted apart.
 BUSIEST: Final = 0.9
 MEMORY: Final = 4
-GOLDEN: Final = 0.6180339887498949
 
 
 def refresh_wait(share: float, channels: int, luck: float) -> float:
@@ -79,7 +79,7 @@ class DramChannels:
         self._l2_cycles = l2_cycles
         self._refreshing = config.refresh_cycles / config.refresh_interval_cycles
         self._channels = config.channels
-        self._luck = 0.0
+        self._luck = Luck()
         self._line_shift = (config.interleave_bytes // line_bytes).bit_length() - 1
         self._overtaking = config.overtaking
         self.speed_up(1.0)
@@ -118,10 +118,9 @@ class DramChannels:
         channels = 1 + int(np.count_nonzero(held[1:] != held[:-1]))
         refresh = 0.0
         if self._refreshing:
-            # Cases follow each other evenly spread, not at random: a launch always takes the same time.
-            self._luck = (self._luck + GOLDEN) % 1.0
             channels = min(channels, self._channels)
-            refresh = self._refresh_cycles * refresh_wait(self._refreshing, channels, self._luck)
+            luck = self._luck.draw()
+            refresh = self._refresh_cycles * refresh_wait(self._refreshing, channels, luck)
         if int(lines[-1]) - int(lines[0]) >= DENSE * count:
             load = self._load
             latency += self._contention_cycles * load / (1.0 - load)

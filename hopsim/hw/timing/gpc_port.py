@@ -180,8 +180,7 @@ class GpcPort:
                 return self._join(
                     request, now, begin, sent, delivered, lines, sectors, masks, again, splits
                 )
-        self.through = through = self._bring(begin, sectors)
-        self._backlog.note(now, through)
+        self.through = through = self._bring(now, begin, sectors)
         ready = l2.read(now, sent, lines, sectors, self.gpc, masks, begin, beside, parts)
         ready = max(ready, through + l2.near, delivered + l2.near)
         if receivers == 1:
@@ -228,8 +227,7 @@ class GpcPort:
         once_more = self._again * (sectors - missing) * more / (count - more) if more else 0.0
         through = request.through
         if missing or once_more:
-            through = max(through, self._bring(begin, missing + once_more))
-            self._backlog.note(now, self._free)
+            through = max(through, self._bring(now, begin, missing + once_more))
         self.through = through
         if again:
             alone = parts * again // count
@@ -254,10 +252,11 @@ class GpcPort:
         others = self.others
         return min(behind * others / (others + 1), others * count_bytes / self._rate)
 
-    def _bring(self, begin: float, sectors: float) -> float:
+    def _bring(self, now: float, begin: float, sectors: float) -> float:
         """Bring sectors from L2 from `begin` on; return when the last one is through."""
         count_bytes = sectors * self.l2.sector_bytes
         self._free = (self._free if self._free > begin else begin) + count_bytes / self._rate
+        self._backlog.note(now, self._free)
         return self._free
 
     def _hand(self, begin: float, lines: float) -> float:

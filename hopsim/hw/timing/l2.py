@@ -26,10 +26,6 @@ first stage comes as late as the mean of the first two comes without it, and the
 """
 
 
-TAG_ONLY: Final = 0.5
-"""What a look-up of a line of four sectors saves a slice that does not give them."""
-
-
 def deal(gpc_sm_counts: Sequence[int], partitions: int) -> list[int]:
     """Return a partition for each GPC, so that all serve about as many SMs; which it is on silicon is unknown.
 
@@ -53,6 +49,13 @@ def in_groups(sectors: int, each: int) -> NDArray[np.int64]:
     """
     bits = np.arange(1 << sectors)[:, None] >> np.arange(sectors) & 1
     return each * bits.reshape(1 << sectors, sectors // each, each).any(axis=2).sum(axis=1)
+
+
+def _queue(free: list[float], side: int, now: float, cycles: float) -> float:
+    """Put work behind what one of some units has to do; return how long it takes until it is done."""
+    begin = free[side] if free[side] > now else now
+    free[side] = begin + cycles
+    return free[side] - now
 
 
 def _grown(values: NDArray[np.float64], size: int) -> NDArray[np.float64]:
@@ -111,10 +114,11 @@ class L2Cache:
             config.bandwidth_bytes_per_clk / config.write_bandwidth_bytes_per_clk / looked_up
         )
         self.free = [0.0] * config.partitions
+        each = self.tags.sectors_per_line
         self._look_up = config.sectors_per_look_up
-        self._pairs = in_groups(
-            config.line_bytes // config.sector_bytes, config.sectors_per_look_up
-        )
+        self._pairs = in_groups(each, self._look_up)
+        # The share of a line that a slice does not give when it looks up the tag alone.
+        self._saved = 1.0 - self._look_up / each
         self._part = config.sectors_per_part
         self._crowding = config.crowding
         self._crowded = [0.0] * config.partitions
@@ -203,7 +207,7 @@ class L2Cache:
         # Of a line that has to come from its home the half asked first looks up the tag alone.
         elsewhere = sectors * (found.far + found.remote_missed) / count
         given = sectors if masks is None else int(self._pairs[masks].sum())
-        cost = max(given - TAG_ONLY * elsewhere, count * self._look_up + parts * self._part)
+        cost = max(given - self._saved * elsewhere, count * self._look_up + parts * self._part)
         self.look_ups = max(1.0, cost / sectors)
         queue = self._serve(now, side, cost)
         self.crowd = self._crowd(now, side, cost)
@@ -436,17 +440,12 @@ class L2Cache:
         """Take bandwidth of a partition; return the cycles until it is through."""
         cycles = sectors / self._sectors_per_clk
         self.busy_cycles += cycles
-        free = self.free
-        begin = free[side] if free[side] > now else now
-        free[side] = begin + cycles
-        return free[side] - now
+        return _queue(self.free, side, now, cycles)
 
     def _crowd(self, now: float, side: int, sectors: float) -> float:
         """Return how long a request waits for a slice that is asked for more than others."""
-        crowded = self._crowded
-        begin = crowded[side] if crowded[side] > now else now
-        crowded[side] = begin + sectors * self._crowding / self._sectors_per_clk
-        return crowded[side] - now
+        cycles = sectors * self._crowding / self._sectors_per_clk
+        return _queue(self._crowded, side, now, cycles)
 
     def _serve_others(self, now: float, side: int, sectors: float) -> float:
         """Take bandwidth of the other partitions, spread evenly."""

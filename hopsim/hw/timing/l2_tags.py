@@ -134,11 +134,9 @@ class _Partition:
                 while not self.queues[oldest]:
                     oldest -= 1
                 old = self._pop(oldest)
-                if oldest < kind:
-                    # Hashed lines of all kinds come alike: those of this one are never much fewer.
-                    gone = self._hand_on(old, oldest, len(old[1]), kinds)
-                else:
-                    gone = self._hand_on(old, kind, surplus, kinds)
+                # Hashed lines of all kinds come alike: where one has too many, those before it are about full.
+                most = surplus if oldest == kind else len(old[1])
+                gone = self._hand_on(old, oldest, most, kinds)
                 if len(gone):
                     return gone
         return None
@@ -152,9 +150,6 @@ class _Partition:
 
     def _count(self, lines: Lines, kinds: Kinds, sign: int) -> None:
         resident = self.resident
-        if len(resident) == 1:
-            resident[0] += sign * len(lines)
-            return
         for kind, count in enumerate(np.bincount(kinds[lines], minlength=len(resident)).tolist()):
             resident[kind] += sign * count
 
@@ -167,14 +162,11 @@ class _Partition:
     def _hand_on(self, old: tuple[int, Lines], kind: int, surplus: int, kinds: Kinds) -> Lines:
         """Drop so many lines of a kind from a set, and hand those of other kinds before the last of them on."""
         tick, lines = old
-        if len(self.queues) == 1:
-            gone, kept, behind = lines[:surplus], lines[:0], lines[surplus:]
-        else:
-            places = np.flatnonzero(kinds[lines] == kind)
-            end = int(places[surplus]) if len(places) > surplus else len(lines)
-            before, behind = lines[:end], lines[end:]
-            is_other = kinds[before] > kind
-            gone, kept = before[~is_other], before[is_other]
+        places = np.flatnonzero(kinds[lines] == kind)
+        end = int(places[surplus]) if len(places) > surplus else len(lines)
+        before, behind = lines[:end], lines[end:]
+        is_other = kinds[before] > kind
+        gone, kept = before[~is_other], before[is_other]
         if len(kept):
             self.queues[kind + 1].append((tick, kept))
             self.queued += len(kept)

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from typing import Final
 
 from hopsim.config.groups import Launch
 from hopsim.hw.machine.launch import Machine
 from hopsim.hw.timing.actor import Clock, Moment, Placed
 from hopsim.hw.timing.chip import Chip
+from hopsim.hw.timing.luck import Luck
 from hopsim.hw.timing.occupancy import WARP
-
-GOLDEN: Final = 0.6180339887498949
 
 
 class Launcher:
@@ -48,7 +46,7 @@ class Launcher:
         if machine.cluster_size == 1:
             self._first.extend(chip.placement.first_wave(machine.cluster_count))
         self._next = 0.0
-        self._luck = 0.0
+        self._luck = Luck()
         self._starting = 0
         # The overhead is that of an empty kernel with one CTA an SM; their launch is simulated.
         simulated = self._interval * len(chip.sms)
@@ -74,9 +72,7 @@ class Launcher:
             self._next = time + self._interval * size
             begin = time + config.cta_launch_cycles
             if follows:
-                # Cases follow each other evenly spread, not at random: a launch always takes the same time.
-                self._luck = (self._luck + GOLDEN) % 1.0
-                begin += config.cta_launch_spread_cycles * (self._luck - 0.5)
+                begin += config.cta_launch_spread_cycles * (self._luck.draw() - 0.5)
             if size > 1:
                 begin += config.cluster_launch_cycles
             self._starting += 1

@@ -45,3 +45,11 @@ def test_it_takes_as_long_as_recorded(name: str) -> None:
     (one,) = (one for one in benchmarks() if one.name == name)
     found = run(cast(Device, Gpu()), one, 0, check=False)["cycles"]
     assert found == pytest.approx(ROWS[name]["cycles"], rel=WITHIN[name])
+
+
+@pytest.mark.parametrize("part", ["least", "median", "p90"])
+def test_ctas_follow_each_other_as_unevenly_as_recorded(part: str) -> None:
+    (one,) = (one for one in benchmarks("placement") if one.name == "cta_eight_waves")
+    label = f"cycles from end to next start, {part}"
+    found = run(cast(Device, Gpu()), one, 0, check=False)["cycles"][label]
+    assert found == pytest.approx(ROWS["cta_eight_waves"]["cycles"][label], abs=10)
