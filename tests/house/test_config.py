@@ -282,4 +282,4 @@ def test_every_guess_is_listed_as_a_deviation() -> None:
 
 def test_a_look_up_gives_an_even_part_of_a_line() -> None:
     with pytest.raises(ConfigError, match="4 sectors of a line are no multiple of 3"):
-        load("h100-sxm", {"l2.sectors_per_look_up": 3})
+        config.load("h100-sxm", {"l2.sectors_per_look_up": 3})
