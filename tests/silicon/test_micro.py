@@ -24,11 +24,13 @@ from hopsim.kernels.micro.clocked import (
     rates,
     slopes,
 )
+from hopsim.kernels.micro.cpcs import quick_tpcs
 from hopsim.kernels.micro.placement import times
 from hopsim.kernels.micro.recording import GROUPS, benchmarks, figures, record, run
 
 FOLDER = Path(__file__).parent
 ROWS: list[dict[str, Any]] = json.loads((FOLDER / "micro.json").read_text())
+BY_NAME = {row["name"]: row for row in ROWS}
 EMPTY: list[dict[str, Any]] = json.loads((FOLDER / "judging" / "empty_kernel.json").read_text())
 QUICK = (
     "arithmetic_2", "shared_memory_latency", "atomics", "setmaxnreg", "global_l1", "bar_sync_128", "cluster_2",
@@ -40,7 +42,7 @@ QUICK = (
     "start_barrier_init_2_w4", "start_fence_proxy_2_w4", "start_jumps_1024B_1", "start_parameters_1_w1",
     "cold_boxes_16_128r_p1024", "cold_chain_1_16r_p8192_step1", "cold_chain_1_128r_p128_step1",
     "cold_chain_16_32r_p8192_step1_l2_256B", "hot_rows_1_16of64_p8192_same", "sequence_div_s32", "sequence_rem_u64", "sequence_div_rn_f64", "wgmma_ahead_n128_a2", "mma_loop_w4",
-    "few_rows_tma_1_16of64_32own_d4_cold",
+    "few_rows_tma_1_16of64_32own_d4_cold", "tma_load_strided_spread_16_d2", "tma_load_l2_64_by_sm",
     "cold_tiles_4x2_128r_256r_p1024_l2_256B", "cold_tiles_4x4_128r_128r_p1024_l2_256B_m2", "entry_16_w4_parameter_first",
     "inits_8_w8",
 )  # fmt: skip
@@ -138,6 +140,26 @@ def test_what_reads_device_memory_is_cold_and_nothing_else() -> None:
         or one.name.endswith(("_cold", "_clean", "_memory"))
         or (one.name.startswith("entry_") and not one.name.endswith("_first"))
     }
+
+
+def test_sms_that_read_device_memory_drift_apart() -> None:
+    """What the model lacks (DEVIATIONS D-DRIFT): after 64 boxes the same work has taken SMs unlike long."""
+    for name, row in BY_NAME.items():
+        if name.startswith("tma_load_strided_spread_"):
+            spread = row["cycles"]["walk, spread of the SMs"] / row["cycles"]["walk"]
+            assert 0.01 < spread < 0.03, name
+
+
+def test_a_cpc_with_two_tpcs_is_quicker_where_tiles_are_shared() -> None:
+    """What the model lacks (DEVIATIONS D-CPC): one TPC in five ends early, but not where each SM reads boxes of its own."""
+    assert not quick_tpcs(np.ones((132, 1), np.uint64))
+    for name, early in (
+        ("tile_walk_tma_12x11_128r_256r_d4_by_sm", 12), ("tile_walk_tma_12x11_128r_128r_d4_p4128_by_sm", 12),
+        ("tma_load_l2_132_by_sm", 0),
+    ):  # fmt: skip
+        row = BY_NAME[name]
+        table = np.array(row["table"], np.uint64)
+        assert len(quick_tpcs(table)) == row["cycles"]["TPCs that end early"] == early, name
 
 
 def test_laps_are_stored_in_order() -> None:

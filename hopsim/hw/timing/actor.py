@@ -115,6 +115,17 @@ class Landing(Moment):
         self.later = later
 
 
+class Booking(Moment):
+    """A copy that is issued at `time`, which the simulation has not come to yet."""
+
+    def __init__(
+        self, env: Clock, action: Callable[[Any], None], operation: Operation, time: float
+    ) -> None:
+        super().__init__(env, action)
+        self.operation = operation
+        self.time = time
+
+
 class GroupLanding(Moment):
     """A wgmma group whose operations land together.
 

@@ -28,7 +28,7 @@ from hopsim.hw.machine.schedule import Outcome, Schedule
 from hopsim.hw.machine.strand import StrandCore
 from hopsim.hw.machine.tensor_queue import Group
 from hopsim.hw.machine.waiting import Wait
-from hopsim.hw.timing.actor import Actor, Clock, GroupLanding, Landing
+from hopsim.hw.timing.actor import Actor, Booking, Clock, GroupLanding, Landing
 from hopsim.hw.timing.bookings import Bookings
 from hopsim.hw.timing.charge import Charge
 from hopsim.hw.timing.chip import Chip
@@ -45,6 +45,9 @@ from hopsim.hw.timing.wakeups import WakeUps
 
 # A strand that executes ahead of the clock gives others a turn after so many steps.
 RUN_AHEAD_STEPS: Final = 64
+# Copies further ahead than this are booked when their time has come: what is booked early goes before what others ask for
+# until then, and a strand that a full queue holds would carry all of them along with it.
+BOOKED_AHEAD: Final = 200.0
 PROGRESS_EVENTS: Final = 4096
 COLLECT_AFTER: Final = 100_000
 
@@ -376,6 +379,16 @@ class TimedSchedule(Schedule):
     # -- operations --------------------------------------------------------------------------------
 
     def _book(self, operation: Operation, time: float) -> None:
+        """Book a copy that is issued at `time`, or set when that is done."""
+        if time > self.env.now + BOOKED_AHEAD:
+            Booking(self.env, self._book_later, operation, time).set(time)
+        else:
+            self._book_now(operation, time)
+
+    def _book_later(self, event: Booking) -> None:
+        self._book_now(event.operation, event.time)
+
+    def _book_now(self, operation: Operation, time: float) -> None:
         """Book a copy and set its landing."""
         first, second = self._bookings.book(operation, time)
         Landing(self.env, self._land, operation, second).set(first)

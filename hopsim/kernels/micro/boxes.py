@@ -6,13 +6,13 @@ follow one another along K, then comes the next block of rows.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from hopsim.kernels.micro.clocked import Benchmark, Clocked, mean_of_rows
+from hopsim.kernels.micro.clocked import Benchmark, Clocked, Summary, Table, mean_of_rows
 from hopsim.kernels.micro.streams import KIB, SLOTS_BYTES, SMS
 from hopsim.kernels.ptx.text import Param, Reg, address, vector
 from hopsim.launch.arrays import TensorMap
@@ -20,6 +20,7 @@ from hopsim.launch.arrays import TensorMap
 BOX_K = 64
 ROW_BYTES = 2 * BOX_K
 """Bytes of a row of a box."""
+SPREAD_LAUNCHES = 5
 SPARE_BYTES = 64 << 20
 """What lies behind a cold tensor, so that making the array leaves none of the tensor in L2."""
 
@@ -88,6 +89,8 @@ def walk(
     skew_cycles: int = 0,
     apart: int = 1,
     times: int = 1,
+    summary: Summary = mean_of_rows,
+    mean_of: int = 0,
 ) -> Benchmark:
     """Every CTA, one an SM, walks over its boxes and clocks itself.
 
@@ -97,6 +100,7 @@ def walk(
         apart: from one of them to the next; 1 for neighbours.
         skew_cycles: by which each CTA of a cluster starts later than the one before.
         times: walks on end.
+        summary, mean_of: as `Benchmark` takes them.
     """
     count = boxes.along_k * boxes.blocks
     assert count % boxes.depth == 0, boxes
@@ -159,9 +163,9 @@ def walk(
     if cluster > 1:
         _meet(c)
     return c.benchmark(
-        what, grid=ctas, cluster=cluster, block=32, rows=ctas, summary=mean_of_rows,
+        what, grid=ctas, cluster=cluster, block=32, rows=ctas, summary=summary,
         shared_bytes=SLOTS_BYTES + 64, arguments=_maps(boxes, -(-ctas // sharing)),
-        amounts={"walk": float(times * boxes.total_bytes * ctas)}, is_cold=boxes.is_cold,
+        amounts={"walk": float(times * boxes.total_bytes * ctas)}, is_cold=boxes.is_cold, mean_of=mean_of,
     )  # fmt: skip
 
 
@@ -205,6 +209,25 @@ def strided(ctas: int, rows: int, depth: int) -> Benchmark:
         f"tma_load_strided_{ctas}_{rows}r_d{depth}",
         f"TMA loads, {ctas} SMs, out of device memory, boxes of {rows} rows 8 KiB apart, {depth} in flight",
         boxes, ctas,
+    )  # fmt: skip
+
+
+def _with_spread(table: Table, labels: Sequence[str]) -> dict[str, float]:
+    """Return the mean over the SMs, and how far they are spread: the standard deviation."""
+    return {
+        **mean_of_rows(table, labels),
+        f"{labels[0]}, spread of the SMs": round(float(table.std()), 2),
+    }
+
+
+def spread(ctas: int, depth: int, *, is_cold: bool) -> Benchmark:
+    """The same walks, told with how far apart SMs that began together end."""
+    boxes = Boxes(128, LONG_ROW_BYTES // ROW_BYTES, 1, LONG_ROW_BYTES, depth, is_cold=is_cold)
+    where = "device memory" if is_cold else "L2"
+    return walk(
+        f"tma_load_{'strided_' if is_cold else ''}spread_{ctas}_d{depth}",
+        f"TMA loads, {ctas} SMs, out of {where}, boxes of 128 rows 8 KiB apart, {depth} in flight: how far SMs drift apart",
+        boxes, ctas, summary=_with_spread, mean_of=SPREAD_LAUNCHES,
     )  # fmt: skip
 
 
@@ -281,6 +304,8 @@ def benchmarks() -> list[Benchmark]:
         strided(ctas, rows, depth)
         for rows in (64, 128) for depth in (1, 2, 4) for ctas in (1, 16, 32, 66, SMS)
     ]  # fmt: skip
+    found += [spread(ctas, depth, is_cold=True) for depth in (1, 2) for ctas in (16, 32, 66, SMS)]
+    found += [spread(16, depth, is_cold=False) for depth in (1, 2)]
     for ctas, cluster in ((1, 1), (2, 1)):
         found += [shared(ctas, cluster, same=False, depth=depth) for depth in (1, 4)]
     for ctas, cluster in ((2, 2), (4, 4), (8, 8), (16, 16), (SMS, 2), (120, 8)):

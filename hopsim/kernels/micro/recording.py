@@ -24,6 +24,7 @@ GROUPS: Final = {
     "streams": "rates of L2 and device memory, many SMs at once",
     "boxes": "TMA loads of strided, shared and unaligned boxes",
     "sharing": "TMA boxes out of L2 that some SMs read together, walk after walk",
+    "cpcs": "how long each SM takes while all load out of L2: which have a way to it of their own",
     "gathers": "loads and reductions of a warp that touch several lines",
     "hot": "rows that many SMs, or many lanes of one, read at once",
     "code": "straight code that is not in the instruction caches",

@@ -145,3 +145,27 @@ def test_warm_memory_is_found_in_l2() -> None:
     assert runs["memory"].cycles < runs["code"].cycles < runs["nothing"].cycles
     with pytest.raises(hs.errors.LaunchError, match="expected one of nothing, code, memory"):
         launch(body, gpu=gpu, args=[data], warm="hot")
+
+
+def test_stores_beside_copies_do_not_run_away() -> None:
+    """A store that a busy L2 holds is followed by copies: they wait for their time, and others go before them."""
+    copies = "".join(
+        f"cp.async.cg.shared.global [%r2+{2048 * n}], [%rd2+{4096 * n}], 16;" for n in range(16)
+    )
+    body = """
+        ld.param.u64 %rd1,[out]; mov.u32 %r1,%tid.x; mov.u32 %r2,%ctaid.x; mul.lo.u32 %r3,%r2,65536;
+        mad.lo.u32 %r3,%r1,16,%r3; cvt.u64.u32 %rd3,%r3; add.u64 %rd2,%rd1,%rd3; mov.u32 %r4,s; mad.lo.u32 %r2,%r1,16,%r4;
+        mov.u32 %r5,12; setp.eq.u32 %p1,%r1,0;
+        LOOP: STORE COPIES cp.async.commit_group; cp.async.wait_group 0; bar.sync 0;
+        sub.u32 %r5,%r5,1; setp.ne.u32 %p2,%r5,0; @%p2 bra LOOP; ret;"""
+    cycles: list[int] = []
+    for store in ("", "@%p1 st.global.u32 [%rd2],%r5;"):
+        gpu = hs.Gpu()
+        result = launch(
+            body.replace("STORE", store).replace("COPIES", copies), gpu=gpu, grid=264, block=128,
+            args=[gpu.array(np.zeros(264 * 65536, np.uint8))], declarations=".shared .align 16 .b8 s[34816];",
+            values=False,
+        )  # fmt: skip
+        cycles.append(result.cycles)
+    plain, stored = cycles
+    assert 0.8 * plain < stored < 1.5 * plain
