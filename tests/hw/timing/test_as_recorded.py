@@ -26,7 +26,7 @@ WITHIN: Final = {
     "cold_boxes_16_64r_p1024": 0.07,
     "cold_boxes_64_128r_p1024": 0.07,
     "cold_boxes_132_64r_p1024": 0.1,
-    "tma_load_pairs_16_apart8_skew20": 0.1,
+    "tma_load_pairs_16_apart8_skew20": 0.13,
     "tma_load_pairs_16_apart8_skew50": 0.05,
     "red_v2_f32_8_132_s1_clean": 0.12,
     "red_v2_f32_8_132_s4_clean": 0.12,
