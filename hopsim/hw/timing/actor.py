@@ -116,14 +116,11 @@ class Landing(Moment):
 
 
 class Booking(Moment):
-    """A copy that is issued at `time`, which the simulation has not come to yet."""
+    """A copy that is issued at a time which the simulation has not come to yet."""
 
-    def __init__(
-        self, env: Clock, action: Callable[[Any], None], operation: Operation, time: float
-    ) -> None:
+    def __init__(self, env: Clock, action: Callable[[Any], None], operation: Operation) -> None:
         super().__init__(env, action)
         self.operation = operation
-        self.time = time
 
 
 class GroupLanding(Moment):

@@ -381,19 +381,15 @@ class TimedSchedule(Schedule):
     def _book(self, operation: Operation, time: float) -> None:
         """Book a copy that is issued at `time`, or set when that is done."""
         if time > self.env.now + BOOKED_AHEAD:
-            Booking(self.env, self._book_later, operation, time).set(time)
-        else:
-            self._book_now(operation, time)
-
-    def _book_later(self, event: Booking) -> None:
-        self._book_now(event.operation, event.time)
-
-    def _book_now(self, operation: Operation, time: float) -> None:
-        """Book a copy and set its landing."""
+            Booking(self.env, self._book_now, operation).set(time)
+            return
         first, second = self._bookings.book(operation, time)
         Landing(self.env, self._land, operation, second).set(first)
         if self._recording is not None:
             self._recording.booked(operation, time, second)
+
+    def _book_now(self, event: Booking) -> None:
+        self._book(event.operation, float(self.env.now))
 
     def _commit(self, actor: Actor, group: Group, queue: WarpgroupQueue, time: float) -> None:
         """Set the landing of a wgmma group."""

@@ -229,6 +229,10 @@ def load(path: str | Path) -> Module:
 
     Raises: PtxError when the file cannot be read or its text is wrong.
     """
+    if isinstance(path, str) and "\n" in path:
+        raise PtxError(
+            "expected the path of a file, got PTX text", hint="hopsim.loads() takes text"
+        )
     try:
         text = Path(path).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:

@@ -202,13 +202,16 @@ LONG_ROW_BYTES = 8 * KIB
 """Pitch of a matrix with 4096 columns of 16 bits."""
 
 
+def _long_rows(rows: int, depth: int, *, is_cold: bool) -> Boxes:
+    return Boxes(rows, LONG_ROW_BYTES // ROW_BYTES, 1, LONG_ROW_BYTES, depth, is_cold=is_cold)
+
+
 def strided(ctas: int, rows: int, depth: int) -> Benchmark:
     """Cold loads as a GEMM has them: each CTA its own rows, one box after the other along K."""
-    boxes = Boxes(rows, LONG_ROW_BYTES // ROW_BYTES, 1, LONG_ROW_BYTES, depth, is_cold=True)
     return walk(
         f"tma_load_strided_{ctas}_{rows}r_d{depth}",
         f"TMA loads, {ctas} SMs, out of device memory, boxes of {rows} rows 8 KiB apart, {depth} in flight",
-        boxes, ctas,
+        _long_rows(rows, depth, is_cold=True), ctas,
     )  # fmt: skip
 
 
@@ -222,12 +225,11 @@ def _with_spread(table: Table, labels: Sequence[str]) -> dict[str, float]:
 
 def spread(ctas: int, depth: int, *, is_cold: bool) -> Benchmark:
     """The same walks, told with how far apart SMs that began together end."""
-    boxes = Boxes(128, LONG_ROW_BYTES // ROW_BYTES, 1, LONG_ROW_BYTES, depth, is_cold=is_cold)
     where = "device memory" if is_cold else "L2"
     return walk(
         f"tma_load_{'strided_' if is_cold else ''}spread_{ctas}_d{depth}",
         f"TMA loads, {ctas} SMs, out of {where}, boxes of 128 rows 8 KiB apart, {depth} in flight: how far SMs drift apart",
-        boxes, ctas, summary=_with_spread, mean_of=SPREAD_LAUNCHES,
+        _long_rows(128, depth, is_cold=is_cold), ctas, summary=_with_spread, mean_of=SPREAD_LAUNCHES,
     )  # fmt: skip
 
 

@@ -52,6 +52,11 @@ def mean_of_rows(table: Table, labels: Sequence[str]) -> dict[str, float]:
     return dict(zip(labels, (round(float(value), 2) for value in means), strict=True))
 
 
+def means_and_latest(table: Table, labels: Sequence[str]) -> dict[str, float]:
+    """Return the mean over all CTAs of each figure, and the last one of the CTA that has it latest."""
+    return {**mean_of_rows(table, labels), f"{labels[-1]}, latest SM": float(table[:, -1].max())}
+
+
 @dataclass(frozen=True)
 class Benchmark:
     """One kernel whose thread 0 stores clock differences.

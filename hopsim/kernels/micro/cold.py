@@ -13,7 +13,7 @@ from typing import Any, Final
 import numpy as np
 
 from hopsim.kernels.micro.boxes import BOX_K, ROW_BYTES
-from hopsim.kernels.micro.clocked import Benchmark, Clocked, Table, mean_of_rows
+from hopsim.kernels.micro.clocked import Benchmark, Clocked, Table, means_and_latest
 from hopsim.kernels.micro.streams import SLOTS_BYTES, SMS
 from hopsim.kernels.ptx.text import Param, Reg, address, vector
 from hopsim.launch.arrays import TensorMap
@@ -115,11 +115,6 @@ class _Loads:
         )  # fmt: skip
 
 
-def _with_latest(table: Table, labels: Sequence[str]) -> dict[str, float]:
-    """Return means over the CTAs, and when the last CTA has its last box."""
-    return {**mean_of_rows(table, labels), f"{labels[-1]}, latest SM": float(table[:, -1].max())}
-
-
 def at_once(ctas: int, rows: int, pitch_bytes: int) -> Benchmark:
     """Four boxes side by side are asked for at once; each figure is from the first request until a box is there."""
     cold = Cold(rows, pitch_bytes, AT_ONCE)
@@ -138,7 +133,7 @@ def at_once(ctas: int, rows: int, pitch_bytes: int) -> Benchmark:
         c.store(f"box {number}", clock)
     return loads.finish(
         f"{AT_ONCE} TMA loads at once out of device memory, {ctas} SMs, boxes of {rows} rows {pitch_bytes} bytes apart",
-        ctas, _with_latest,
+        ctas, means_and_latest,
     )  # fmt: skip
 
 

@@ -5,12 +5,11 @@ At the entry the clock is read before anything else; code and constants are in n
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, Final
 
 import numpy as np
 
-from hopsim.kernels.micro.clocked import NEVER, Benchmark, Clocked, Table
+from hopsim.kernels.micro.clocked import NEVER, Benchmark, Clocked, means_and_latest
 from hopsim.kernels.micro.code import INSTRUCTION_BYTES
 from hopsim.kernels.ptx.text import Param, address
 
@@ -20,15 +19,6 @@ BLOCKS: Final = 8
 FAR_BYTES: Final = 1024
 """Of parameters before the one that is read: a line of the constant bank that nothing else needs."""
 LAUNCHES: Final = 5
-
-
-def _with_latest(table: Table, labels: Sequence[str]) -> dict[str, float]:
-    """Return the mean over the CTAs of each figure, and of the latest."""
-    values = table.astype(np.float64)
-    found = dict(
-        zip(labels, (round(float(value), 2) for value in values.mean(axis=0)), strict=True)
-    )
-    return {**found, f"{labels[-1]}, latest SM": float(values[:, -1].max())}
 
 
 def entry(ctas: int, warps: int = 4, *, reads: bool = False, is_first: bool = False) -> Benchmark:
@@ -68,7 +58,7 @@ def entry(ctas: int, warps: int = 4, *, reads: bool = False, is_first: bool = Fa
         f"{BLOCKS * BLOCK_BYTES} bytes of straight code from the entry on, {warps} warps on each of {ctas} SMs"
         + (", a parameter first" if reads else "")
         + (", first launch" if is_first else ""),
-        grid=ctas, block=32 * warps, rows=ctas, summary=_with_latest, shared_bytes=200 * 1024,
+        grid=ctas, block=32 * warps, rows=ctas, summary=means_and_latest, shared_bytes=200 * 1024,
         arguments=_zeros, is_cold=not is_first, is_first=is_first, mean_of=0 if is_first else LAUNCHES,
     )  # fmt: skip
 

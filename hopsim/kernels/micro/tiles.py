@@ -13,7 +13,7 @@ from typing import Any, Final
 import numpy as np
 
 from hopsim.kernels.micro.boxes import BOX_K, ROW_BYTES
-from hopsim.kernels.micro.clocked import Benchmark, Clocked, Table, mean_of_rows
+from hopsim.kernels.micro.clocked import Benchmark, Clocked, means_and_latest
 from hopsim.kernels.micro.cold import SETTLE_NS, USUAL_LAUNCHES
 from hopsim.kernels.micro.streams import SLOTS_BYTES
 from hopsim.kernels.ptx.text import Param, Reg, address, vector
@@ -67,11 +67,6 @@ def _maps(tiles: Tiles) -> Callable[[Any], list[Any]]:
         return made
 
     return arguments
-
-
-def _with_latest(table: Table, labels: tuple[str, ...] | Any) -> dict[str, float]:
-    """Return means over the CTAs, and when the last CTA has its last stage."""
-    return {**mean_of_rows(table, labels), f"{labels[-1]}, latest SM": float(table[:, -1].max())}
 
 
 def tiles_at_once(tiles: Tiles) -> Benchmark:
@@ -136,7 +131,7 @@ def tiles_at_once(tiles: Tiles) -> Benchmark:
         f"{STAGES} stages at once out of device memory, {tiles.along_m} x {tiles.along_n} CTAs, boxes of {shapes} rows "
         f"{tiles.pitch_bytes} bytes apart, L2 promotion {tiles.promotion}"
         + (", halves of B multicast to 2" if tiles.pairs else ""),
-        grid=ctas, cluster=1 + tiles.pairs, rows=ctas, summary=_with_latest, shared_bytes=SLOTS_BYTES + 64,
+        grid=ctas, cluster=1 + tiles.pairs, rows=ctas, summary=means_and_latest, shared_bytes=SLOTS_BYTES + 64,
         arguments=_maps(tiles), is_cold=True, mean_of=USUAL_LAUNCHES,
     )  # fmt: skip
 

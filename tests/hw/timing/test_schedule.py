@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 
 import hopsim as hs
 from hopsim.config import load
+from hopsim.kernels.gemm.kernel import build
+from hopsim.kernels.gemm.launch import launch as gemm
+from hopsim.kernels.gemm.problem import GemmProblem
 from tests.hw.timing.kernels import launch
 
 CONFIG = load("h100-sxm")
@@ -149,23 +154,24 @@ def test_warm_memory_is_found_in_l2() -> None:
 
 def test_stores_beside_copies_do_not_run_away() -> None:
     """A store that a busy L2 holds is followed by copies: they wait for their time, and others go before them."""
-    copies = "".join(
-        f"cp.async.cg.shared.global [%r2+{2048 * n}], [%rd2+{4096 * n}], 16;" for n in range(16)
-    )
-    body = """
-        ld.param.u64 %rd1,[out]; mov.u32 %r1,%tid.x; mov.u32 %r2,%ctaid.x; mul.lo.u32 %r3,%r2,65536;
-        mad.lo.u32 %r3,%r1,16,%r3; cvt.u64.u32 %rd3,%r3; add.u64 %rd2,%rd1,%rd3; mov.u32 %r4,s; mad.lo.u32 %r2,%r1,16,%r4;
-        mov.u32 %r5,12; setp.eq.u32 %p1,%r1,0;
-        LOOP: STORE COPIES cp.async.commit_group; cp.async.wait_group 0; bar.sync 0;
-        sub.u32 %r5,%r5,1; setp.ne.u32 %p2,%r5,0; @%p2 bra LOOP; ret;"""
+    problem = GemmProblem(2048, 1920, 192)
+    kernel = build("mma-multistage", problem, (128, 128, 64), 3)
+    text = kernel.ptx
+    at = text.index("cp.async.cg", text.index("K_LOOP:"))
+    mark = """
+        { .reg .b64 %mark, %all, %to; .reg .b32 %one; .reg .pred %first;
+          mov.u32 %one, %tid.x; setp.eq.u32 %first, %one, 0; mov.u32 %one, %ctaid.x; mov.u64 %all, marks;
+          mad.wide.u32 %to, %one, 8, %all; mov.u64 %mark, %clock64; @%first st.global.u64 [%to], %mark; }
+        """
+    marked = text[:at] + mark + text[at:]
+    marked = marked.replace(".visible", ".global .align 8 .b64 marks[256];\n.visible", 1)
+    a, b = (np.zeros(shape, ml_dtypes.bfloat16) for shape in (problem.a_shape, problem.b_shape))
     cycles: list[int] = []
-    for store in ("", "@%p1 st.global.u32 [%rd2],%r5;"):
-        gpu = hs.Gpu()
-        result = launch(
-            body.replace("STORE", store).replace("COPIES", copies), gpu=gpu, grid=264, block=128,
-            args=[gpu.array(np.zeros(264 * 65536, np.uint8))], declarations=".shared .align 16 .b8 s[34816];",
-            values=False,
-        )  # fmt: skip
-        cycles.append(result.cycles)
+    for ptx in (text, marked):
+        done = gemm(
+            hs.Gpu(), replace(kernel, ptx=ptx), a, b, values=False, check=False, max_cycles=30_000
+        )
+        assert done.result.cycles is not None
+        cycles.append(done.result.cycles)
     plain, stored = cycles
-    assert 0.8 * plain < stored < 1.5 * plain
+    assert 0.9 * plain < stored < 1.1 * plain
