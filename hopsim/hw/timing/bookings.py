@@ -171,7 +171,7 @@ class Bookings:
         first = addresses & -fetched_bytes
         pieces = first[:, None] + np.arange(0, fetched_bytes, self._line_bytes)
         others = np.setdiff1d(pieces, addresses)
-        return self._l2.tags.known(others) if len(others) else None
+        return self._l2.tags.number(others) if len(others) else None
 
     def _footprint(
         self, lines: Lines, sectors: int, addresses: Callable[[], NDArray[np.int64]]

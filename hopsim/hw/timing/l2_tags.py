@@ -275,11 +275,6 @@ class L2Tags:
             self.cover(int(addresses.min()), int(addresses.max()))
         return numbers
 
-    def known(self, addresses: Lines) -> Lines:
-        """Turn byte addresses of lines into line numbers; those outside of what is covered are left out."""
-        numbers = (addresses >> self.line_shift) - self._base
-        return numbers[(numbers >= 0) & (numbers < self._size)]
-
     def prefetch(self, lines: Lines) -> tuple[Lines, int]:
         """Bring lines into their homes.
 
