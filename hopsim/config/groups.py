@@ -50,10 +50,10 @@ ISSUE_UNITS: Final = (
 )  # fmt: skip
 # PTX instructions that ptxas makes several of: the table of their lengths, and of those whose result is waited for.
 SEQUENCES: Final = (
-    "div_s32", "div_u32", "rem_s32", "rem_u32", "div_64", "div_f32", "rcp_f32", "sqrt_f32", "div_f64",
-    "mbarrier_init", "prefetch_tensormap", "bulk_copy",
+    "div_s32", "div_u32", "rem_s32", "rem_u32", "div_s32_again", "div_u32_again", "rem_s32_again", "rem_u32_again",
+    "div_64", "div_f32", "rcp_f32", "sqrt_f32", "div_f64", "mbarrier_init", "prefetch_tensormap", "bulk_copy",
 )  # fmt: skip
-RESULTS: Final = SEQUENCES[:9]
+RESULTS: Final = SEQUENCES[:13]
 # PTX's names of the multiplicand types of wgmma and mma.sync.
 TENSOR_TYPES: Final = ("f16", "bf16", "tf32", "e4m3", "e5m2", "s8", "u8")
 
@@ -384,6 +384,8 @@ class L2(Group):
     """What an SM's threads receive; the TMA engine has a rate of its own."""
     store_bandwidth_per_sm_bytes_per_clk: Rate
     """What an SM's threads store."""
+    store_queue_per_sm_bytes: Bytes
+    """What they have stored and L2 has not taken; a store beyond that holds its warp."""
     bandwidth_per_gpc_bytes_per_clk: Rate
     """What the SMs of a GPC receive of different lines."""
     delivery_per_gpc_bytes_per_clk: Rate

@@ -15,13 +15,7 @@ from typing import Final
 
 from hopsim.config import HardwareConfig
 from hopsim.hw.timing.load_runs import Deferred, deferred_loads
-from hopsim.hw.timing.machine_code import (
-    counted,
-    halves,
-    issue_count,
-    offsets,
-    sequence_of,
-)
+from hopsim.hw.timing.machine_code import MachineCode
 from hopsim.isa.forms.decode import BoundInstruction, ConstantArg, TupleArg
 from hopsim.isa.program.codegen import Segment
 from hopsim.isa.program.flow import EXIT
@@ -159,8 +153,7 @@ class CostTable:
         self._program = program
         self._parameter_offsets = parameter_offsets or {}
         self._first_cluster_barrier = _after_initialisation(program)
-        self._low = halves(bound for segment in program for bound in segment.instructions)
-        self._folded = offsets(bound for segment in program for bound in segment.instructions)
+        self._code = MachineCode(config, program)
         self._deferred = deferred_loads(program)
         self.segments = [self._cost(segment) for segment in program]
         for segment, cost in zip(program, self.segments, strict=True):
@@ -187,7 +180,7 @@ class CostTable:
         written: set[int] = set()
         for position, bound in enumerate(instructions):
             unit = bound.form.unit
-            issued = issue_count(self._config, bound, self._folded, self._low)
+            issued = self._code.issued(bound)
             at = max(clock, pipes.get(unit, 0.0)) if issued else 0.0
             for register in bound.reads:
                 if register in ready:
@@ -204,7 +197,7 @@ class CostTable:
                 continue
             interval = self._interval[unit] * issued
             busy = issued / self._rate
-            sequence = sequence_of(bound)
+            sequence = self._code.sequence(bound)
             if sequence == "mbarrier_init":
                 busy = max(busy, self._initialising)
             if sequence is not None:
@@ -247,7 +240,7 @@ class CostTable:
             span=clock,
             slots=slots,
             instructions=round(count),
-            counted=counted(self._config, instructions, self._folded),
+            counted=self._code.counted(instructions),
             reads=reads,
             writes=frozenset(written),
             head_writes=tuple(sorted(head_writes)),
@@ -307,7 +300,7 @@ class CostTable:
     def _result_latency(self, bound: BoundInstruction) -> float:
         if bound.form.name == "elect.sync":
             return float(self._config.barrier.elect_cycles)
-        sequence = sequence_of(bound)
+        sequence = self._code.sequence(bound)
         if sequence is not None:
             return float(self._config.issue.sequence_latency_cycles[sequence])
         unit = bound.form.unit

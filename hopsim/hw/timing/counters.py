@@ -1,6 +1,6 @@
 """What a timed run counted, under Nsight Compute's names where the meaning is the same.
 
-Names that begin with `hopsim__` are ours. `smsp__inst_executed` is what `machine_code.counted` makes
+Names that begin with `hopsim__` are ours. `smsp__inst_executed` is what `MachineCode.counted` makes
 of PTX instructions; what ptxas makes of them differs by some percent.
 """
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from hopsim.config import HardwareConfig
 from hopsim.isa.forms.decode import AddressArg, BoundInstruction, ConstantArg, RegisterArg
+from hopsim.isa.program.codegen import Segment
 
 WIDE_UNITS: Final = ("alu", "imad")
 WIDE_BITS: Final = 64
@@ -26,60 +27,114 @@ BULK_COPY: Final = 10
 EXTRACT: Final = 2
 
 
-def instruction_count(config: HardwareConfig, bound: BoundInstruction) -> float:
-    """Return the machine instructions of one PTX instruction.
-
-    Most copies of registers are none, and a machine instruction zeroes two registers; 64-bit integer arithmetic is done in
-    halves, a product of fp8 values as products of f16 values.
-    """
-    unit = bound.form.unit
-    if unit == "none" or _extends(bound):
-        return 0
-    if _has_wide_literal(bound, ("and", "or", "xor")):
-        return 1
-    is_move = unit == "move" and bound.form.base[0] == "mov"
-    if is_move and isinstance(bound.args[0], RegisterArg):
-        return COPY
-    sequence = sequence_of(bound)
-    if sequence is not None:
-        return config.issue.sequence[sequence]
-    if unit == "mma" and dict(bound.slots).get("at") in FP8:
-        return config.mma_sync.fp8_instructions
-    if unit in WIDE_UNITS and any(
-        destination.register is not None and destination.register.width_bits == WIDE_BITS
-        for destination in bound.destinations
-    ):
-        return 2
-    return 1
-
-
-def issue_count(
-    config: HardwareConfig, bound: BoundInstruction, folded: frozenset[int], low: frozenset[int]
-) -> float:
-    """Return the machine instructions that take an issue slot and a pipe.
+class MachineCode:
+    """What ptxas makes of a program.
 
     Args:
-        folded: `offsets` of the program.
-        low: `halves` of the program.
+        config: lengths of sequences.
+        program: its segments.
     """
-    if bound.writes and bound.writes <= folded:
-        return 0
-    if bound.reads <= low and _has_wide_literal(bound, ("add",)):
+
+    def __init__(self, config: HardwareConfig, program: Sequence[Segment]) -> None:
+        self._config = config
+        instructions = [bound for segment in program for bound in segment.instructions]
+        self._low = _halves(instructions)
+        self._folded = _offsets(instructions)
+        self._again = frozenset(
+            id(bound) for segment in program for bound in _divisions_again(segment.instructions)
+        )
+
+    def sequence(self, bound: BoundInstruction) -> str | None:
+        """Return the name in `issue.sequence` of what ptxas makes several instructions of."""
+        name = _sequence(bound)
+        return f"{name}_again" if id(bound) in self._again else name
+
+    def issued(self, bound: BoundInstruction) -> float:
+        """Return the machine instructions of one PTX instruction that take an issue slot and a pipe."""
+        if bound.writes and bound.writes <= self._folded:
+            return 0
+        if bound.reads <= self._low and _has_wide_literal(bound, ("add",)):
+            return 1
+        return self._length(bound)
+
+    def counted(self, instructions: Sequence[BoundInstruction]) -> int:
+        """Return how many machine instructions Nsight Compute counts for a straight run.
+
+        Issue takes what `issued` says; this knows more of what ptxas leaves out, fuses and adds.
+        """
+        total = 0.0
+        shifted: set[int] = set()
+        for bound in instructions:
+            if bound.writes and bound.writes <= self._folded:
+                continue
+            number = self._counted(bound)
+            if _is_shift(bound):
+                shifted |= bound.writes
+            else:
+                fused = shifted & bound.reads if _is_addition(bound) else frozenset[int]()
+                if fused:
+                    # One LEA shifts and adds.
+                    number -= 1
+                shifted -= bound.writes | fused
+            total += number
+        return round(total)
+
+    def _length(self, bound: BoundInstruction) -> float:
+        """Return the machine instructions of one PTX instruction.
+
+        Most copies of registers are none, and a machine instruction zeroes two registers; 64-bit integer arithmetic is
+        done in halves, a product of fp8 values as products of f16 values.
+        """
+        config = self._config
+        unit = bound.form.unit
+        if unit == "none" or _extends(bound):
+            return 0
+        if _has_wide_literal(bound, ("and", "or", "xor")):
+            return 1
+        is_move = unit == "move" and bound.form.base[0] == "mov"
+        if is_move and isinstance(bound.args[0], RegisterArg):
+            return COPY
+        sequence = self.sequence(bound)
+        if sequence is not None:
+            return config.issue.sequence[sequence]
+        if unit == "mma" and dict(bound.slots).get("at") in FP8:
+            return config.mma_sync.fp8_instructions
+        if unit in WIDE_UNITS and any(
+            destination.register is not None and destination.register.width_bits == WIDE_BITS
+            for destination in bound.destinations
+        ):
+            return 2
         return 1
-    return instruction_count(config, bound)
+
+    def _counted(self, bound: BoundInstruction) -> float:
+        opcode = bound.instruction.opcode
+        name = opcode[0]
+        if name == "wgmma" and opcode[1] == "commit_group":
+            return 0  # a flag of the wgmma before
+        if name in ("mul", "mad") and "wide" in opcode:
+            # Of unsigned ones a literal factor makes a shift and an addition of halves.
+            factor = bound.args[1]
+            is_literal = isinstance(factor, ConstantArg)
+            return 2 if opcode == ("mad", "wide", "u32") and is_literal else 1
+        if name == "mov" and isinstance(bound.args[-1], ConstantArg):
+            return COPY
+        if name == "bfe":
+            return EXTRACT
+        if name == "mbarrier" and "try_wait" in opcode:
+            return TRY_WAIT
+        if name == "mbarrier" and "expect_tx" in opcode:
+            return EXPECT_TX
+        if name == "fence" and "async" in opcode:
+            return FENCE_ASYNC
+        if bound.form.name.startswith("cp.async.bulk.commit_group"):
+            return BULK_COMMIT
+        if _sequence(bound) == "bulk_copy":
+            return BULK_COPY
+        return self._length(bound)
 
 
-def halves(instructions: Iterable[BoundInstruction]) -> frozenset[int]:
-    """Return the 64-bit registers whose upper half is zero."""
-    zero: set[int] = set()
-    other: set[int] = set()
-    for bound in instructions:
-        (zero if _extends(bound) else other).update(bound.writes)
-    return frozenset(zero - other)
-
-
-def sequence_of(bound: BoundInstruction) -> str | None:
-    """Return the name in `issue.sequence` of what ptxas makes several instructions of."""
+def _sequence(bound: BoundInstruction) -> str | None:
+    """Return what a sequence is called when it stands alone."""
     opcode = bound.instruction.opcode
     name, kind = opcode[0], opcode[-1]
     if name in ("div", "rem"):
@@ -100,7 +155,33 @@ def sequence_of(bound: BoundInstruction) -> str | None:
     return None
 
 
-def offsets(instructions: Iterable[BoundInstruction]) -> frozenset[int]:
+def _divisions_again(instructions: Iterable[BoundInstruction]) -> Iterator[BoundInstruction]:
+    """Give the 32-bit divisions of a straight run by what was divided by before: ptxas keeps its reciprocal."""
+    known: set[tuple[str, int]] = set()
+    for bound in instructions:
+        opcode = bound.instruction.opcode
+        kind = opcode[-1]
+        divides = opcode[0] in ("div", "rem") and kind in ("s32", "u32")
+        divisor = bound.args[-1] if divides else None
+        key = (kind, divisor.register.index) if isinstance(divisor, RegisterArg) else None
+        if key in known:
+            yield bound
+        if bound.writes:
+            known = {(form, register) for form, register in known if register not in bound.writes}
+        if key is not None and key[1] not in bound.writes:
+            known.add(key)
+
+
+def _halves(instructions: Iterable[BoundInstruction]) -> frozenset[int]:
+    """Return the 64-bit registers whose upper half is zero."""
+    zero: set[int] = set()
+    other: set[int] = set()
+    for bound in instructions:
+        (zero if _extends(bound) else other).update(bound.writes)
+    return frozenset(zero - other)
+
+
+def _offsets(instructions: Iterable[BoundInstruction]) -> frozenset[int]:
     """Return the registers that become offsets of addresses: sums of a register and a literal, used for nothing else."""
     sums: set[int] = set()
     used: set[int] = set()
@@ -108,7 +189,7 @@ def offsets(instructions: Iterable[BoundInstruction]) -> frozenset[int]:
     for bound in instructions:
         writes.update(bound.writes)
         bases = frozenset[int]()
-        if sequence_of(bound) != "bulk_copy":
+        if _sequence(bound) != "bulk_copy":
             bases = frozenset(
                 arg.base.register.index
                 for arg in bound.args
@@ -118,62 +199,6 @@ def offsets(instructions: Iterable[BoundInstruction]) -> frozenset[int]:
         if _is_addition(bound) and isinstance(bound.args[-1], ConstantArg):
             sums |= bound.writes - bound.reads
     return frozenset(register for register in sums - used if writes[register] == 1)
-
-
-def counted(
-    config: HardwareConfig,
-    instructions: Sequence[BoundInstruction],
-    folded: frozenset[int] = frozenset(),
-) -> int:
-    """Return how many machine instructions Nsight Compute counts for a straight run.
-
-    Issue takes what `issue_count` says; this knows more of what ptxas leaves out, fuses and adds.
-
-    Args:
-        folded: `offsets` of the program.
-    """
-    total = 0.0
-    shifted: set[int] = set()
-    for bound in instructions:
-        if bound.writes and bound.writes <= folded:
-            continue
-        number = _counted(config, bound)
-        if _is_shift(bound):
-            shifted |= bound.writes
-        else:
-            fused = shifted & bound.reads if _is_addition(bound) else frozenset[int]()
-            if fused:
-                # One LEA shifts and adds.
-                number -= 1
-            shifted -= bound.writes | fused
-        total += number
-    return round(total)
-
-
-def _counted(config: HardwareConfig, bound: BoundInstruction) -> float:
-    opcode = bound.instruction.opcode
-    name = opcode[0]
-    if name == "wgmma" and opcode[1] == "commit_group":
-        return 0  # a flag of the wgmma before
-    if name in ("mul", "mad") and "wide" in opcode:
-        # Of unsigned ones a literal factor makes a shift and an addition of halves.
-        factor = bound.args[1]
-        return 2 if opcode == ("mad", "wide", "u32") and isinstance(factor, ConstantArg) else 1
-    if name == "mov" and isinstance(bound.args[-1], ConstantArg):
-        return COPY
-    if name == "bfe":
-        return EXTRACT
-    if name == "mbarrier" and "try_wait" in opcode:
-        return TRY_WAIT
-    if name == "mbarrier" and "expect_tx" in opcode:
-        return EXPECT_TX
-    if name == "fence" and "async" in opcode:
-        return FENCE_ASYNC
-    if bound.form.name.startswith("cp.async.bulk.commit_group"):
-        return BULK_COMMIT
-    if sequence_of(bound) == "bulk_copy":
-        return BULK_COPY
-    return instruction_count(config, bound)
 
 
 def _extends(bound: BoundInstruction) -> bool:

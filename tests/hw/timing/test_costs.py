@@ -52,12 +52,24 @@ SEQUENCES = {
     "[%r1],[%rd0,{%r2,%r3}],[%r0];",
 }  # fmt: skip
 DOUBLES = ".reg .b64 %d<4>;"
+AGAIN = "_again"
+BEFORE = "{} %r4,%r3,%r2;"
+"""A division by the divisor of those above."""
+
+
+def before(name: str) -> str:
+    """Return a division that leaves the reciprocal of its divisor."""
+    first = name.removesuffix(AGAIN)
+    return "" if first == name else BEFORE.format(SEQUENCES[first].split()[0])
 
 
 @pytest.mark.parametrize("name", CONFIG.issue.sequence)
 def test_what_ptxas_makes_several_instructions_of_takes_their_slots(name: str) -> None:
-    _, costs = table(f"{DOUBLES} {SEQUENCES[name]} ret;")
+    first = name.removesuffix(AGAIN)
+    _, costs = table(f"{DOUBLES} {before(name)} {SEQUENCES[first]} ret;")
     instructions = CONFIG.issue.sequence[name]
+    if first != name:
+        instructions += CONFIG.issue.sequence[first]
     # And the return.
     assert costs[0].instructions + sum(cost.instructions for cost in costs[1:]) == instructions + 1
     slots = instructions / CONFIG.issue.issue_rate
@@ -68,16 +80,31 @@ def test_what_ptxas_makes_several_instructions_of_takes_their_slots(name: str) -
 
 @pytest.mark.parametrize("name", CONFIG.issue.sequence_latency_cycles)
 def test_a_result_of_a_sequence_is_waited_for(name: str) -> None:
-    one = SEQUENCES[name]
+    first = name.removesuffix(AGAIN)
+    one = SEQUENCES[first]
     result = one.split()[1].split(",")[0]
     kind, prefix = (
         ("b64", result[:-1]) if result[1] in "dr" and name.endswith("64") else ("b32", result[:-1])
     )
-    chain = f"{one} mov.{kind} {prefix}0,{result}; " * 2
-    _, costs = table(f"{DOUBLES} {chain} ret;")
-    _, single = table(f"{DOUBLES} {one} mov.{kind} {prefix}0,{result}; ret;")
+    move = f"mov.{kind} {prefix}0,{result};"
+    # The second one's divisor is new, or the first one's.
+    second = one if first != name else one.replace("%r2;", "%r3;")
+    _, costs = table(f"{DOUBLES} {one} {move} {second} {move} ret;")
+    _, single = table(f"{DOUBLES} {one} {move} ret;")
     latency = CONFIG.issue.sequence_latency_cycles[name] + LATENCY["move"]
     assert costs[0].span - single[0].span == latency
+
+
+@pytest.mark.parametrize(
+    "between", ["add.s32 %r2,%r2,1;", "rem.u32 %r2,%r0,%r2;", "rem.s32 %r2,%r0,%r2;"]
+)
+def test_a_divisor_that_changed_is_divided_by_anew(between: str) -> None:
+    rem = SEQUENCES["rem_s32"]
+    _, costs = table(f"{rem} {between} {rem} ret;")
+    lengths = CONFIG.issue.sequence
+    middle = {"add": 1, "rem.u32": lengths["rem_u32"], "rem.s32": lengths["rem_s32_again"]}
+    expected = next(length for name, length in middle.items() if between.startswith(name))
+    assert costs[0].instructions == 2 * lengths["rem_s32"] + expected + 1
 
 
 @pytest.mark.parametrize(
