@@ -139,6 +139,9 @@ class TimedSchedule(Schedule):
         with _rare_collection():
             ended = self._loop(machine)
         self._end = max(self._end, float(env.now)) if ended != "finished" else self._end
+        if ended == "finished":
+            # What threads have stored is on its way when they exit; the trip itself is part of the overhead.
+            self._end = max(self._end, max(sm.stored for sm in sms) - chip.l2.near)
         for sm in sms:
             if sm.ctas:
                 sm.active_cycles += self._end - sm.active_since

@@ -56,6 +56,10 @@ class ThreadAccess:
         self._bursts: dict[int, float] = {}
         self._line_bytes = config.l2.line_bytes
         self._sectors_per_line = config.l2.line_bytes // config.l2.sector_bytes
+        # Stores that leave later than this hold their warp.
+        self._queue = (
+            config.l2.store_queue_per_sm_bytes / config.l2.store_bandwidth_per_sm_bytes_per_clk
+        )
         self._l1_latency = float(config.l1.latency_cycles)
         self._replay = float(config.smem.replay_latency_cycles)
 
@@ -160,8 +164,7 @@ class ThreadAccess:
             sent = sm.send(end, sectors * self._l2.sector_bytes)
             done = self._l2.write(time, sent, numbers, sectors, sm.gpc)
             sm.stored = max(sm.stored, done + self._l2.near)
-            # What has not left after a trip to L2 holds the stores behind it.
-            return Served(max(held, done - self._l2.near), done, Stall.LONG_SCOREBOARD)
+            return Served(max(held, done - self._queue), done, Stall.LONG_SCOREBOARD)
         taken, done = self._l2.atomic(
             time, end, numbers, sectors, passes, sm.gpc, None if whole else masks
         )

@@ -14,13 +14,16 @@ from hopsim.launch.arrays import TensorMap
 WIDTH = 64
 """Elements of 16 bits in a row of a box: 128 bytes, with the 128-byte swizzle."""
 ROWS = (8, 32, 64, 128, 256)
+STORES, STORED_ROWS = 8, 64
+"""Of each warp; 8 KiB each."""
 TENSOR_ROWS = 1 << 18
 """Rows of the tensor: 32 MiB."""
 
 
-def _maps(rows: int) -> Callable[[Any], list[Any]]:
+def _maps(rows: int, pitch_bytes: int = 2 * WIDTH) -> Callable[[Any], list[Any]]:
     def arguments(gpu: Any) -> list[Any]:
-        array = gpu.array(np.zeros((TENSOR_ROWS, WIDTH), np.float16))
+        width = pitch_bytes // 2
+        array = gpu.array(np.zeros((TENSOR_ROWS * WIDTH // width, width), np.float16))
         return [TensorMap(array, box=(WIDTH, rows), swizzle="128B")]
 
     return arguments
@@ -105,6 +108,57 @@ def store(rows: int) -> Benchmark:
     )
 
 
+def stores_of_warps(warps: int, depth: int, pitch_bytes: int) -> Benchmark:
+    """TMA stores by one thread of each of some warps, as consumer warpgroups write their parts of a tile.
+
+    Args:
+        depth: of a warp, stores whose source is not yet read.
+        pitch_bytes: from a row of 128 bytes to the next.
+    """
+    c = Clocked(
+        f"tma_store_64_w{warps}_d{depth}_p{pitch_bytes}", [Param("map", ".b8", 128)],
+        [f".reqntid {32 * warps}"],
+    )  # fmt: skip
+    place = c.k.let(".b64", "map", "mov.b64", "map")
+    c.k.emit("cvta.param.u64", place, place)
+    warp = c.k.let(".b32", "warp", "shr.u32", c.thread, 5)
+    lane = c.k.let(".b32", "lane", "and.b32", c.thread, 31)
+    leads = c.k.let(".pred", "leads", "setp.eq.u32", lane, 0)
+    source = c.k.let(".b32", "source", "mad.lo.u32", warp, STORED_ROWS * WIDTH * 2, c.shared)
+    first_row = c.k.let(".b32", "first_row", "mul.lo.u32", warp, STORES * STORED_ROWS)
+
+    def put() -> None:
+        idle = c.k.label("$idle")
+        c.k.emit("bra", idle, unless=leads)
+        row = c.k.let(".b32", "row", "mov.u32", first_row)
+        for _ in range(STORES):
+            c.k.emit(
+                "cp.async.bulk.tensor.2d.global.shared::cta.bulk_group",
+                f"[{place}, {{0, {row}}}]", address(source),
+            )  # fmt: skip
+            c.k.emit("cp.async.bulk.commit_group")
+            c.k.emit("cp.async.bulk.wait_group.read", depth - 1)
+            c.k.emit("add.u32", row, row, STORED_ROWS)
+        c.k.emit("cp.async.bulk.wait_group.read", 0)
+        c.k.place(idle)
+
+    for number in range(3):
+        c.measure(f"stores {number}", put, whole_cta=True)
+    return c.benchmark(
+        f"{STORES} TMA stores of {STORED_ROWS * WIDTH * 2} bytes by each of {warps} warps, {depth} unread, "
+        f"rows {pitch_bytes} bytes apart",
+        block=32 * warps, shared_bytes=200 * 1024 + 64, arguments=_maps(STORED_ROWS, pitch_bytes),
+    )  # fmt: skip
+
+
 def benchmarks() -> list[Benchmark]:
     """Return all copy benchmarks."""
-    return [*(load(rows) for rows in ROWS), *(store(rows) for rows in (8, 64, 256))]
+    return [
+        *(load(rows) for rows in ROWS),
+        *(store(rows) for rows in (8, 64, 256)),
+        *(
+            stores_of_warps(warps, depth, pitch)
+            for pitch, warps in ((128, 1), (128, 2), (128, 4), (8192, 2))
+            for depth in (1, 2)
+        ),
+    ]

@@ -34,6 +34,7 @@ GROUPS: Final = {
     "tile_walks": "tiles of a matrix product out of L2 along K, shared by CTAs: TMA boxes and cp.async",
     "entry": "the first instructions of a CTA, by how many SMs begin together",
     "sequences": "instructions of which ptxas makes several: divisions, square roots",
+    "bursts": "stores in a row: how many are taken before they hold a warp",
     "queue": "how many wgmma are issued before one ends",
     "few_rows": "rows that A does not have, while B comes out of device memory: TMA boxes and cp.async",
     "products": "mma.sync with operands out of shared memory, and what fp8 ones are made of",

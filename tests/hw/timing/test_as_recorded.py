@@ -19,10 +19,17 @@ ROWS: Final[dict[str, dict[str, Any]]] = {
 WITHIN: Final = {
     "plain_store_l2_1x128K": 0.05,
     "plain_store_l2_66x128K": 0.1,
+    "tma_store_64_w1_d1_p128": 0.11,
+    "tma_store_64_w2_d1_p128": 0.02,
+    "tma_store_64_w4_d2_p128": 0.03,
+    "tma_store_64_w2_d2_p8192": 0.02,
     "cold_chain_1_32r_p8192_step1_l2_256B": 0.1,
     "cold_chain_1_64r_p8192_step1_l2_128B": 0.05,
     "cold_chain_16_64r_p8192_step1_l2_256B": 0.1,
     "cold_chain_64_128r_p8192_step1_l2_256B": 0.1,
+    "cold_tiles_1x1_128r_256r_p1024_l2_256B": 0.12,
+    "cold_tiles_4x2_128r_256r_p1024_l2_256B": 0.12,
+    "cold_tiles_8x8_128r_128r_p2048_l2_256B": 0.05,
     "cold_boxes_16_64r_p1024": 0.07,
     "cold_boxes_64_128r_p1024": 0.07,
     "cold_boxes_132_64r_p1024": 0.1,
@@ -45,6 +52,21 @@ def test_it_takes_as_long_as_recorded(name: str) -> None:
     (one,) = (one for one in benchmarks() if one.name == name)
     found = run(cast(Device, Gpu()), one, 0, check=False)["cycles"]
     assert found == pytest.approx(ROWS[name]["cycles"], rel=WITHIN[name])
+
+
+@pytest.mark.parametrize(
+    ("name", "counts"), {"store_burst_w4": (1, 2, 4, 8, 12), "store_burst_w8": (1, 2, 4)}.items()
+)
+def test_stores_that_an_sm_can_keep_hold_no_warp(name: str, counts: tuple[int, ...]) -> None:
+    """Up to 24 KiB; later ones wait for those before them, on an H100 and here."""
+    (one,) = (one for one in benchmarks() if one.name == name)
+    found = run(cast(Device, Gpu()), one, 0, check=False)["cycles"]
+    recorded = ROWS[name]["cycles"]
+    for count in counts:
+        assert max(found[f"{count} stores"], recorded[f"{count} stores"]) <= 16 + 6 * count
+    last = "48 stores"
+    assert found[last] == pytest.approx(recorded[last], rel=0.05)
+    assert found[last] > 50 * max(counts)
 
 
 @pytest.mark.parametrize("part", ["least", "median", "p90"])
