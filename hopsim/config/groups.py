@@ -377,7 +377,9 @@ class L2(Group):
     beside_outside_bandwidth_bytes_per_clk: Rate
     """What else is asked for meanwhile waits behind rows outside, whose slices have a part of it, and comes at this rate."""
     repeated_bandwidth_bytes_per_clk: Rate
-    """What several SMs together receive of the same line when lanes of a cp.async ask for it again and again."""
+    """What several SMs together receive of the same line when lanes of a cp.async ask for it again and again.
+
+    What comes out of device memory is asked for behind them."""
     write_bandwidth_bytes_per_clk: Rate
     """What all SMs together can write."""
     bandwidth_per_sm_bytes_per_clk: Rate

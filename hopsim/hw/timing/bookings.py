@@ -218,7 +218,7 @@ class Bookings:
                 time, begin, end, lines, sectors, key, masks, len(destinations), beside, splits
             )
             if outside_bytes:
-                ready = max(ready, self._l2.read_outside(time, end, outside_bytes, place))
+                ready = max(ready, self._l2.outside.read(time, end, outside_bytes, place))
             landed = ready + engine.load_latency(rank, len(destinations) > 1)
             finish = self._l2.finish
             if finish and len(destinations) > 1:
@@ -277,9 +277,10 @@ class Bookings:
         end = sm.fill(begin, sectors * sector_bytes)
         # Lanes that ask for the sectors of others are answered each for itself.
         again = work.count_bytes * work.lanes - sectors * sector_bytes
+        ready = sm.port.read(time, begin, end, numbers, sectors, key, None if whole else masks)
         if again > 0:
             end = sm.wait_for_fill(self._l2.read_again(time, begin, numbers, again, sm.number))
-        ready = sm.port.read(time, begin, end, numbers, sectors, key, None if whole else masks)
+            ready = max(ready, end + self._l2.near)
         if self._l2.finish:
             self._waiting[operation.number] = _Waiting(self._l2.finish, sm.port, 0.0, 0, 0.0)
         return self._due_at(operation, ready + self._config.smem.latency_cycles)

@@ -6,7 +6,7 @@ from device memory, and is counted once.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from hopsim.config.groups import L2
 from hopsim.hw.timing.dram import DramChannels
+from hopsim.hw.timing.hot_lines import OutsideRows, RepeatedLines
 from hopsim.hw.timing.l2_tags import WHOLE, L2Tags, Lines, Masks
 
 ALONE: Final = 0.5
@@ -122,20 +123,11 @@ class L2Cache:
         self._part = config.sectors_per_part
         self._crowding = config.crowding
         self._crowded = [0.0] * config.partitions
-        self._outside_free = 0.0
-        self._again_free = 0.0
-        # The SM that asked first for a line that lanes ask for again.
-        self._again_by: dict[int, int] = {}
-        self._again_rate = config.repeated_bandwidth_bytes_per_clk
+        self.outside = OutsideRows(config, self.near)
+        self._repeated = RepeatedLines(config)
         self._atomics_free = 0.0
         self._atomic_interval = config.atomic_interval_cycles
         self._atomic_miss_interval = config.atomic_miss_interval_cycles
-        self._outside_rate = config.outside_bandwidth_bytes_per_clk
-        self._outside_most = config.outside_bandwidth_most_bytes_per_clk
-        self._beside_rate = config.beside_outside_bandwidth_bytes_per_clk
-        self._outside_lines = config.outside_lines
-        # Lines that stand for rows outside, and when the last of their requests is answered.
-        self._outside_places: dict[Hashable, float] = {}
         self.busy_cycles = 0.0
         self.counters = L2Counters()
         self._arrival: NDArray[np.float64] = np.zeros(0, np.float64)
@@ -164,10 +156,8 @@ class L2Cache:
         self._sectors_per_clk = self._nominal * factor
         # The way to L2 and back takes as many cycles as ever (recorded); that to the other half is L2's own.
         self._far = self.near + (config.latency_far_cycles - self.near) / factor
-        self._again_rate = config.repeated_bandwidth_bytes_per_clk * factor
-        self._outside_rate = config.outside_bandwidth_bytes_per_clk * factor
-        self._outside_most = config.outside_bandwidth_most_bytes_per_clk * factor
-        self._beside_rate = config.beside_outside_bandwidth_bytes_per_clk * factor
+        self.outside.speed_up(factor)
+        self._repeated.speed_up(factor)
         self._atomic_interval = config.atomic_interval_cycles / factor
         self._atomic_miss_interval = config.atomic_miss_interval_cycles / factor
 
@@ -246,52 +236,28 @@ class L2Cache:
         at_once = max(start, now + queue) + (self.near if fetched is None else self._far)
         if written_back:
             self._write_back(now, written_back)
-        if self._outside_free > begin:
-            late = self._behind_outside(sectors) - begin
+        outside = self.outside
+        if outside.free > begin:
+            late = outside.stand_behind(sectors * self.sector_bytes) - begin
             # What device memory has is asked for when L2 has looked.
             ready = max(ready, begin + late + self.near) if fetched is None else ready + late
         ready = self._note_arrival(lines, fetched, ready, start, bool(found.far))
         self.late = max(0.0, ready - at_once)
         return ready
 
-    def read_outside(self, now: float, start: float, count_bytes: int, place: Hashable) -> float:
-        """Read the part of a box that lies outside its tensor; return when the last byte reaches the SM.
-
-        All its rows are one line, which a slice serves slowly; more such lines at once are served by more slices.
-
-        Args:
-            place: tells the line from others.
-        """
-        begin = self._outside_free if self._outside_free > now else now
-        places = self._outside_places
-        if len(places) >= self._outside_lines:
-            for other in [other for other, until in places.items() if until <= now]:
-                del places[other]
-        spread = max(1.0, len(places) / self._outside_lines)
-        rate = min(self._outside_rate * spread, self._outside_most)
-        self._outside_free = begin + count_bytes / rate
-        ready = max(start, self._outside_free) + self.near
-        places[place] = ready
-        return ready
-
-    def _behind_outside(self, sectors: int) -> float:
-        """Serve sectors after rows outside a tensor, which keep slices busy that have a part of any box; return when."""
-        self._outside_free += sectors * self.sector_bytes / self._beside_rate
-        return self._outside_free
-
     def read_again(
         self, now: float, start: float, lines: Lines, count_bytes: int, sm: int
     ) -> float:
         """Read bytes that other lanes of the instruction have asked for too; return when the last request is answered.
 
-        Lines that several SMs ask for in this way are served slowly: all SMs take turns at few slices.
+        Args:
+            now: when the bandwidth is booked.
+            start: when the last request leaves the SM.
+            lines: that `read` has brought.
         """
         line = int(lines[-1])
-        if self._again_by.setdefault(line, sm) == sm:
-            return start
-        begin = self._again_free if self._again_free > now else now
-        self._again_free = begin + count_bytes / self._again_rate
-        return max(start, self._again_free)
+        arrival = float(self._arrival[line]) - self.near if line < len(self._arrival) else 0.0
+        return self._repeated.read(now, start, line, count_bytes, sm, arrival)
 
     def join(self, start: float, sectors: int, ready: float) -> float:
         """Answer a request for lines that are on their way already; return when the last byte reaches the SM."""
@@ -369,6 +335,7 @@ class L2Cache:
         delay = self._dram.read(now, sectors * self.sector_bytes)
         self.finish = now + delay
         latency, refresh = self._dram.latency(lines)
+        latency += max(0.0, self._repeated.free - start)
         # Other lines come meanwhile. (What is more than an SM takes to ask is a queue.)
         asking = min(
             start - begin, sectors * self.sector_bytes / self._config.bandwidth_per_sm_bytes_per_clk

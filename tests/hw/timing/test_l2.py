@@ -437,6 +437,25 @@ def test_lines_that_several_sms_ask_for_again_are_served_slowly() -> None:
     assert unit.read_again(0.0, 7.0, run(9, 1), 2048, sm=2) == 7.0
 
 
+def test_a_line_that_is_asked_for_again_holds_up_others_until_it_has_come() -> None:
+    unit, other = cache(), cache()
+    line, rows = run(3, 1), run(400, 4)
+    comes = unit.read(0.0, 0.0, line, 4, 0)
+    assert other.read(0.0, 0.0, line, 4, 0) == comes
+    unit.read_again(0.0, 0.0, line, 2048, sm=0)
+    done = unit.read_again(0.0, 0.0, line, 2048, sm=1)
+    assert done == pytest.approx(
+        comes - unit.near + 2048 / CONFIG.l2.repeated_bandwidth_bytes_per_clk
+    )
+    # Device memory is asked for other lines when the last of these requests has been answered.
+    assert unit.read(0.0, 0.0, rows, 16, 0) - other.read(0.0, 0.0, rows, 16, 0) == pytest.approx(
+        done
+    )
+    later, more = done + 1.0, run(800, 4)
+    free = unit.read(later, later, more, 16, 0)
+    assert free == pytest.approx(other.read(later, later, more, 16, 0))
+
+
 def test_rows_outside_hold_up_what_is_asked_for_with_them() -> None:
     one, config = cache(), CONFIG.l2
     lines = run(0, 32)
@@ -444,7 +463,7 @@ def test_rows_outside_hold_up_what_is_asked_for_with_them() -> None:
     count = 1 << 20
     taken = count / config.outside_bandwidth_bytes_per_clk
     alone = one.read(0.0, 0.0, lines, 128, 0)
-    assert one.read_outside(0.0, 0.0, count, "k 0") == pytest.approx(taken + one.near)
+    assert one.outside.read(0.0, 0.0, count, "k 0") == pytest.approx(taken + one.near)
     behind = one.read(0.0, 0.0, lines, 128, 0)
     own = 128 * config.sector_bytes / config.beside_outside_bandwidth_bytes_per_clk
     assert behind == pytest.approx(taken + own + one.near)
@@ -459,7 +478,7 @@ def test_more_lines_of_rows_outside_are_served_by_more_slices() -> None:
 
     def rate(places: int) -> float:
         one = cache()
-        ends = [one.read_outside(0.0, 0.0, count, place) for place in range(places)]
+        ends = [one.outside.read(0.0, 0.0, count, place) for place in range(places)]
         return places * count / (ends[-1] - one.near)
 
     slow, most = config.outside_bandwidth_bytes_per_clk, config.outside_bandwidth_most_bytes_per_clk
