@@ -49,6 +49,7 @@ ISSUE_UNITS: Final = (
     "tensor", "tensor_sync", "mma", "matrix_copy", "tma", "tma_sync", "cp_async", "control", "none",
 )  # fmt: skip
 # PTX instructions that ptxas makes several of: the table of their lengths, and of those whose result is waited for.
+CROWDED_UNITS: Final = ("alu", "imad", "convert", "predicate", "mufu", "fp32")
 SEQUENCES: Final = (
     "div_s32", "div_u32", "rem_s32", "rem_u32", "div_s32_again", "div_u32_again", "rem_s32_again", "rem_u32_again",
     "div_64", "div_f32", "rcp_f32", "sqrt_f32", "div_f64", "mbarrier_init", "prefetch_tensormap", "bulk_copy",
@@ -84,6 +85,10 @@ CyclesTable = Annotated[
 IntervalTable = Annotated[
     dict[str, Annotated[float, Field(ge=0)]],
     Unit(_TIME, "_cycles", whole=False, many="table", names=ISSUE_UNITS),
+]
+CrowdedTable = Annotated[
+    dict[str, Annotated[float, Field(ge=0)]],
+    Unit(_TIME, "_cycles", whole=False, many="table", names=CROWDED_UNITS),
 ]
 SequenceTable = Annotated[
     dict[str, Annotated[int, Field(ge=1)]], Unit(("count",), "", many="table", names=SEQUENCES)
@@ -171,10 +176,16 @@ class Issue(Group):
     constant_latency_cycles: Cycles
     """Added to the first read of a line of parameters by an SM in a launch."""
     constant_line_bytes: Bytes
+    crowded_gap_cycles: Interval
+    """From one instruction of a warp to its next while the tensor cores work."""
+    crowded_mixed_cycles: Interval
+    """Of the way to the registers: an fp32 instruction among those of slower pipes; these take alu's interval."""
     latency_cycles: CyclesTable
     """By unit: from issue to the issue of an instruction that reads the result."""
     interval_cycles: IntervalTable
     """By unit: from one issue to the next of this unit in the sub-partition."""
+    crowded_interval_cycles: CrowdedTable
+    """The same while the tensor cores work, whose sums take a part of the ways to the registers; others keep theirs."""
     sequence: SequenceTable
     """Machine instructions of a PTX instruction that ptxas makes several of."""
     sequence_latency_cycles: ResultTable
@@ -184,6 +195,7 @@ class Issue(Group):
     def _units_complete(self) -> Self:
         for name in ("latency", "interval"):
             _complete(f"issue.{name}", getattr(self, f"{name}_cycles"), ISSUE_UNITS)
+        _complete("issue.crowded_interval", self.crowded_interval_cycles, CROWDED_UNITS)
         _complete("issue.sequence", self.sequence, SEQUENCES)
         _complete("issue.sequence_latency", self.sequence_latency_cycles, RESULTS)
         return self

@@ -32,6 +32,8 @@ MEANINGS: Mapping[str, str] = {
     "cluster_barrier": "barrier.cluster: other CTAs are missing",
     "registers": "setmaxnreg: registers not free",
     "convergence": "other lanes of the warp",
+    "no_instruction": "code that the SM fetches for the first time",
+    "dispatch_stall": "the tensor cores take the ways to the registers",
 }
 
 

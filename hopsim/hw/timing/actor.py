@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from heapq import heappush
-from typing import Any
+from typing import Any, NamedTuple
 
 from simpy.core import Environment
 from simpy.events import NORMAL, Event
@@ -55,6 +55,22 @@ class Moment(Event):
         self._clock.at(self, time)
 
 
+class Crowding(NamedTuple):
+    """Arithmetic that the tensor cores may have slowed down.
+
+    Args:
+        start, end: of it, had they not.
+        longer, slots: how much longer it and its issue slots take if they work all the time.
+        issued_by: when its last instruction was selected.
+    """
+
+    start: float
+    end: float
+    longer: float
+    slots: float
+    issued_by: float
+
+
 class Actor(Moment):
     """A strand with its own clock.
 
@@ -77,6 +93,7 @@ class Actor(Moment):
         self.mma_free = 0.0
         self.cause: tuple[Track, float] | None = None
         self.pending: dict[int, tuple[float, Stall]] = {}
+        self.crowding: list[Crowding] = []
         self.lanes = 0
         self.warps = 0
         self.ports: Ports = ()

@@ -14,7 +14,7 @@ from hopsim.config import HardwareConfig
 from hopsim.hw.machine.operations import Operation
 from hopsim.hw.machine.tensor_queue import Group, Warpgroup
 from hopsim.hw.machine.work import TensorWork
-from hopsim.hw.timing.actor import Actor
+from hopsim.hw.timing.actor import Actor, Crowding
 from hopsim.hw.timing.costs import NEVER, CostTable, Head, SegmentCost, Stall
 from hopsim.hw.timing.counters import Totals
 from hopsim.hw.timing.first_touch import FirstTouch
@@ -27,6 +27,8 @@ from hopsim.isa.program.codegen import Segment
 
 PENDING_KEPT: Final = 64
 STEPS_KEPT: Final = 4096
+LEAST_CROWDED: Final = 8.0
+"""Cycles that the tensor cores could cost arithmetic beside them; with less nobody waits to see."""
 
 
 class Known:
@@ -128,6 +130,10 @@ class Charge:
         stalls = self._stalls
         slots = path.slots
         issued_by = actor.sm.issue.book(actor.ports, start, slots)
+        if path.crowded_total > LEAST_CROWDED and actor.sm.tensor.operations:
+            actor.crowding.append(
+                Crowding(time - path.total, time, path.crowded_total, path.crowded_slots, issued_by)
+            )
         if issued_by > time:
             stalls[Stall.NOT_SELECTED] += (issued_by - time) * warps
             time = issued_by
@@ -138,6 +144,22 @@ class Charge:
             stalls[stall] += cycles * warps
         self._totals.instructions += path.instructions * warps
         return time
+
+    def settle(self, actor: Actor) -> float:
+        """Return when a strand can issue, now that it is known how long the tensor cores worked beside its arithmetic."""
+        sm, time = actor.sm, actor.time
+        longest = slots = 0.0
+        for one in actor.crowding:
+            share = sm.tensor.worked(one.start, one.end) / (one.end - one.start)
+            # A warp that was not selected does not notice that it could not have issued; one that waited for its operands
+            # had slots to spare.
+            spare = one.end - one.issued_by
+            longest += max(0.0, share * one.longer + min(0.0, spare))
+            slots += max(0.0, share * one.slots - max(0.0, spare))
+        actor.crowding.clear()
+        later = max(longest, sm.issue.book(actor.ports, time, slots) - time)
+        self._stalls[Stall.DISPATCH_STALL] += later * actor.warps
+        return time + later
 
     def _learn(
         self, key: tuple[object, ...], trail: list[Segment], following: int, resumed: bool
@@ -187,10 +209,12 @@ class Charge:
         time = start
         slots = 0.0
         instructions = 0
-        waited = 0.0
+        waited = crowded = crowded_slots = 0.0
         for position, segment in enumerate(trail):
             cost = self._costs[segment.number]
             slots += cost.slots
+            crowded += cost.crowded_span
+            crowded_slots += cost.crowded_slots
             instructions += cost.counted
             if pending and not pending.keys().isdisjoint(cost.reads):
                 before = time
@@ -223,6 +247,8 @@ class Charge:
         if self.issued or self.committed:
             self._flush(actor, time)
         issued_by = actor.sm.issue.book(actor.ports, start, slots)
+        if crowded > LEAST_CROWDED and actor.sm.tensor.operations:
+            actor.crowding.append(Crowding(start, time, crowded, crowded_slots, issued_by))
         if issued_by > time:
             stalls[Stall.NOT_SELECTED] += (issued_by - time) * warps
             waited += issued_by - time

@@ -14,6 +14,7 @@ from enum import IntEnum
 from typing import Final
 
 from hopsim.config import HardwareConfig
+from hopsim.hw.timing.in_order import NEVER, InOrder, Stall
 from hopsim.hw.timing.load_runs import Deferred, deferred_loads
 from hopsim.hw.timing.machine_code import MachineCode
 from hopsim.isa.forms.decode import BoundInstruction, ConstantArg, TupleArg
@@ -22,9 +23,7 @@ from hopsim.isa.program.flow import EXIT
 from hopsim.isa.ptx.ast import FlatAddress, SymbolRef
 
 NANOSECONDS: Final = 1e-9
-NEVER: Final = float("inf")
 PAST_L1: Final = ("cg", "cv")
-INTEGER: Final = ("s", "u")
 RELEASES: Final = ("release", "acq_rel")
 STORING: Final = ("lsu_global", "atomic")
 WARP: Final = 32
@@ -47,29 +46,6 @@ class Head(IntEnum):
     COPY = 9
 
 
-class Stall(IntEnum):
-    """Why a warp does not issue; names follow Nsight Compute's warp states where it has one."""
-
-    SELECTED = 0
-    NOT_SELECTED = 1
-    WAIT = 2
-    SHORT_SCOREBOARD = 3
-    LONG_SCOREBOARD = 4
-    BARRIER = 5
-    MEMBAR = 6
-    GMMA = 7
-    MATH_PIPE_THROTTLE = 8
-    SLEEPING = 9
-    BRANCH_RESOLVE = 10
-    MBARRIER = 11
-    BULK_GROUP = 12
-    COPY_GROUP = 13
-    CLUSTER_BARRIER = 14
-    REGISTERS = 15
-    CONVERGENCE = 16
-    NO_INSTRUCTION = 17
-
-
 @dataclass(slots=True, eq=False)
 class SegmentCost:
     """One segment, for one warp; times in cycles from the issue of its head.
@@ -82,6 +58,7 @@ class SegmentCost:
         block_stall: what to call them.
         span: until the next segment can issue.
         slots: cycles of the sub-partition's issue port and pipes.
+        crowded_span, crowded_slots: how much longer both are while the tensor cores work.
         instructions: issued.
         counted: of them as Nsight Compute sees them.
         reads: registers read before they are written here, and when.
@@ -108,6 +85,8 @@ class SegmentCost:
     block_stall: Stall
     span: float
     slots: float
+    crowded_span: float
+    crowded_slots: float
     instructions: int
     counted: int
     reads: dict[int, float]
@@ -147,13 +126,11 @@ class CostTable:
         self._config = config
         self._threads = threads
         self._latency = config.issue.latency_cycles
-        self._interval = config.issue.interval_cycles
-        self._rate = config.issue.issue_rate
-        self._initialising = config.mbarrier.init_interval_cycles
         self._program = program
         self._parameter_offsets = parameter_offsets or {}
         self._first_cluster_barrier = _after_initialisation(program)
         self._code = MachineCode(config, program)
+        self._in_order = InOrder(config, self._code)
         self._deferred = deferred_loads(program)
         self.segments = [self._cost(segment) for segment in program]
         for segment, cost in zip(program, self.segments, strict=True):
@@ -166,59 +143,12 @@ class CostTable:
     # -- one segment -------------------------------------------------------------------------------
 
     def _cost(self, segment: Segment) -> SegmentCost:
-        instructions = segment.instructions
+        instructions = self._in_order.order(segment.instructions, segment.head is not None)
         head = self._head_kind(instructions[0]) if segment.head is not None else Head.NONE
         dynamic = head not in (Head.NONE, Head.FIXED, Head.COMMIT)
-        clock = slots = 0.0
-        count = 0.0
-        ready: dict[int, tuple[float, Stall]] = {}
-        pipes: dict[str, float] = {}
-        pressure: dict[str, float] = {}
-        reads: dict[int, float] = {}
-        head_writes: frozenset[int] = frozenset()
-        head_use = NEVER
-        written: set[int] = set()
-        for position, bound in enumerate(instructions):
-            unit = bound.form.unit
-            issued = self._code.issued(bound)
-            at = max(clock, pipes.get(unit, 0.0)) if issued else 0.0
-            for register in bound.reads:
-                if register in ready:
-                    at = max(at, ready[register][0])
-                elif register in head_writes:
-                    head_use = min(head_use, at)
-                elif register not in written:
-                    reads.setdefault(register, at)
-            if not issued and position:
-                # No machine instruction: the result is there when the operands are.
-                for register in bound.writes:
-                    ready[register] = (at, Stall.WAIT)
-                written |= bound.writes
-                continue
-            interval = self._interval[unit] * issued
-            busy = issued / self._rate
-            sequence = self._code.sequence(bound)
-            if sequence == "mbarrier_init":
-                busy = max(busy, self._initialising)
-            if sequence is not None:
-                # Its instructions go to several pipes.
-                interval = busy
-            pipes[unit] = at + interval
-            pressure[unit] = pressure.get(unit, 0.0) + interval
-            slots += busy
-            count += issued
-            clock = at + busy
-            written |= bound.writes
-            if position == 0 and dynamic:
-                head_writes = bound.writes
-                continue
-            stall = (
-                Stall.SHORT_SCOREBOARD
-                if unit in ("mufu", "shuffle", "special", "convert")
-                else Stall.WAIT
-            )
-            for register in bound.writes:
-                ready[register] = (at + self._result_latency(bound), stall)
+        run = self._in_order.run(instructions, dynamic)
+        crowded = self._in_order.run(instructions, dynamic, crowded=True)
+        clock, reads = run.clock, run.reads
         block, stall = (
             self._block(instructions[0]) if segment.head is not None else (0.0, Stall.WAIT)
         )
@@ -231,23 +161,24 @@ class CostTable:
         after = (
             segment.successors[0] if last.instruction.guard is not None or not is_branch else EXIT
         )
-        slots = max(slots, *pressure.values())
         return SegmentCost(
             head=head,
             unit=instructions[0].form.unit,
             block=block,
             block_stall=stall,
             span=clock,
-            slots=slots,
-            instructions=round(count),
-            counted=self._code.counted(instructions),
+            slots=run.slots,
+            crowded_span=crowded.clock - clock,
+            crowded_slots=crowded.slots - run.slots,
+            instructions=round(run.count),
+            counted=self._code.counted(segment.instructions),
             reads=reads,
-            writes=frozenset(written),
-            head_writes=tuple(sorted(head_writes)),
-            head_use=head_use,
+            writes=frozenset(run.writes),
+            head_writes=tuple(sorted(run.head_writes)),
+            head_use=run.head_use,
             late=tuple(
                 (register, when, stall)
-                for register, (when, stall) in sorted(ready.items())
+                for register, (when, stall) in sorted(run.ready.items())
                 if when > clock
             ),
             private=self._is_private(segment, head),
@@ -296,17 +227,6 @@ class CostTable:
                     break
         cost.span = end
         cost.late = tuple(kept)
-
-    def _result_latency(self, bound: BoundInstruction) -> float:
-        if bound.form.name == "elect.sync":
-            return float(self._config.barrier.elect_cycles)
-        sequence = self._code.sequence(bound)
-        if sequence is not None:
-            return float(self._config.issue.sequence_latency_cycles[sequence])
-        unit = bound.form.unit
-        if unit == "convert" and _converts_integers(bound):
-            unit = "mufu"
-        return float(self._latency[unit])
 
     # -- heads -------------------------------------------------------------------------------------
 
@@ -462,10 +382,4 @@ def _after_initialisation(program: Sequence[Segment]) -> BoundInstruction | None
     return None
 
 
-def _converts_integers(bound: BoundInstruction) -> bool:
-    """Whether a conversion is between an integer and a floating-point type."""
-    slots = dict(bound.slots)
-    return (slots.get("dt", " ")[:1] in INTEGER) != (slots.get("at", " ")[:1] in INTEGER)
-
-
-__all__ = ["CostTable", "Head", "SegmentCost", "Stall"]
+__all__ = ["NEVER", "CostTable", "Head", "SegmentCost", "Stall"]

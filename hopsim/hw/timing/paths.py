@@ -27,6 +27,7 @@ class Path:
         reads: registers read before they are written in it, and when first.
         total: until the strand can issue again.
         slots: issue cycles of a warp.
+        crowded_total, crowded_slots: how much longer both are while the tensor cores work.
         instructions: issued by a warp.
         stalls: cycles of a warp by reason; the issue slots are not among them.
         actions: (position in the trail, kind, time) of each segment that may issue or commit.
@@ -37,6 +38,8 @@ class Path:
     reads: dict[int, float]
     total: float
     slots: float
+    crowded_total: float
+    crowded_slots: float
     instructions: int
     stalls: tuple[tuple[Stall, float], ...]
     actions: tuple[tuple[int, Head, float], ...]
@@ -69,6 +72,7 @@ class PathCosts:
         if len(costs) > LONGEST or any(cost.head in KNOWN_AT_RUN_TIME for cost in costs):
             return None
         time = slots = 0.0
+        crowded = crowded_slots = 0.0
         instructions = 0
         reads: dict[int, float] = {}
         written: set[int] = set()
@@ -111,6 +115,8 @@ class PathCosts:
                 pending[register] = (time + when, late_stall)
             time += cost.span
             slots += cost.slots
+            crowded += cost.crowded_span
+            crowded_slots += cost.crowded_slots
             instructions += cost.counted
             after = numbers[position + 1] if position + 1 < len(numbers) else following
             if cost.taken and after != cost.fall_through:
@@ -121,6 +127,8 @@ class PathCosts:
             reads=reads,
             total=time,
             slots=slots,
+            crowded_total=crowded,
+            crowded_slots=crowded_slots,
             instructions=instructions,
             stalls=tuple(sorted(stalls.items())),
             actions=tuple(actions),

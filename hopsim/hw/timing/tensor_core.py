@@ -25,6 +25,7 @@ FLOP_PER_FMA: Final = 2
 WARPGROUPS: Final = 4
 """More of them than issue wgmma on one SM at a time."""
 NEVER: Final = math.inf
+IDLE_KEPT: Final = 64
 
 
 class Run:
@@ -68,7 +69,7 @@ class TensorCore:
     """
 
     __slots__ = (
-        "_bytes", "_config", "_cycles", "_depth", "_durations", "_free", "_latency", "_least", "_queues", "_tail",
+        "_bytes", "_config", "_cycles", "_depth", "_durations", "_free", "_idle", "_latency", "_least", "_queues", "_tail",
         "_waiting", "_work", "busy_cycles", "free", "operand_bytes", "operations",
     )  # fmt: skip
 
@@ -90,6 +91,8 @@ class TensorCore:
         self._free = 0.0
         # When the unit would be free if nobody took turns: the same sum of work.
         self.free = 0.0
+        # When it had nothing to do: (from, until), the last times.
+        self._idle: deque[tuple[float, float]] = deque(maxlen=IDLE_KEPT)
         self.busy_cycles = 0.0
         self.operand_bytes = 0
         self.operations = 0
@@ -133,12 +136,25 @@ class TensorCore:
             if not queue.runs:
                 self._waiting.append(queue)
             queue.runs.append(run)
-        self.free = (self.free if self.free > time else time) + cycles
+        if time > self.free:
+            self._idle.append((self.free, time))
+            self.free = time
+        self.free += cycles
         ends.append(self.free)
         self.busy_cycles += cycles
         self.operand_bytes += self._bytes
         self.operations += 1
         return time
+
+    def worked(self, start: float, end: float) -> float:
+        """Return for how many cycles of some time the unit had work, as far as it is known."""
+        end = min(end, self.free)
+        found = max(0.0, end - start)
+        for begin, until in reversed(self._idle):
+            if until <= start:
+                break
+            found -= max(0.0, min(until, end) - max(begin, start))
+        return found
 
     def _room(self, ends: deque[float], time: float) -> float:
         """Return when a warpgroup whose operations end so may issue: those at work share the places."""

@@ -4,7 +4,7 @@ O = softmax(scale Q K^T) V for each batch and head, all of shape (heads, length,
 
 Shared memory, from the (1024-byte aligned) symbol on:
 
-    Q (then O) | K stage 0, 1, ... | V stage 0, 1, ... | q_full k_full[] k_empty[] v_full[] v_empty[]
+    Q (then O) | K stage 0, 1, ... | V stage 0, 1, ... | q_full k_full[] k_empty[] v_full[] v_empty[] | sums[]
 
 Every tile lies in slabs of 128 bytes (64 elements of the head) with the 128-byte swizzle: K-major
 for Q and K, whose products run along the head, MN-major for V, whose products run along its rows.
@@ -26,6 +26,10 @@ BLOCK_Q = WARPGROUPS * WARPGROUP_ROWS
 THREADS = 128 * (1 + WARPGROUPS)
 SLAB = 64
 """Elements of the head in one slab: 128 bytes of a 16-bit type."""
+
+WARPS = 4
+"""Of a warpgroup."""
+SUMS_BYTES = 8
 
 ENTRY_REGISTERS, PRODUCER_REGISTERS, CONSUMER_REGISTERS = 168, 24, 240
 """Registers at launch, and what the roles keep and take.
@@ -170,9 +174,14 @@ class AttentionPlan:
         return self.q_full + 8 + 8 * self.stages * number
 
     @property
+    def sums_offset(self) -> int:
+        """Byte offset of two sums of each consumer warp, which nobody reads (see `softmax.emit_done`)."""
+        return self.ring_barrier(4)
+
+    @property
     def shared_bytes(self) -> int:
         """Dynamic shared memory to launch with."""
-        return self.ring_barrier(4)
+        return self.sums_offset + SUMS_BYTES * WARPGROUPS * WARPS
 
 
 def _refuse(what: str, hint: str = "") -> LaunchError:

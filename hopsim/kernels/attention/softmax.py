@@ -84,6 +84,15 @@ def emit_exponentials(b: PtxEntry, rows: RowState, scores: list[Reg], weights: l
             b.emit("add.rn.f32", rows.total[half], rows.total[half], weight)
 
 
+def emit_done(b: PtxEntry, rows: RowState, place: str, guard: Reg) -> None:
+    """Write the sums of both rows to shared memory, for nobody.
+
+    A store stays before the `wgmma.wait_group` that follows, and needs all exponentials.  Without it ptxas moves that wait
+    up to the first row's maximum, and the exponentials behind the products that they should run under.
+    """
+    b.emit("st.shared.v2.f32", place, vector(rows.total), guard=guard)
+
+
 def emit_packed(b: PtxEntry, dtype: str, weights: list[Reg], packed: list[Reg]) -> None:
     """Write the weights as 16-bit pairs: the accumulator's order is that of wgmma's A fragment."""
     for i, target in enumerate(packed):

@@ -38,6 +38,7 @@ GROUPS: Final = {
     "queue": "how many wgmma are issued before one ends",
     "few_rows": "rows that A does not have, while B comes out of device memory: TMA boxes and cp.async",
     "products": "mma.sync with operands out of shared memory, and what fp8 ones are made of",
+    "beside": "arithmetic of a warpgroup while another one keeps the tensor cores busy",
     "load": "memory, and the SM clock itself, while the tensor cores work",
 }
 """Name of the group, which is the module that has its `benchmarks()`, and what it holds."""

@@ -1,0 +1,200 @@
+"""The issue of a run of instructions by one warp: in order, each when its operands are there and its pipe is free."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import IntEnum
+from typing import Final
+
+from hopsim.config import HardwareConfig
+from hopsim.hw.timing.machine_code import MachineCode
+from hopsim.hw.timing.reorder import reordered
+from hopsim.isa.forms.decode import BoundInstruction
+
+NEVER: Final = float("inf")
+INTEGER: Final = ("s", "u")
+VARIABLE: Final = ("mufu", "shuffle", "special", "convert")
+"""Units whose results are waited for at a scoreboard."""
+SHORT: Final = "fp32"
+"""The pipe that all lanes of a warp pass at once."""
+
+
+class Stall(IntEnum):
+    """Why a warp does not issue; names follow Nsight Compute's warp states where it has one."""
+
+    SELECTED = 0
+    NOT_SELECTED = 1
+    WAIT = 2
+    SHORT_SCOREBOARD = 3
+    LONG_SCOREBOARD = 4
+    BARRIER = 5
+    MEMBAR = 6
+    GMMA = 7
+    MATH_PIPE_THROTTLE = 8
+    SLEEPING = 9
+    BRANCH_RESOLVE = 10
+    MBARRIER = 11
+    BULK_GROUP = 12
+    COPY_GROUP = 13
+    CLUSTER_BARRIER = 14
+    REGISTERS = 15
+    CONVERGENCE = 16
+    NO_INSTRUCTION = 17
+    DISPATCH_STALL = 18
+
+
+@dataclass(slots=True, eq=False)
+class Run:
+    """What a run takes; times in cycles from the issue of its first instruction.
+
+    Args:
+        clock: when the next instruction can issue.
+        slots: cycles of the sub-partition's issue port and pipes.
+        count: machine instructions.
+        ready: when results are there, by register, and what waiting for them is called.
+        reads: registers read before they are written in it, and when.
+        writes: registers written.
+        head_writes: destinations of a first instruction whose latency is known only at run time.
+        head_use: when another instruction first reads one of them.
+    """
+
+    clock: float = 0.0
+    slots: float = 0.0
+    count: float = 0.0
+    ready: dict[int, tuple[float, Stall]] = field(default_factory=dict[int, tuple[float, Stall]])
+    reads: dict[int, float] = field(default_factory=dict[int, float])
+    writes: set[int] = field(default_factory=set[int])
+    head_writes: frozenset[int] = frozenset()
+    head_use: float = NEVER
+
+
+class InOrder:
+    """Works out runs.
+
+    While the tensor cores work, their sums take a part of the ways to the registers.  Most pipes are slower then, and stand
+    in each other's way; only fp32 instructions that follow each other hardly suffer, but a warp alone cannot issue in every
+    cycle.
+
+    Args:
+        config: latencies and intervals.
+        code: what ptxas makes of each instruction.
+    """
+
+    def __init__(self, config: HardwareConfig, code: MachineCode) -> None:
+        issue = config.issue
+        self._config = config
+        self._code = code
+        self._latency = issue.latency_cycles
+        self._interval = issue.interval_cycles
+        self._crowded = {**issue.interval_cycles, **issue.crowded_interval_cycles}
+        self._rate = issue.issue_rate
+        self._crowds = frozenset(issue.crowded_interval_cycles)
+        self._port = issue.crowded_interval_cycles["alu"]
+        self._gap = issue.crowded_gap_cycles
+        self._mixed = issue.crowded_mixed_cycles
+        self._initialising = config.mbarrier.init_interval_cycles
+
+    def order(
+        self, instructions: Sequence[BoundInstruction], has_head: bool
+    ) -> list[BoundInstruction]:
+        """Return instructions in the order in which ptxas lets them issue.
+
+        Args:
+            has_head: whether the first stays the first.
+        """
+        return reordered(
+            instructions,
+            has_head,
+            self._result_latency,
+            lambda one: self._interval[one.form.unit] * self._code.issued(one),
+        )
+
+    def run(
+        self, instructions: Sequence[BoundInstruction], dynamic: bool, *, crowded: bool = False
+    ) -> Run:
+        """Return what some instructions take.
+
+        Args:
+            dynamic: the latency of the first is known only at run time.
+            crowded: the tensor cores work meanwhile.
+        """
+        run = Run()
+        intervals = self._crowded if crowded else self._interval
+        pipes: dict[str, float] = {}
+        pressure: dict[str, float] = {}
+        counts: defaultdict[tuple[bool, bool], float] = defaultdict(float)
+        ready, reads, written = run.ready, run.reads, run.writes
+        for position, bound in enumerate(instructions):
+            unit = bound.form.unit
+            issued = self._code.issued(bound)
+            at = max(run.clock, pipes.get(unit, 0.0)) if issued else 0.0
+            for register in bound.reads:
+                if register in ready:
+                    at = max(at, ready[register][0])
+                elif register in run.head_writes:
+                    run.head_use = min(run.head_use, at)
+                elif register not in written:
+                    reads.setdefault(register, at)
+            if not issued and position:
+                # No machine instruction: the result is there when the operands are.
+                for register in bound.writes:
+                    ready[register] = (at, Stall.WAIT)
+                written |= bound.writes
+                continue
+            interval = intervals[unit] * issued
+            busy = issued / self._rate
+            sequence = self._code.sequence(bound)
+            if sequence == "mbarrier_init":
+                busy = max(busy, self._initialising)
+            if sequence is not None:
+                # Its instructions go to several pipes.
+                interval = busy
+            pipes[unit] = at + interval
+            pressure[unit] = pressure.get(unit, 0.0) + interval
+            run.count += issued
+            if crowded:
+                counts[unit in self._crowds, unit == SHORT] += issued
+                busy *= self._port if unit in self._crowds and unit != SHORT else self._gap
+            else:
+                run.slots += busy
+            run.clock = at + busy
+            written |= bound.writes
+            if position == 0 and dynamic:
+                run.head_writes = bound.writes
+                continue
+            stall = Stall.SHORT_SCOREBOARD if unit in VARIABLE else Stall.WAIT
+            for register in bound.writes:
+                ready[register] = (at + self._result_latency(bound), stall)
+        if crowded:
+            run.slots = self._crowded_slots(counts)
+        run.slots = max(run.slots, *pressure.values())
+        return run
+
+    def _crowded_slots(self, counts: Mapping[tuple[bool, bool], float]) -> float:
+        """Return the slots of instructions that have one way to the registers: ptxas mixes those of different pipes."""
+        others, short = counts[True, False], counts[True, True]
+        mixed = min(others, short)
+        alone = (short - mixed) * self._crowded[SHORT]
+        return others * self._port + mixed * self._mixed + alone + counts[False, False]
+
+    def _result_latency(self, bound: BoundInstruction) -> float:
+        if bound.form.name == "elect.sync":
+            return float(self._config.barrier.elect_cycles)
+        sequence = self._code.sequence(bound)
+        if sequence is not None:
+            return float(self._config.issue.sequence_latency_cycles[sequence])
+        unit = bound.form.unit
+        if unit == "convert" and _converts_integers(bound):
+            unit = "mufu"
+        return float(self._latency[unit])
+
+
+def _converts_integers(bound: BoundInstruction) -> bool:
+    """Whether a conversion is between an integer and a floating-point type."""
+    slots = dict(bound.slots)
+    return (slots.get("dt", " ")[:1] in INTEGER) != (slots.get("at", " ")[:1] in INTEGER)
+
+
+__all__ = ["NEVER", "InOrder", "Run", "Stall"]

@@ -1,0 +1,169 @@
+"""Arithmetic of one warpgroup while another keeps the tensor cores busy, whose sums pass the same registers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, Final
+
+import numpy as np
+
+from hopsim.kernels.micro.clocked import Benchmark, Clocked
+from hopsim.kernels.ptx.text import Param, Reg, vector
+from hopsim.layout.descriptor import MatrixDescriptor
+from hopsim.layout.swizzle import Swizzle
+
+COLUMNS: Final = (64, 128, 256)
+TURNS: Final = (4, 20)
+"""Of a loop, which stays in the nearest cache of instructions."""
+ROUNDS: Final = 16
+CHAINS: Final = 8
+WARPGROUP: Final = 128
+A_BYTES: Final = 64 * 128
+PRODUCTS: Final = 8
+"""Of a turn of the warpgroup with products."""
+BUSY_CYCLES: Final = 180_000
+"""More than all measurements take."""
+SETTLE_CYCLES: Final = 2_000
+_MEET: Final = 1
+FMA, MAX, EX2 = (
+    "fma.rn.f32 {s}, {s}, {y}, {z}",
+    "max.f32 {s}, {s}, {o}",
+    "ex2.approx.ftz.f32 {s}, {s}",
+)
+ARITHMETIC: Final = {
+    "fma.rn.f32": (FMA,),
+    "mul.rn.f32": ("mul.rn.f32 {s}, {s}, {y}",),
+    "max.f32": (MAX,),
+    "cvt.rn.bf16x2.f32": ("cvt.rn.bf16x2.f32 {s}, {s}, {o}",),
+    "ex2.approx.ftz.f32": (EX2,),
+    "mad.lo.s32": ("mad.lo.s32 {s}, {s}, {y}, {z}",),
+    "fma, max": (FMA, MAX),
+    "fma, ex2, fma, max": (FMA, EX2, FMA, MAX),
+}
+"""What the chains do in turns."""
+
+
+def beside(n: int, from_registers: bool = False, warps: int = 4) -> Benchmark:
+    """Eight independent chains a warp; a slope is cycles for a turn of 128 instructions of each warp.
+
+    Args:
+        n: columns of the products beside it; 0: none.
+        from_registers: whether A of the products lies in registers.
+        warps: that do arithmetic.
+    """
+    source = "RS" if from_registers else "SS"
+    what = f"n{n}_{source}" if n else "none"
+    # Numbers of turns that ptxas knew would be unrolled.
+    names = ("x", "y", "z", "busy", *(f"turns_{turns}" for turns in TURNS))
+    c = Clocked(
+        f"beside_wgmma_{what}_w{warps}",
+        [Param(name, ".u32") for name in names],
+        [f".reqntid {WARPGROUP + 32 * warps}"],
+    )
+    k = c.k
+    x, y, z = (c.load(name) for name in ("x", "y", "z"))
+    multiplies = k.let(".pred", "multiplies", "setp.lt.u32", c.thread, WARPGROUP)
+    end = k.label("$end")
+    counts = k.label("$counts")
+    k.emit("bra", counts, unless=multiplies)
+    if n:
+        _multiply(c, n, from_registers)
+    k.emit("bra", end)
+
+    k.place(counts)
+    # Thread 0 multiplies: another one stores what was measured.
+    k.emit("setp.eq.u32", c.first, c.thread, WARPGROUP)
+    _wait(c, SETTLE_CYCLES)
+    chains = [k.let(".b32", "s", "add.u32", x, index) for index in range(CHAINS)]
+    threads = 32 * warps
+    for label, texts in ARITHMETIC.items():
+        for turns in TURNS:
+
+            def body(texts: tuple[str, ...] = texts, turns: int = turns) -> None:
+                k.emit("bar.sync", _MEET, threads)
+                left, more = c.load(f"turns_{turns}"), k.reg(".pred", "more")
+                loop = k.label("$turn")
+                k.place(loop)
+                for number in range(ROUNDS):
+                    text = texts[number % len(texts)]
+                    for one, other in zip(chains, (*chains[1:], chains[0]), strict=True):
+                        opcode, _, rest = text.format(s=one, o=other, y=y, z=z).partition(" ")
+                        k.emit(opcode, rest)
+                k.emit("sub.u32", left, left, 1)
+                k.emit("setp.ne.u32", more, left, 0)
+                k.emit("bra", loop, guard=more)
+                for one in chains:
+                    c.keep(one)
+                k.emit("bar.sync", _MEET, threads)
+
+            _measure(c, f"{label} x{turns}", body)
+    k.place(end)
+
+    def numbers(gpu: Any) -> list[Any]:
+        del gpu
+        busy = BUSY_CYCLES // (PRODUCTS * n // 2) if n else 0
+        return [np.uint32(one) for one in (0x3F800001, 0x3F800003, 0x00010203, busy, *TURNS)]
+
+    other = f"products of {n} columns, {source}" if n else "nothing"
+    return c.benchmark(
+        f"rate of arithmetic, {warps} warps, eight independent chains each, beside {other}",
+        block=WARPGROUP + threads, arguments=numbers, shared_bytes=A_BYTES + 256 * 128,
+    )  # fmt: skip
+
+
+def _measure(c: Clocked, label: str, body: Callable[[], None]) -> None:
+    c.k.comment(label)
+    before = c.clock()
+    body()
+    after = c.clock()
+    c.k.emit("sub.u64", after, after, before)
+    c.store(label, after)
+
+
+def _wait(c: Clocked, cycles: int) -> None:
+    start, again = c.clock(), c.k.label("$settle")
+    c.k.place(again)
+    now = c.clock()
+    gone = c.k.let(".b64", "gone", "sub.u64", now, start)
+    early = c.k.let(".pred", "early", "setp.lt.u64", gone, cycles)
+    c.k.emit("bra", again, guard=early)
+
+
+def _multiply(c: Clocked, n: int, from_registers: bool) -> None:
+    """Write products of zeros without a pause, for longer than everything else takes."""
+    k = c.k
+    sums = k.regs(".b32", "acc", n // 2)
+    a_registers = k.regs(".b32", "ra", 4)
+    for register in (*sums, *a_registers):
+        k.emit("mov.b32", register, 0)
+    units = k.let(".b32", "units", "shr.u32", c.shared, 4)
+    wide = k.let(".b64", "base", "cvt.u64.u32", units)
+    tile = MatrixDescriptor(0, 16, 1024, 0, Swizzle.B128)
+    a: Reg | str = k.let(".b64", "a", "add.u64", wide, f"{tile.encode():#x}")
+    b = k.let(".b64", "b", "add.u64", wide, f"{replace(tile, start_addr=A_BYTES).encode():#x}")
+    scales = (1, 1, 0) if from_registers else (1, 1, 0, 0)
+    yes = k.let(".pred", "yes", "setp.eq.u32", units, units)
+    left = c.load("busy")
+    more, loop = k.reg(".pred", "more"), k.label("$products")
+    k.place(loop)
+    k.emit("wgmma.fence.sync.aligned")
+    for _ in range(PRODUCTS):
+        k.emit(
+            f"wgmma.mma_async.sync.aligned.m64n{n}k16.f32.bf16.bf16",
+            vector(sums), vector(a_registers) if from_registers else a, b, yes, *scales,
+        )  # fmt: skip
+    k.emit("wgmma.commit_group.sync.aligned")
+    k.emit("wgmma.wait_group.sync.aligned", 0)
+    k.emit("sub.u32", left, left, 1)
+    k.emit("setp.ne.u32", more, left, 0)
+    k.emit("bra", loop, guard=more)
+    for register in sums:
+        c.keep(register)
+
+
+def benchmarks() -> list[Benchmark]:
+    """Return all of them."""
+    found = [beside(0), beside(0, warps=8)]
+    found += [beside(n, rs) for n in COLUMNS for rs in (False, True)]
+    return [*found, beside(128, warps=8), beside(256, warps=8)]
