@@ -185,3 +185,16 @@ def test_it_is_timed_without_values(causal: bool) -> None:
         for values in (False, True)
     ]
     assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("head_dim", [64, 128])
+def test_large_heads_finish_the_exponentials_before_they_wait_for_the_products(
+    head_dim: int,
+) -> None:
+    """A store of the sums keeps ptxas from moving the wait up; with small heads its own order is quicker."""
+    ptx = build(AttentionProblem(1, 512, 512, head_dim)).ptx
+    loop = ptx[ptx.index("BLOCK_LOOP") :]
+    waits = [match.start() for match in re.finditer(r"wgmma\.wait_group\.sync\.aligned", loop)]
+    softmax = loop[waits[0] : waits[1]]
+    assert softmax.count("ex2.approx") > 64
+    assert ("st.shared.v2.f32" in softmax) == (head_dim == 128)

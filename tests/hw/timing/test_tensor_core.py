@@ -42,6 +42,20 @@ def group(core: TensorCore, queue: WarpgroupQueue, count: int, n: int, time: flo
     return core.close(queue)
 
 
+def test_it_tells_for_how_long_it_worked() -> None:
+    core = TensorCore(TENSOR)
+    queue = core.admit()
+    group(core, queue, 2, 128, time=100.0)
+    group(core, queue, 1, 128, time=400.0)
+    # From 100 to 228, and from 400 to 464.
+    assert core.worked(0.0, 100.0) == 0.0
+    assert core.worked(0.0, 1000.0) == 128 + 64
+    assert core.worked(150.0, 200.0) == 50.0
+    assert core.worked(200.0, 432.0) == 28 + 32
+    assert core.worked(228.0, 400.0) == 0.0
+    assert core.worked(500.0, 600.0) == 0.0
+
+
 BASE = TENSOR.commit_cycles + TENSOR.latency_base_cycles
 
 

@@ -1,0 +1,44 @@
+"""Kernels beside the ladder, attention and fp8-scaled, are predicted as an H100 measured them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from statistics import median
+from typing import Any, cast
+
+import pytest
+
+from hopsim.kernels import others
+from hopsim.kernels.gemm.launch import Device
+from hopsim.runtime.gpu import Gpu
+
+FILE = Path(__file__).parent / "ladder" / "others.json"
+RECORDED: dict[tuple[str, int], dict[str, Any]] = {
+    (row["entry"], row["flop"]): row
+    for row in json.loads(FILE.read_text(encoding="utf-8"))["kernels"]
+}
+WITHIN = {
+    "attention_bf16_d64_kv128_s2": 0.08,
+    "attention_bf16_d128_kv128_s2": 0.05,
+    "attention_bf16_d128_kv128_s2_causal": 0.05,
+    "fp8_scaled_bf16_128x128_s4_c1x1": 0.05,
+    "fp8_scaled_bf16_128x160_s4_c1x1": 0.07,
+}
+"""By entry, of the smallest problem."""
+
+
+def test_the_recorded_programs_are_those_of_today() -> None:
+    gpu = cast(Device, Gpu())
+    rows = [row for row, _ in others.cases(gpu)]
+    assert {(row["entry"], row["flop"]): row["ptx_sha256"] for row in rows} == {
+        key: row["ptx_sha256"] for key, row in RECORDED.items()
+    }
+
+
+@pytest.mark.parametrize("entry", WITHIN)
+def test_the_smallest_problem_takes_as_long_as_recorded(entry: str) -> None:
+    gpu = cast(Device, Gpu())
+    row, go = next((row, go) for row, go in others.cases(gpu) if row["entry"] == entry)
+    measured = median(RECORDED[entry, row["flop"]]["cycles"])
+    assert go(values=False, check=False).cycles == pytest.approx(measured, rel=WITHIN[entry])
