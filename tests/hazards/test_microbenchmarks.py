@@ -18,6 +18,7 @@ QUICK = (
     "cluster_2", "mbarrier_latency", "shared_rate_w8", "wgmma_bf16_n8_SS_w1", "tma_store_8", "tma_load_8",
     "dsmem_bulk_c2_2_128B", "l2_map_sm0_spread_after1",
     "tma_load_l2_2x256K_16384B_d4_m2", "start_fence_proxy_2_w4", "start_barrier_init_2_w4", "wgmma_ahead_n64_a2",
+    "beside_wgmma_n64_SS_w4",
 )  # fmt: skip
 ALL = {one.name: one for one in benchmarks()}
 """Groups of one CTA or few; the others fill the device with one access over and over, which takes minutes to check."""

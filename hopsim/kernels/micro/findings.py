@@ -55,6 +55,10 @@ INTENDED: Final = (
         "operands in shared memory are whatever is there: wgmma takes the same time for all values",
     ),
     Intended(
+        r"beside_wgmma_n\d+_\w+", "HS701",
+        "operands in shared memory are whatever is there: wgmma takes the same time for all values",
+    ),
+    Intended(
         r"tma_load_l2_\w+_m[24]", "HS217",
         "a slot is handed back to the CTAs of a cluster by an arrive of .cta scope, as in CUTLASS",
     ),
