@@ -276,7 +276,8 @@ class Bookings:
         sector_bytes = self._config.l2.sector_bytes
         end = sm.fill(begin, sectors * sector_bytes)
         # Lanes that ask for the sectors of others are answered each for itself.
-        again = work.count_bytes * work.lanes - sectors * sector_bytes
+        asking = work.lanes if isinstance(addresses, int) else len(addresses)
+        again = work.count_bytes * asking - sectors * sector_bytes
         ready = sm.port.read(time, begin, end, numbers, sectors, key, None if whole else masks)
         if again > 0:
             end = sm.wait_for_fill(self._l2.read_again(time, begin, numbers, again, sm.number))

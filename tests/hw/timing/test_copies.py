@@ -9,6 +9,7 @@ import pytest
 
 import hopsim as hs
 from hopsim.config import load
+from hopsim.hw.timing.l2 import L2Cache
 from tests.hw.timing.kernels import launch
 
 CONFIG = load("h100-sxm")
@@ -111,6 +112,31 @@ def test_cp_async_takes_a_miss_and_a_shared_write() -> None:
     expected = 16 + miss(16) + 2048 / PORT + CONFIG.smem.latency_cycles
     assert cycles == pytest.approx(expected, abs=30)
     assert result.counters["dram__bytes_read.sum"] == 2048
+
+
+@pytest.mark.parametrize(("rows", "bringing", "again"), [(16, 8, 0), (16, 2, 0), (1, 8, 4 * 3 * 128)])
+def test_only_lanes_that_bring_the_same_bytes_ask_again(
+    rows: int, bringing: int, again: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Four rows of eight lanes a warp; lanes that write zeros (source size 0) ask for nothing."""
+    asked: list[int] = []
+
+    def read_again(l2: L2Cache, now: float, start: float, lines: Any, count: int, sm: int) -> float:
+        asked.append(count)
+        return start
+
+    monkeypatch.setattr(L2Cache, "read_again", read_again)
+    body = f"""
+    ld.param.u64 %rd0,[out]; mov.u32 %r9,%tid.x; mov.u32 %r1,tile; mad.lo.u32 %r1,%r9,16,%r1;
+    and.b32 %r2,%r9,7; setp.lt.u32 %p1,%r2,{bringing}; selp.b32 %r3,16,0,%p1;
+    shr.u32 %r4,%r9,3; min.u32 %r4,%r4,{rows - 1}; mul.wide.u32 %rd1,%r4,128;
+    mul.wide.u32 %rd2,%r2,16; add.u64 %rd1,%rd1,%rd2; add.u64 %rd1,%rd1,%rd0;
+    cp.async.cg.shared.global [%r1],[%rd1],16,%r3; cp.async.commit_group; cp.async.wait_group 0; ret;"""
+    chip = hs.Gpu("h100-sxm")
+    data = chip.array(np.zeros(2048, np.uint8))
+    tile = ".shared .align 16 .b8 tile[2048];"
+    launch(body, gpu=chip, block=128, args=[data], declarations=tile)
+    assert asked == [again] * bool(again)
 
 
 def test_cp_async_arrive_follows_the_copies() -> None:
