@@ -114,7 +114,9 @@ def test_cp_async_takes_a_miss_and_a_shared_write() -> None:
     assert result.counters["dram__bytes_read.sum"] == 2048
 
 
-@pytest.mark.parametrize(("rows", "bringing", "again"), [(16, 8, 0), (16, 2, 0), (1, 8, 4 * 3 * 128)])
+@pytest.mark.parametrize(
+    ("rows", "bringing", "again"), [(16, 8, 0), (16, 2, 0), (1, 8, 4 * 3 * 128)]
+)
 def test_only_lanes_that_bring_the_same_bytes_ask_again(
     rows: int, bringing: int, again: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
