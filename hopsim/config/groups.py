@@ -48,8 +48,9 @@ ISSUE_UNITS: Final = (
     "barrier", "cluster_barrier", "mbarrier", "fence",
     "tensor", "tensor_sync", "mma", "matrix_copy", "tma", "tma_sync", "cp_async", "control", "none",
 )  # fmt: skip
-# PTX instructions that ptxas makes several of: the table of their lengths, and of those whose result is waited for.
+# Those that are slower while the tensor cores work.
 CROWDED_UNITS: Final = ("alu", "imad", "convert", "predicate", "mufu", "fp32")
+# PTX instructions that ptxas makes several of: the table of their lengths, and of those whose result is waited for.
 SEQUENCES: Final = (
     "div_s32", "div_u32", "rem_s32", "rem_u32", "div_s32_again", "div_u32_again", "rem_s32_again", "rem_u32_again",
     "div_64", "div_f32", "rcp_f32", "sqrt_f32", "div_f64", "mbarrier_init", "prefetch_tensormap", "bulk_copy",

@@ -93,7 +93,8 @@ class Actor(Moment):
         self.mma_free = 0.0
         self.cause: tuple[Track, float] | None = None
         self.pending: dict[int, tuple[float, Stall]] = {}
-        self.crowding: list[Crowding] = []
+        # Of the last step, until it is known how long the tensor cores worked beside it.
+        self.crowding: Crowding | None = None
         self.lanes = 0
         self.warps = 0
         self.ports: Ports = ()

@@ -131,8 +131,8 @@ class Charge:
         slots = path.slots
         issued_by = actor.sm.issue.book(actor.ports, start, slots)
         if path.crowded_total > LEAST_CROWDED and actor.sm.tensor.operations:
-            actor.crowding.append(
-                Crowding(time - path.total, time, path.crowded_total, path.crowded_slots, issued_by)
+            actor.crowding = Crowding(
+                time - path.total, time, path.crowded_total, path.crowded_slots, issued_by
             )
         if issued_by > time:
             stalls[Stall.NOT_SELECTED] += (issued_by - time) * warps
@@ -145,21 +145,19 @@ class Charge:
         self._totals.instructions += path.instructions * warps
         return time
 
-    def settle(self, actor: Actor) -> float:
-        """Return when a strand can issue, now that it is known how long the tensor cores worked beside its arithmetic."""
+    def settle(self, actor: Actor, one: Crowding) -> None:
+        """Move a strand's clock on, now that it is known how long the tensor cores worked beside its last step."""
+        actor.crowding = None
         sm, time = actor.sm, actor.time
-        longest = slots = 0.0
-        for one in actor.crowding:
-            share = sm.tensor.worked(one.start, one.end) / (one.end - one.start)
-            # A warp that was not selected does not notice that it could not have issued; one that waited for its operands
-            # had slots to spare.
-            spare = one.end - one.issued_by
-            longest += max(0.0, share * one.longer + min(0.0, spare))
-            slots += max(0.0, share * one.slots - max(0.0, spare))
-        actor.crowding.clear()
-        later = max(longest, sm.issue.book(actor.ports, time, slots) - time)
+        share = sm.tensor.worked(one.start, one.end) / (one.end - one.start)
+        # A warp that was not selected does not notice that it could not have issued; one that waited for its operands had
+        # slots to spare.
+        spare = one.end - one.issued_by
+        longer = max(0.0, share * one.longer + min(0.0, spare))
+        slots = max(0.0, share * one.slots - max(0.0, spare))
+        later = max(longer, sm.issue.book(actor.ports, time, slots) - time)
         self._stalls[Stall.DISPATCH_STALL] += later * actor.warps
-        return time + later
+        actor.time = time + later
 
     def _learn(
         self, key: tuple[object, ...], trail: list[Segment], following: int, resumed: bool
@@ -248,7 +246,7 @@ class Charge:
             self._flush(actor, time)
         issued_by = actor.sm.issue.book(actor.ports, start, slots)
         if crowded > LEAST_CROWDED and actor.sm.tensor.operations:
-            actor.crowding.append(Crowding(start, time, crowded, crowded_slots, issued_by))
+            actor.crowding = Crowding(start, time, crowded, crowded_slots, issued_by)
         if issued_by > time:
             stalls[Stall.NOT_SELECTED] += (issued_by - time) * warps
             waited += issued_by - time

@@ -132,6 +132,9 @@ class CostTable:
         self._code = MachineCode(config, program)
         self._in_order = InOrder(config, self._code)
         self._deferred = deferred_loads(program)
+        self._multiplies = any(
+            bound.form.unit == "tensor" for segment in program for bound in segment.instructions
+        )
         self.segments = [self._cost(segment) for segment in program]
         for segment, cost in zip(program, self.segments, strict=True):
             self._keep_needed(segment, cost)
@@ -147,7 +150,9 @@ class CostTable:
         head = self._head_kind(instructions[0]) if segment.head is not None else Head.NONE
         dynamic = head not in (Head.NONE, Head.FIXED, Head.COMMIT)
         run = self._in_order.run(instructions, dynamic)
-        crowded = self._in_order.run(instructions, dynamic, crowded=True)
+        crowded = (
+            self._in_order.run(instructions, dynamic, crowded=True) if self._multiplies else run
+        )
         clock, reads = run.clock, run.reads
         block, stall = (
             self._block(instructions[0]) if segment.head is not None else (0.0, Stall.WAIT)

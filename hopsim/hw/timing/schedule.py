@@ -301,8 +301,8 @@ class TimedSchedule(Schedule):
     # -- strands -----------------------------------------------------------------------------------
 
     def _wake(self, actor: Actor) -> None:
-        if actor.crowding:
-            self._settle(actor)
+        if actor.crowding is not None:
+            self._charge.settle(actor, actor.crowding)
             if actor.time > self.env.now:
                 actor.set(actor.time)
                 return
@@ -322,8 +322,8 @@ class TimedSchedule(Schedule):
             for actor in batch:
                 if actor.strand.done:
                     continue
-                if actor.crowding:
-                    self._settle(actor)
+                if actor.crowding is not None:
+                    self._charge.settle(actor, actor.crowding)
                 waited = actor.resume - actor.time
                 if waited > 0:
                     self.totals.stalls[actor.waited] += waited * actor.warps
@@ -371,16 +371,13 @@ class TimedSchedule(Schedule):
                 if self._recording is not None:
                     self._recording.ran(actor)
                 return
-            if actor.crowding:
+            if actor.crowding is not None:
                 # What it does next comes when it is known for how long the tensor cores worked.
                 break
             cost = costs[strand.segment]
             if not cost.private and (self._runnable or not self.env.is_next(time)):
                 break
         actor.set(time)
-
-    def _settle(self, actor: Actor) -> None:
-        actor.time = self._charge.settle(actor)
 
     def _begin_children(self, parent: StrandCore, time: float) -> None:
         """Let strands go on that a step spawned: when it had come to where they left it."""

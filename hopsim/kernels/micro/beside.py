@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Final
 
 import numpy as np
 
 from hopsim.kernels.micro.clocked import Benchmark, Clocked
-from hopsim.kernels.ptx.text import Param, Reg, vector
+from hopsim.kernels.ptx.text import Param, vector
 from hopsim.layout.descriptor import MatrixDescriptor
 from hopsim.layout.swizzle import Swizzle
 
@@ -97,7 +96,7 @@ def beside(n: int, from_registers: bool = False, warps: int = 4) -> Benchmark:
                     c.keep(one)
                 k.emit("bar.sync", _MEET, threads)
 
-            _measure(c, f"{label} x{turns}", body)
+            c.measure_one(f"{label} x{turns}", body)
     k.place(end)
 
     def numbers(gpu: Any) -> list[Any]:
@@ -110,15 +109,6 @@ def beside(n: int, from_registers: bool = False, warps: int = 4) -> Benchmark:
         f"rate of arithmetic, {warps} warps, eight independent chains each, beside {other}",
         block=WARPGROUP + threads, arguments=numbers, shared_bytes=A_BYTES + 256 * 128,
     )  # fmt: skip
-
-
-def _measure(c: Clocked, label: str, body: Callable[[], None]) -> None:
-    c.k.comment(label)
-    before = c.clock()
-    body()
-    after = c.clock()
-    c.k.emit("sub.u64", after, after, before)
-    c.store(label, after)
 
 
 def _wait(c: Clocked, cycles: int) -> None:
@@ -140,7 +130,7 @@ def _multiply(c: Clocked, n: int, from_registers: bool) -> None:
     units = k.let(".b32", "units", "shr.u32", c.shared, 4)
     wide = k.let(".b64", "base", "cvt.u64.u32", units)
     tile = MatrixDescriptor(0, 16, 1024, 0, Swizzle.B128)
-    a: Reg | str = k.let(".b64", "a", "add.u64", wide, f"{tile.encode():#x}")
+    a = k.let(".b64", "a", "add.u64", wide, f"{tile.encode():#x}")
     b = k.let(".b64", "b", "add.u64", wide, f"{replace(tile, start_addr=A_BYTES).encode():#x}")
     scales = (1, 1, 0) if from_registers else (1, 1, 0, 0)
     yes = k.let(".pred", "yes", "setp.eq.u32", units, units)

@@ -51,11 +51,7 @@ INTENDED: Final = (
         "copies follow each other into the same bytes of the peer, as fast as they go; all bring the same",
     ),
     Intended(
-        r"wgmma_\w+", "HS701",
-        "operands in shared memory are whatever is there: wgmma takes the same time for all values",
-    ),
-    Intended(
-        r"beside_wgmma_n\d+_\w+", "HS701",
+        r"(wgmma|beside_wgmma_n\d+)_\w+", "HS701",
         "operands in shared memory are whatever is there: wgmma takes the same time for all values",
     ),
     Intended(
