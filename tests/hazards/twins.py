@@ -931,6 +931,14 @@ THREADS = [
         threads=32,
     ),
     Twin(
+        "missing-syncwarp between two places",
+        put("a")
+        + "setp.lt.u32 %p0, %l, 16;\n@%p0 bra LOW;\n+bar.warp.sync -1;\nbra MEET;\nLOW:\n+bar.warp.sync -1;\nMEET:\n"
+        + "xor.b32 %r5, %t, 16;\nmad.lo.u32 %r0, %r5, 16, %s;\nld.shared.b32 %r1, [%r0]; //b\n",
+        (("HS502", "a", "b"),),
+        threads=32,
+    ),
+    Twin(
         "aligned-barrier-divergent",
         "setp.lt.u32 %p0, %l, 16;\n-@%p0 bar.sync 0; //b\n+bar.sync 0;\n",
         (("HS506", "", "b"),),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from hopsim.errors import ValuesNeeded
 from hopsim.events import Observer, StrandEvent
 from hopsim.isa.program.kernel import loads
 from tests.machine.programs import HEAD, UNTIMED, build, expect, fault_of, gpu, launch
@@ -253,6 +254,78 @@ def test_bar_warp_sync_of_part_of_a_warp() -> None:
     DONE:
     """
     expect(body, np.where(LANES < 4, 78, np.where(LANES < 8, (LANES ^ 7) + 1, 0)))
+
+
+COLLECTIVES = {
+    "shfl.sync.bfly.b32 %r2, {value}, 16, 31, -1;": np.where(LANES < 16, LANES + 116, 7),
+    "vote.sync.ballot.b32 %r2, {odd}, -1;": np.full(32, 0xAAAA0000),
+    "match.any.sync.b32 %r2, {value}, -1;": np.where(LANES < 16, 0xFFFF, 1 << LANES),
+    "match.any.sync.b64 %r2, {long}, -1;": np.where(LANES < 16, 0xFFFF, 1 << LANES),
+    "redux.sync.max.u32 %r2, {value}, -1;": np.full(32, 131),
+    "elect.sync %r2|%p9, -1;\n@%p9 mov.u32 %r2, 50;": np.where(LANES == 0, 50, 0),
+}
+
+
+@pytest.mark.parametrize("instruction", COLLECTIVES, ids=lambda text: text.split()[0])
+def test_lanes_exchange_from_two_places(instruction: str) -> None:
+    # Lanes 0-7 and 8-15 come to the first place one after the other; what follows tells the places apart.
+    low = instruction.format(value="7", odd="%p7", long="%rd7")
+    high = instruction.format(value="%r6", odd="%p6", long="%rd6")
+    body = f"""
+    add.u32 %r6, %t, 100;
+    and.b32 %r5, %t, 1;
+    setp.eq.u32 %p6, %r5, 1;
+    setp.ne.u32 %p7, %t, %t;
+    cvt.u64.u32 %rd6, %r6;
+    mov.b64 %rd7, 0x700000007;
+    setp.lt.u32 %p1, %t, 16;
+    @%p1 bra LOW;
+    {high}
+    add.u32 %r2, %r2, 1000;
+    bra DONE;
+    LOW:
+    setp.lt.u32 %p2, %t, 8;
+    @%p2 ld.global.u32 %r3, [%mine];
+    {low}
+    add.u32 %r2, %r2, 2000;
+    DONE:
+    st.global.u32 [%mine], %r2;
+    """
+    expect(body, COLLECTIVES[instruction] + np.where(LANES < 16, 2000, 1000))
+
+
+def test_lanes_with_other_qualifiers_do_not_meet() -> None:
+    body = """
+    setp.lt.u32 %p1, %t, 16;
+    @%p1 bra LOW;
+    shfl.sync.idx.b32 %r2, %t, 0, 31, -1;
+    bra DONE;
+    LOW:
+    shfl.sync.up.b32 %r2, %t, 1, 0, -1;
+    DONE:
+    """
+    for order in UNTIMED:
+        story = launch(body, order)[0].deadlock
+        assert story is not None
+        assert [(wait.kind, wait.lanes) for wait in story.waiting] == [
+            ("collective", 0xFFFF),
+            ("collective", 0xFFFF0000),
+        ]
+
+
+def test_data_from_another_place_needs_values() -> None:
+    body = """
+    setp.lt.u32 %p1, %t, 16;
+    @%p1 bra LOW;
+    ld.global.u32 %r3, [%mine];
+    shfl.sync.idx.b32 %r2, %r3, 0, 31, -1;
+    bra DONE;
+    LOW:
+    shfl.sync.idx.b32 %r2, %t, 0, 31, -1;
+    DONE:
+    """
+    with pytest.raises(ValuesNeeded, match="depends on data"):
+        launch(body, values=False, timing=True)
 
 
 def test_lanes_that_exit_are_not_waited_for() -> None:

@@ -1,13 +1,15 @@
 """Bring the lanes of a warp together where an instruction needs them.
 
-Lanes of a warp that parted are strands of their own.  A collective (`shfl.sync`, `vote.sync`, ...) waits until all live
-lanes of its mask stand at it, and makes one strand of them; `bar.warp.sync` lets lanes meet that stand at different ones.
+Lanes of a warp that parted are strands of their own.  A collective (`bar.warp.sync`, `shfl.sync`, ...) waits until all live
+lanes of its mask execute one with the same qualifiers and mask.  Those at one place become one strand; those at several
+places exchange what they have to, and go on from where they are.
 
 Source: PTX ISA 8.7 "bar.warp.sync", "shfl.sync", "vote.sync"; "bar, barrier" for the aligned forms.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,9 +18,11 @@ from hopsim.hw.machine.access import MemoryOps
 from hopsim.hw.machine.strand import WARP
 from hopsim.hw.machine.waiting import Wait
 from hopsim.isa.forms.form import BLOCKED
-from hopsim.isa.values import Value
+from hopsim.isa.values import Array, Value, collapse
 
 FULL = 0xFFFFFFFF
+# A strand that gathers, what it waits on, and its operands.
+Party = tuple[Any, Wait, tuple[Any, ...]]
 
 
 def mask_of(strand: Any) -> int:
@@ -32,8 +36,13 @@ def mask_of(strand: Any) -> int:
 class ConvergenceOps(MemoryOps):
     """What brings lanes together."""
 
-    def gather_lanes(self, mask: Value, what: str) -> Any:
-        """Make sure that every live lane of `mask` is in this strand; BLOCKED while some are elsewhere.
+    def gather_lanes(
+        self, mask: Value, what: str, method: Callable[..., Any] | None = None, *operands: Any
+    ) -> Any:
+        """Wait for every live lane of `mask`: at this instruction or, for a `method`, wherever one executes the same.
+
+        Returns: None when they are all in this strand; BLOCKED while some are elsewhere; after lanes met from several
+            places, a wait whose `detail` is the answer to this strand.
 
         Raises: MachineFault: a lane executes it that its own mask does not name.
         """
@@ -45,6 +54,9 @@ class ConvergenceOps(MemoryOps):
             if mask & FULL != FULL:
                 self._not_named(FULL & ~mask, mask, what)
             return None
+        resumed = self.resumed
+        if resumed is not None and resumed.kind == "collective" and resumed.over:
+            return resumed
         warp = self.warps[0]
         own = mask_of(self) if len(self.warps) == 1 else self._lanes_of_any_warp()
         if own & ~mask:
@@ -52,18 +64,62 @@ class ConvergenceOps(MemoryOps):
         wanted = mask & self.cta.live_lanes(warp)
         if len(self.warps) > 1 or wanted & ~own == 0:
             return None
-        key = ("lanes", warp, self.segment, mask)
-        present: list[tuple[Any, Wait]] = self.cta.rendezvous.setdefault(key, [])
+        key = ("lanes", warp, self.segment if method is None else self._qualifiers(), mask)
+        present: list[Party] = self.cta.rendezvous.setdefault(key, [])
         wait = Wait("collective", self.warpgroup, what)
-        present.append((self, wait))
+        present.append((self, wait, operands))
         together = 0
-        for strand, _ in present:
+        for strand, _, _ in present:
             together |= mask_of(strand)
         if wanted & ~together:
             self.block(wait)
             return BLOCKED
         del self.cta.rendezvous[key]
-        return self.fuse([strand for strand, _ in present], wait)
+        if method is None or all(strand.segment == self.segment for strand, _, _ in present):
+            return self.fuse([strand for strand, _, _ in present], wait)
+        self.block(wait)
+        self._exchange(method, present, mask)
+        return BLOCKED
+
+    def _qualifiers(self) -> Any:
+        """Return what instructions must have in common for their lanes to meet, besides the mask."""
+        bound = self.machine.program[self.segment].instructions[0]
+        return (bound.form.name, bound.slots)
+
+    def _exchange(self, method: Callable[..., Any], present: list[Party], mask: int) -> None:
+        """Execute a collective once for lanes that stand at several places; each place goes on with its own answer."""
+        tids = np.concatenate([strand.tids for strand, _, _ in present])
+        order = np.argsort(tids)
+        every: Any = type(self)(self.cta, tids[order], self.registers, self.segment)
+        given = [
+            self._side_by_side(values, [strand.lanes for strand, _, _ in present], order)
+            for values in zip(*(operands for _, _, operands in present), strict=True)
+        ]
+        answer: Any = method(every, *given, mask)
+        places: dict[int, list[Any]] = {}
+        for strand, wait, _ in present:
+            wait.over = True
+            places.setdefault(strand.segment, []).append(strand)
+        for strands in places.values():
+            strand: Any = self.merge(strands) if len(strands) > 1 else strands[0]
+            here: Any = np.searchsorted(every.tids, strand.tids)
+            strand.waiting.detail = _part_of(answer, here)
+            self.machine.wake(strand)
+
+    def _side_by_side(self, values: Sequence[Any], lanes: Sequence[int], order: Any) -> Any:
+        """Return one operand of several strands as that of all their lanes."""
+        first = values[0]
+        if all(not isinstance(value, np.ndarray) and value == first for value in values):
+            return first
+        if any(value is None for value in values):
+            self.need_values(self.line)
+        # An int does not tell its width; only match has operands of 64 bits, and compares them whatever the width.
+        dtype = np.result_type(*(_dtype_of(value) for value in values))
+        columns: list[Array] = [
+            value if isinstance(value, np.ndarray) else np.full(count, value, dtype)
+            for value, count in zip(values, lanes, strict=True)
+        ]
+        return np.concatenate(columns)[order]
 
     def _gather_groups(self, mask: Any, what: str) -> Any:
         """Check lanes whose masks differ: each group must be here as a whole."""
@@ -145,47 +201,29 @@ class ConvergenceOps(MemoryOps):
             f"{what} executed by {self.lanes} lanes of {self.describe()}", hint, source
         )
 
-    def meet_lanes(self, mask: Value) -> Any:
-        """bar.warp.sync: wait for every live lane of the mask, wherever in the program it executes one."""
-        resumed = self.resumed
-        if resumed is not None and resumed.kind == "collective" and resumed.over:
-            return None
-        if self.lanes == WARP * len(self.warps) or isinstance(mask, np.ndarray):
-            return self.gather_lanes(mask, "bar.warp.sync")
-        own = self._lanes_of_any_warp()
-        if own & ~mask:
-            self._not_named(own & ~mask, mask, "bar.warp.sync")
-        warp = self.warps[0]
-        wanted = mask & self.cta.live_lanes(warp)
-        if len(self.warps) > 1 or wanted & ~own == 0:
-            return None
-        key = ("lanes", warp, "bar.warp.sync", mask)
-        present: list[tuple[Any, Wait]] = self.cta.rendezvous.setdefault(key, [])
-        wait = Wait("collective", self.warpgroup, "bar.warp.sync")
-        present.append((self, wait))
-        together = 0
-        for strand, _ in present:
-            together |= mask_of(strand)
-        self.block(wait)
-        if wanted & ~together:
-            return BLOCKED
-        del self.cta.rendezvous[key]
-        places: dict[int, list[Any]] = {}
-        for strand, one in present:
-            one.over = True
-            places.setdefault(strand.segment, []).append(strand)
-        for strands in places.values():
-            self.machine.wake(self.merge(strands) if len(strands) > 1 else strands[0])
-        return BLOCKED
-
     def regroup(self) -> None:
         """After lanes of this strand's warps left: those who gather look again who is still to come."""
         rendezvous = self.cta.rendezvous
         if not rendezvous:
             return
         for key in [key for key in rendezvous if key[0] == "lanes" and key[1] in self.warps]:
-            for strand, _ in rendezvous.pop(key):
+            for strand, _, _ in rendezvous.pop(key):
                 self.machine.wake(strand)
+
+
+def _dtype_of(value: Value) -> np.dtype[Any]:
+    if isinstance(value, np.ndarray):
+        return value.dtype
+    if isinstance(value, bool):
+        return np.dtype(np.bool_)
+    return np.promote_types(np.uint32, np.min_scalar_type(value))
+
+
+def _part_of(answer: Value | tuple[Value, ...], here: Array) -> Any:
+    """Return what the lanes at some positions get of an answer."""
+    if isinstance(answer, tuple):
+        return tuple(_part_of(part, here) for part in answer)
+    return collapse(answer[here]) if isinstance(answer, np.ndarray) else answer
 
 
 __all__ = ["FULL", "ConvergenceOps", "mask_of"]

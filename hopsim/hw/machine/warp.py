@@ -1,7 +1,7 @@
 """What the lanes of a warp do together: shfl, vote, match, redux, elect, warp barrier, matrix moves, mma.sync.
 
 A strand may hold several warps; every operation works warp by warp on a (warps, 32) view.  Lanes of the mask that are in
-another strand of the same warp are waited for, and the strands become one.
+another strand of the same warp are waited for (`convergence.py`).
 
 Source: PTX ISA 8.7 "shfl.sync", "vote.sync", "match.sync", "redux.sync", "elect.sync", "bar.warp.sync", "ldmatrix",
 "stmatrix", "movmatrix", "mma".
@@ -78,8 +78,9 @@ class WarpOps(TensorOps):
 
     def shfl(self, mode: str, value: Value | None, b: Value, c: Value, mask: Value) -> Any:
         """shfl.sync: return (value, predicate), or BLOCKED."""
-        if self.gather_lanes(mask, "shfl.sync") is BLOCKED:
-            return BLOCKED
+        met = self.gather_lanes(mask, "shfl.sync", WarpOps.shfl, mode, value, b, c)
+        if met is not None:
+            return met if met is BLOCKED else met.detail
         if value is None:
             return None, None
         if (
@@ -107,8 +108,9 @@ class WarpOps(TensorOps):
 
     def vote(self, mode: str, predicate: Any, mask: Value) -> Any:
         """vote.sync: `all`, `any`, `uni` or `ballot`."""
-        if self.gather_lanes(mask, "vote.sync") is BLOCKED:
-            return BLOCKED
+        met = self.gather_lanes(mask, "vote.sync", WarpOps.vote, mode, predicate)
+        if met is not None:
+            return met if met is BLOCKED else met.detail
         if _differs(mask):
             return self._by_mask("vote", mask, mode, predicate)
         held = lanes(predicate, self.lanes, 8).astype(np.bool_)
@@ -130,8 +132,9 @@ class WarpOps(TensorOps):
 
     def match(self, mode: str, value: Value | None, width_bits: int, mask: Value) -> Any:
         """match.sync: (mask of lanes with the same value, predicate for `all`)."""
-        if self.gather_lanes(mask, "match.sync") is BLOCKED:
-            return BLOCKED
+        met = self.gather_lanes(mask, "match.sync", WarpOps.match, mode, value, width_bits)
+        if met is not None:
+            return met if met is BLOCKED else met.detail
         if value is None:
             return None, None
         if _differs(mask):
@@ -151,8 +154,9 @@ class WarpOps(TensorOps):
 
     def redux(self, fold: Callable[[list[int]], int], value: Value | None, mask: Value) -> Any:
         """redux.sync: the same reduction in every lane."""
-        if self.gather_lanes(mask, "redux.sync") is BLOCKED:
-            return BLOCKED
+        met = self.gather_lanes(mask, "redux.sync", WarpOps.redux, fold, value)
+        if met is not None:
+            return met if met is BLOCKED else met.detail
         if value is None:
             return None
         if _differs(mask):
@@ -167,8 +171,9 @@ class WarpOps(TensorOps):
 
         PTX leaves the choice open; an H100 takes the lowest lane.  Source: tests/silicon/probes/collective.npz.
         """
-        if self.gather_lanes(mask, "elect.sync") is BLOCKED:
-            return BLOCKED
+        met = self.gather_lanes(mask, "elect.sync", WarpOps.elect)
+        if met is not None:
+            return met if met is BLOCKED else met.detail
         if _differs(mask):
             return self._by_mask("elect", mask)
         here = self._present()
@@ -192,10 +197,11 @@ class WarpOps(TensorOps):
 
     def warp_sync(self, mask: Value) -> Any:
         """bar.warp.sync."""
-        if self.meet_lanes(mask) is BLOCKED:
-            return BLOCKED
-        self._sync_event("bar.warp.sync", mask)
-        return None
+        met = self.gather_lanes(mask, "bar.warp.sync", WarpOps.warp_sync)
+        if met is None:
+            # Lanes that met from several places were told of together.
+            self._sync_event("bar.warp.sync", mask)
+        return BLOCKED if met is BLOCKED else None
 
     # -- matrices ----------------------------------------------------------------------------------
 
