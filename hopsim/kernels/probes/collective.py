@@ -1,9 +1,12 @@
 """Probes of what the lanes of a warp do together: shfl, vote, match, redux, elect, activemask.
 
-Two warps run; the second one executes everything under a branch that only lanes 8 to 23 take.
+Two warps run; the second one executes everything under a branch that only lanes 8 to 23 take.  In another probe the lanes
+of one warp have parted, and meet from two places of the program.
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -11,7 +14,10 @@ from hopsim.kernels.probes.bits import below, words
 from hopsim.kernels.probes.probe import Probe
 from hopsim.kernels.ptx.text import Param, PtxEntry, Reg, address, module_text
 
+WARP = 32
 THREADS = 64
+FIRST_LANES = 12
+ALL = 0xFFFFFFFF
 PART = 0x00FFFF00
 # (mode, b: a number, or None for an operand that differs by lane, c: clamp and segment mask)
 SHUFFLES: tuple[tuple[str, int | None, int], ...] = (
@@ -68,14 +74,11 @@ def _forms(
     k.emit("elect.sync", f"{d}|{p}", mask)
     keep("elect", d)
     flag("elect predicate", p)
-    keep("activemask", k.let(".b32", "active", "activemask.b32"))
     return found
 
 
-def probes() -> list[Probe]:
-    """Return the probe of collective instructions."""
-    k = PtxEntry("collective", [Param("x", ".u64"), Param("few", ".u64"), Param("out", ".u64")], [])
-    thread = k.let(".b32", "thread", "mov.u32", "%tid.x")
+def _operands(k: PtxEntry, thread: Reg) -> tuple[Reg, Reg, Reg, Reg, Reg]:
+    """Return where a thread's results go, and what it has: a word, a small number, 64 bits, whether it is odd."""
     places = {
         name: k.let(".b64", name, "ld.param.u64", f"[{name}]") for name in ("x", "few", "out")
     }
@@ -87,34 +90,75 @@ def probes() -> list[Probe]:
     k.emit("shl.b64", wide, wide, 34, note="so that some lanes agree in all 64 bits")
     one = k.let(".b32", "one", "and.b32", few, 1)
     odd = k.let(".pred", "odd", "setp.ne.u32", one, 0)
+    return places["out"], x, few, wide, odd
+
+
+def _entry() -> tuple[PtxEntry, Reg]:
+    k = PtxEntry("collective", [Param("x", ".u64"), Param("few", ".u64"), Param("out", ".u64")], [])
+    return k, k.let(".b32", "thread", "mov.u32", "%tid.x")
+
+
+def _probe(k: PtxEntry, name: str, threads: int, labels: Sequence[str]) -> Probe:
+    k.emit("ret")
+    return Probe(
+        f"collective.{name}",
+        module_text(k, "shared_memory"),
+        "collective",
+        grid=1,
+        block=threads,
+        inputs={
+            "x": words(31, threads).astype(np.uint32),
+            "few": below(32, threads, 4).astype(np.uint32),
+        },
+        outputs={"out": ((len(labels), threads), np.uint32)},
+        labels={"out": tuple(labels)},
+    )
+
+
+def _together() -> Probe:
+    """All lanes of a warp, or those of a part of it, at one place."""
+    k, thread = _entry()
+    out, x, few, wide, odd = _operands(k, thread)
     second = k.let(".pred", "second", "setp.ge.u32", thread, 32)
     labels: list[str] = []
     other, end = k.label("$second_warp"), k.label("$end")
     k.emit("bra", other, guard=second)
-    for mask, is_part in ((0xFFFFFFFF, False), (PART, True)):
+    for mask, is_part in ((ALL, False), (PART, True)):
         if is_part:
             k.place(other)
             lane = k.let(".b32", "lane", "sub.u32", thread, 40)
             outside = k.let(".pred", "outside", "setp.ge.u32", lane, 16)
             k.emit("bra", end, guard=outside)
-        for label, result in _forms(k, mask, x, few, wide, odd, is_part):
-            k.emit("st.global.b32", address(places["out"], len(labels) * THREADS * 4), result)
+        found = _forms(k, mask, x, few, wide, odd, is_part)
+        found.append(("activemask", k.let(".b32", "active", "activemask.b32")))
+        for label, result in found:
+            k.emit("st.global.b32", address(out, len(labels) * THREADS * 4), result)
             labels.append(f"{label} mask {mask:#010x}")
         k.emit("bra", end)
     k.place(end)
-    k.emit("ret")
-    return [
-        Probe(
-            "collective.all",
-            module_text(k, "shared_memory"),
-            "collective",
-            grid=1,
-            block=THREADS,
-            inputs={
-                "x": words(31, THREADS).astype(np.uint32),
-                "few": below(32, THREADS, 4).astype(np.uint32),
-            },
-            outputs={"out": ((len(labels), THREADS), np.uint32)},
-            labels={"out": tuple(labels)},
-        )
-    ]
+    return _probe(k, "all", THREADS, labels)
+
+
+def _apart() -> Probe:
+    """The first lanes of a warp at one place, the others at another; all are in the mask."""
+    k, thread = _entry()
+    out, x, few, wide, odd = _operands(k, thread)
+    others = k.let(".pred", "others", "setp.ge.u32", thread, FIRST_LANES)
+    place, end = k.label("$others"), k.label("$end")
+    k.emit("bra", place, guard=others)
+    labels: list[str] = []
+    for start in (None, place):
+        if start is not None:
+            k.place(start)
+        labels = []
+        for label, result in _forms(k, ALL, x, few, wide, odd, is_part=False):
+            k.emit("st.global.b32", address(out, len(labels) * WARP * 4), result)
+            labels.append(f"{label} from two places")
+        k.emit("bra", end)
+    k.place(end)
+    return _probe(k, "two_places", WARP, labels)
+
+
+def probes() -> list[Probe]:
+    """Return the probes of collective instructions."""
+    return [_together(), _apart()]
