@@ -189,6 +189,10 @@ ADVICE: Final[dict[str, tuple[str, str]]] = {
         "access the location with the same width everywhere",
     ),
 }
+NARROW_FENCE: Final = (
+    "a fence of .{scope} scope at {fences}: a narrower one does not reach the other CTA",
+    "at {fences}:  fence.acq_rel.{scope};",
+)
 BY_MBARRIER: Final = "let the readers arrive on an 'empty' mbarrier after :{a}, and wait for it before :{b} (or bar.sync)"
 IN_CTA: Final = (
     "a barrier between :{a} and :{b}:  bar.sync 0;  (or release and acquire through a flag)"
@@ -224,9 +228,11 @@ def advise(
     """Return (message, missing edge, hint) of a race.
 
     Args:
-        places: what else the texts name: `space`, `release`, `expect`.
+        places: what else the texts name: `space`, `release`, `expect`; `fences` of too narrow a scope, `scope` they need.
     """
     missing, hint = ADVICE.get(rule, NO_ADVICE)
+    if rule == "HS217" and "fences" in places:
+        missing, hint = NARROW_FENCE
     facts = {
         "a": first.line, "b": second.line, "refill": refill(first, second), "between": between(first, second),
         "rejoin": f"before :{second.line}:  bar.sync 0;" if first.cta is second.cta else between(first, second),

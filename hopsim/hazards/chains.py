@@ -4,12 +4,18 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass
+from typing import Final
 
 from hopsim.hazards.clocks import Agent
+from hopsim.hazards.objects import Source
+from hopsim.hazards.world import includes
 
 MOST_STEPS = 4096
-# First letter of an edge that its receiver takes without acquiring, or with a scope of its own CTA.
-RELAXED, NARROW = "~", "<"
+# First letter of an edge that its receiver takes without acquiring, or with a scope of its own CTA or cluster.
+RELAXED, NARROW, CLUSTERED = "~", "<", "{"
+SCOPES: Final = {NARROW: "cta", CLUSTERED: "cluster"}
+# Why an edge does not count whose receiver its scope does not hold.
+TOO_NARROW: Final = frozenset(f"{scope} scope" for scope in SCOPES.values())
 LONGEST = 8
 
 
@@ -17,12 +23,23 @@ LONGEST = 8
 class Chain:
     """Edges from one agent to another, oldest first, in words.
 
-    `weak` lists why some of them do not count; `lines` are the PTX lines of those, or of all.
+    `weak` lists why some of them do not count; `lines` are the PTX lines of those, or of all; `fences` are fences whose
+    scope is too narrow, as (PTX line, scope it takes).
     """
 
     steps: tuple[str, ...]
     weak: tuple[str, ...]
     lines: tuple[int, ...]
+    fences: tuple[tuple[int, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Step:
+    what: str
+    from_line: int
+    to_line: int
+    label: str
+    fences: tuple[tuple[int, str], ...]
 
 
 def find_chain(start: Agent, epoch: int, end: Agent, until: int, weak: bool) -> Chain | None:
@@ -31,9 +48,7 @@ def find_chain(start: Agent, epoch: int, end: Agent, until: int, weak: bool) -> 
     Args:
         weak: whether edges that do not count (relaxed, too narrow, a copy's completion) may be part of it.
     """
-    queue: deque[tuple[Agent, int, tuple[tuple[str, int, int, str], ...]]] = deque(
-        [(end, until, ())]
-    )
+    queue: deque[tuple[Agent, int, tuple[_Step, ...]]] = deque([(end, until, ())])
     reached = {end: until}
     for _ in range(MOST_STEPS):
         if not queue:
@@ -43,14 +58,9 @@ def find_chain(start: Agent, epoch: int, end: Agent, until: int, weak: bool) -> 
             if at > limit or node is None:
                 continue
             for source in node.sources():
-                label = source.weak
-                if not label and what[0] == RELAXED:
-                    label = "relaxed"
-                elif not label and what[0] == NARROW and source.agent.cta is not agent.cta:
-                    label = "cta scope"
-                if label and not weak:
+                step = _step(source, what, line, agent)
+                if step.label and not weak:
                     continue
-                step = (what.lstrip(RELAXED + NARROW), source.line, line, label)
                 if source.agent is start and source.epoch >= epoch:
                     return _told((step, *path))
                 if reached.get(source.agent, -1) >= source.epoch or len(path) >= LONGEST:
@@ -60,11 +70,37 @@ def find_chain(start: Agent, epoch: int, end: Agent, until: int, weak: bool) -> 
     return None
 
 
-def _told(path: tuple[tuple[str, int, int, str], ...]) -> Chain:
+def _step(source: Source, what: str, line: int, reader: Agent) -> _Step:
+    """Return an edge into a warp, and why it does not count, if so."""
+    label = source.weak or ("relaxed" if what[0] == RELAXED else "")
+    fences: list[int] = []
+    name = what.lstrip(RELAXED + NARROW + CLUSTERED)
+    one, other = source.agent.cta, reader.cta
+    if not label:
+        if source.fence is not None and not includes(source.fence[0], one, other):
+            label = f"{source.fence[0]} scope"
+            fences.append(source.fence[1])
+        scope = SCOPES.get(what[0], "")
+        if not includes(scope, one, other):
+            label = label or f"{scope} scope"
+            if name == "fence":
+                fences.append(line)
+    needed = "cluster" if one.cluster == other.cluster else "gpu"
+    return _Step(name, source.line, line, label, tuple((at, needed) for at in fences))
+
+
+def _told(path: tuple[_Step, ...]) -> Chain:
     steps: list[str] = []
-    for what, from_line, to_line, label in path:
-        place = f":{to_line}" if from_line in (to_line, 0) else f":{from_line} to :{to_line}"
-        steps.append(f"{what} ({place}{', ' + label if label else ''})")
-    weak = tuple(label for *_, label in path if label)
-    lines = tuple(line for _, *places, label in path if label or not weak for line in places)
-    return Chain(tuple(steps), weak, lines)
+    for step in path:
+        place = f":{step.to_line}"
+        if step.from_line not in (step.to_line, 0):
+            place = f":{step.from_line} to {place}"
+        label = f", {step.label}" if step.label else ""
+        if step.fences:
+            label += " of " + " and ".join(f":{line}" for line, _ in step.fences)
+        steps.append(f"{step.what} ({place}{label})")
+    weak = tuple(step.label for step in path if step.label)
+    lines = tuple(
+        line for step in path if step.label or not weak for line in (step.from_line, step.to_line)
+    )
+    return Chain(tuple(steps), weak, lines, tuple(fence for step in path for fence in step.fences))

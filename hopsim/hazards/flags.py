@@ -1,8 +1,8 @@
 """Release and acquire through memory: flags, atomics, and the fences that make relaxed accesses carry more.
 
 A location remembers what the last release, and every read-modify-write since, publishes.  A relaxed access publishes
-what a release fence before it knew, and lets a later acquire fence learn.  fence.sc is taken as release and acquire; the
-total order of such fences is not used as an edge.
+what a release fence before it knew, and lets a later acquire fence learn, each to the threads that the fence's scope
+holds.  fence.sc is taken as release and acquire; the total order of such fences is not used as an edge.
 
 Source: PTX ISA 8.7 "Memory Consistency Model": "Release and Acquire Patterns", "Synchronizes".
 """
@@ -11,30 +11,48 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import numpy as np
 
 from hopsim.events import Access, SyncEvent
-from hopsim.hazards.chains import RELAXED
+from hopsim.hazards.chains import CLUSTERED, NARROW, RELAXED
 from hopsim.hazards.clocks import Agent, View, bits
 from hopsim.hazards.objects import Phase, Source, learn
 from hopsim.hazards.polls import Polls
-from hopsim.hazards.world import CtaState, World
+from hopsim.hazards.world import Reach, World, includes, reach
 
 RELEASING: Final = frozenset({"release", "acq_rel"})
 ACQUIRING: Final = frozenset({"acquire", "acq_rel"})
 RED: Final = re.compile(r"^red\b")
+WIDTH: Final = ("cta", "cluster", "gpu", "sys")
+PENDING_KEPT: Final = 8
+
+
+@dataclass(slots=True)
+class Published:
+    """What an access or an arrival publishes.
+
+    Args:
+        views: by the scope of the fence that lets it; an empty one: as far as the access itself reaches.
+        fence: (scope, PTX line) of the last such fence.
+        is_whole: whether each of its lanes publishes something.
+    """
+
+    views: dict[str, View]
+    fence: tuple[str, int] | None = None
+    is_whole: bool = True
 
 
 class Flag:
     """A location that somebody wrote with a strong access: what reading it may teach."""
 
-    __slots__ = ("members", "scope", "view")
+    __slots__ = ("carried", "members", "scope")
 
     def __init__(self) -> None:
-        self.view: View | None = None
+        # By whom it is for; neither the table nor its views ever change, they are replaced.
+        self.carried: dict[Reach, View] = {}
         self.scope = ""
         self.members: list[Source] = []
 
@@ -45,21 +63,13 @@ class Flag:
 
 @dataclass(slots=True)
 class Pending:
-    """What an acquire fence may still learn: a flag's view, or a phase."""
+    """What an acquire fence may still learn: a phase, or what a flag carried, and from whom."""
 
     node: Flag | Phase
-    view: View | None
     scope: str
     line: int
-
-
-def includes(scope: str, one: CtaState, other: CtaState) -> bool:
-    """Whether a scope around one CTA holds the other."""
-    if scope == "cta":
-        return one is other
-    if scope == "cluster":
-        return one.cluster == other.cluster
-    return True
+    carried: dict[Reach, View]
+    members: list[Source]
 
 
 class Flags:
@@ -79,29 +89,41 @@ class Flags:
             if semantics != "release" and agent.acquiring:
                 self._learn(agent, mask, scope, event.line)
             if semantics != "acquire":
-                view = agent.release(mask)
+                wider = WIDTH[WIDTH.index(scope) + 1 :]
+                fence = (agent.release(mask), scope, event.line)
                 for lane in bits(mask):
-                    agent.releasing[lane] = (view, scope)
+                    # A narrower fence takes nothing from what a wider one before it lets be published.
+                    kept = [one for one in agent.releasing.get(lane, ()) if one[1] in wider]
+                    agent.releasing[lane] = [*kept, fence]
                 agent.end_epoch("fence", event.line)
 
-    def fenced(self, agent: Agent, mask: int) -> View | None:
-        """Return what a relaxed access of these lanes publishes, because of a fence before it."""
-        found: View | None = None
+    def fenced(self, agent: Agent, mask: int) -> Published:
+        """Return what a relaxed access of these lanes publishes, because of fences before it."""
+        found = Published({})
+        views = found.views
         for lane in bits(mask):
             known = agent.releasing.get(lane)
             if known is None:
-                return None
-            if found is None:
-                found = known[0]
-            elif found is not known[0]:
-                found = found.copy()
-                found.join(known[0])
+                found.is_whole = False
+                continue
+            for view, scope, line in known:
+                mine = views.get(scope)
+                if mine is None:
+                    views[scope] = view
+                elif mine is not view:
+                    views[scope] = mine.copy()
+                    views[scope].join(view)
+                found.fence = (scope, line)
         return found
 
-    def learn_later(self, agent: Agent, mask: int, phase: Phase, scope: str) -> None:
+    def published(self, agent: Agent, mask: int, releases: bool) -> Published:
+        """Return what an access of these lanes publishes, be it a release or relaxed."""
+        return Published({"": agent.release(mask)}) if releases else self.fenced(agent, mask)
+
+    def learn_later(self, agent: Agent, mask: int, phase: Phase, scope: str, line: int) -> None:
         """A relaxed wait: an acquire fence after it will learn."""
         for lane in bits(mask):
-            agent.acquiring.setdefault(lane, []).append(Pending(phase, None, scope, 0))
+            agent.acquiring.setdefault(lane, []).append(Pending(phase, scope, line, {}, []))
 
     def _learn(self, agent: Agent, mask: int, scope: str, line: int) -> None:
         gathered: dict[int, tuple[Pending, int]] = {}
@@ -109,12 +131,25 @@ class Flags:
             for pending in agent.acquiring.pop(lane, ()):
                 known = gathered.get(id(pending.node))
                 gathered[id(pending.node)] = (pending, (known[1] if known else 0) | 1 << lane)
+        mark = {"cta": NARROW, "cluster": CLUSTERED}.get(scope, "")
         for pending, lanes in gathered.values():
+            what, at = mark + "fence", line
             if isinstance(pending.node, Phase):
-                learn(agent, lanes, pending.node, scope == "cta")
-            elif pending.view is not None:
-                agent.acquire(lanes, pending.view)
-            agent.log.append((agent.now, lanes, line, "fence", pending.node))
+                if pending.scope == "cta" and not mark:
+                    what, at = NARROW + "mbarrier", pending.line
+                learn(agent, lanes, pending.node, "cta" in (scope, pending.scope))
+                apart = scope == "cta" and pending.node.far is not None
+            else:
+                apart = any(
+                    not includes(scope, source.agent.cta, agent.cta) for source in pending.members
+                )
+                _take(agent, lanes, pending.carried, apart)
+            if apart:
+                # A wider fence may follow.
+                for lane in bits(lanes):
+                    kept = agent.acquiring.setdefault(lane, [])
+                    kept[:] = [*kept[1 - PENDING_KEPT :], pending]
+            agent.log.append((agent.now, lanes, at, what, pending.node))
 
     # -- accesses ----------------------------------------------------------------------------------
 
@@ -146,25 +181,24 @@ class Flags:
         semantics = event.semantics
         if flag is not None and kind in ("r", "a"):
             self._acquire(event, flag, agent, mask, scope)
-        elif flag is not None and kind == "red" and flag.view is not None:
+        elif flag is not None and kind == "red" and flag.carried:
             agent.log.append((agent.now, mask, event.line, "flag", _weakly(flag, "red")))
         if kind == "r":
             return
         if flag is None or kind == "w":
             flag = self.flags[key] = Flag()
-        if semantics in RELEASING:
-            view: View | None = agent.release(mask)
-        else:
-            view = self.fenced(agent, mask)
-        weak = "" if view is not None else "relaxed access"
-        if view is not None:
+        published = self.published(agent, mask, semantics in RELEASING)
+        for width, view in published.views.items():
+            whom = reach(width, agent.cta)
             fresh = view.copy()
-            if flag.view is not None:
-                fresh.join(flag.view)
-            flag.view = fresh
+            if whom in flag.carried:
+                fresh.join(flag.carried[whom])
+            flag.carried = {**flag.carried, whom: fresh}
             flag.scope = scope
-        flag.members = [*flag.members[-31:], Source(agent, agent.now, mask, event.line, weak)]
-        agent.end_epoch("release" if view is not None else "relaxed access", event.line)
+        weak = "" if published.is_whole else "relaxed access"
+        source = Source(agent, agent.now, mask, event.line, weak, published.fence)
+        flag.members = [*flag.members[-31:], source]
+        agent.end_epoch("release" if published.views else "relaxed access", event.line)
 
     def _acquire(self, event: Access, flag: Flag, agent: Agent, mask: int, scope: str) -> None:
         semantics = event.semantics
@@ -175,22 +209,31 @@ class Flags:
             for source in sources
         )
         if semantics in ACQUIRING:
-            if flag.view is not None and not apart:
-                agent.acquire(mask, flag.view)
+            if not apart:
+                _take(agent, mask, flag.carried)
             agent.log.append(
                 (agent.now, mask, event.line, "flag", _weakly(flag, "scope") if apart else flag)
             )
             return
-        if flag.view is not None and not apart:
+        if flag.carried and not apart:
             for lane in bits(mask):
                 waiting = agent.acquiring.setdefault(lane, [])
                 waiting[:] = [pending for pending in waiting if pending.node is not flag]
-                waiting.append(Pending(flag, flag.view, scope, event.line))
+                waiting.append(Pending(flag, scope, event.line, flag.carried, sources))
         agent.log.append((agent.now, mask, event.line, RELAXED + "flag", flag))
+
+
+def _take(agent: Agent, mask: int, carried: dict[Reach, View], apart: bool = False) -> None:
+    """Let lanes learn what a flag carries; `apart`: their own scope does not hold those who wrote it."""
+    for whom, view in carried.items():
+        if apart or whom != reach(whom[0], agent.cta):
+            agent.acquire_loosely(mask, view)
+        else:
+            agent.acquire(mask, view)
 
 
 def _weakly(flag: Flag, weak: str) -> Flag:
     """Return the same edges, marked with why they do not count."""
     told = Flag()
-    told.members = [Source(s.agent, s.epoch, s.mask, s.line, weak) for s in flag.members]
+    told.members = [replace(source, weak=weak) for source in flag.members]
     return told

@@ -13,7 +13,7 @@ from hopsim.events import BarrierEvent
 from hopsim.hazards.chains import NARROW, RELAXED
 from hopsim.hazards.clocks import CLUSTER_SHARED, CTA_SHARED, Agent, Done, View, sees
 from hopsim.hazards.findings import Findings
-from hopsim.hazards.flags import Flags
+from hopsim.hazards.flags import Flags, Published
 from hopsim.hazards.lifetime import Lifetime
 from hopsim.hazards.object_life import ObjectLife
 from hopsim.hazards.objects import Barrier, Phase, Source, learn
@@ -32,7 +32,7 @@ class Sent:
     epoch: int
     mask: int
     line: int
-    view: View | None
+    published: Published
     copies: list[Done]
 
 
@@ -125,11 +125,6 @@ class Mbarriers:
 
     # -- arrivals ----------------------------------------------------------------------------------
 
-    def _published(self, agent: Agent, mask: int, semantics: str) -> View | None:
-        if semantics == "release":
-            return agent.release(mask)
-        return self.flags.fenced(agent, mask)
-
     def _send(self, event: BarrierEvent) -> None:
         """An arrive leaves for another CTA."""
         barrier = self.life.find(event)
@@ -137,14 +132,14 @@ class Mbarriers:
         for agent, mask in self.world.parties(event.agent):
             if barrier is not None:
                 self.life.used(barrier, agent, mask, event.line, "arrive")
-            view = self._published(agent, mask, event.semantics)
+            published = self.flags.published(agent, mask, event.semantics == "release")
             epoch = agent.end_epoch("mbarrier.arrive", event.line)
-            waiting.append(Sent(agent, epoch, mask, event.line, view, []))
+            waiting.append(Sent(agent, epoch, mask, event.line, published, []))
 
     def follow(self, flight: Flight, copies: list[Done]) -> None:
         """cp.async.mbarrier.arrive: an arrival that publishes the copies before it."""
         self.sent[flight.number] = [
-            Sent(agent, epoch, mask, flight.line, View.empty(), copies)
+            Sent(agent, epoch, mask, flight.line, Published({"": View.empty()}), copies)
             for agent, epoch, mask in flight.parts
         ]
 
@@ -159,16 +154,18 @@ class Mbarriers:
             arrivals = list[Sent]()
             for agent, mask in self.world.parties(event.agent):
                 self.life.used(barrier, agent, mask, event.line, "arrive")
-                view = self._published(agent, mask, event.semantics)
+                published = self.flags.published(agent, mask, event.semantics == "release")
                 epoch = agent.end_epoch("mbarrier.arrive", event.line)
-                arrivals.append(Sent(agent, epoch, mask, event.line, view, []))
+                arrivals.append(Sent(agent, epoch, mask, event.line, published, []))
         if not phase.arrivals and barrier.index > 0:
             self._check_consumed(barrier, arrivals)
         for arrival in arrivals:
             weak = self._carry(barrier, phase, arrival, event.scope)
             phase.members.append(
-                Source(arrival.agent, arrival.epoch, arrival.mask, arrival.line, weak)
-            )
+                Source(
+                    arrival.agent, arrival.epoch, arrival.mask, arrival.line, weak, arrival.published.fence
+                )
+            )  # fmt: skip
             phase.copies += arrival.copies
         phase.arrivals += event.count
         barrier.pending -= event.count
@@ -177,21 +174,22 @@ class Mbarriers:
 
     def _carry(self, barrier: Barrier, phase: Phase, arrival: Sent, scope: str) -> str:
         """Let a phase carry what an arrival publishes; return why it does not count, if so."""
-        if arrival.view is None:
-            return "relaxed"
-        if arrival.agent.cta is barrier.owner:
-            phase.local.join(arrival.view)
-            return ""
+        is_own = arrival.agent.cta is barrier.owner
         across = self.world.options.proxy_fence == "path"
-        if scope == "cta":
-            if phase.narrow is None:
-                phase.narrow = View.empty()
-            phase.narrow.join(arrival.view, across)
-            return "cta scope"
-        if phase.far is None:
-            phase.far = View.empty()
-        phase.far.join(arrival.view, across)
-        return ""
+        for width, view in arrival.published.views.items():
+            if is_own:
+                phase.local.join(view)
+            elif "cta" in (scope, width):
+                if phase.narrow is None:
+                    phase.narrow = View.empty()
+                phase.narrow.join(view, across)
+            else:
+                if phase.far is None:
+                    phase.far = View.empty()
+                phase.far.join(view, across)
+        if not arrival.published.is_whole:
+            return "relaxed"
+        return "cta scope" if scope == "cta" and not is_own else ""
 
     def _check_consumed(self, barrier: Barrier, arrivals: list[Sent]) -> None:
         last = barrier.phases.get(barrier.index - 1)
@@ -254,7 +252,7 @@ class Mbarriers:
                 continue
             phase.waits.append((agent, agent.now, mask, event.line))
             if relaxed:
-                self.flags.learn_later(agent, mask, phase, event.scope)
+                self.flags.learn_later(agent, mask, phase, event.scope, event.line)
             else:
                 learn(agent, mask, phase, narrow)
             if narrow and self.world.options.tma_acquire_scope:

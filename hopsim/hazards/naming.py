@@ -218,7 +218,8 @@ class Names:
             return ""
         for label in chain.weak:
             found = {
-                "relaxed": "HS216", "relaxed cluster": "HS403", "cta scope": "HS217", "scope": "HS510",
+                "relaxed": "HS216", "relaxed cluster": "HS403", "scope": "HS510",
+                "cta scope": "HS217", "cluster scope": "HS217",
                 "complete_tx": "HS223" if first.kind != "r" else "", "red": "HS511", "relaxed access": "HS216",
             }.get(label, "")  # fmt: skip
             if found:

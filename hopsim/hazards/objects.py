@@ -20,22 +20,30 @@ PHASES_KEPT = 8
 
 @dataclass(slots=True)
 class Source:
-    """Where an edge comes from: what lanes of a warp did up to an epoch, at a PTX line; `weak`: why it does not count."""
+    """Where an edge comes from: what lanes of a warp did up to an epoch, at a PTX line.
+
+    Args:
+        weak: why it does not count.
+        fence: (scope, PTX line) of the fence by which a relaxed access publishes: it counts for that scope only.
+    """
 
     agent: Agent
     epoch: int
     mask: int
     line: int
     weak: str = ""
+    fence: tuple[str, int] | None = None
 
 
 class Meeting:
     """One use of a named barrier, or one phase of a cluster barrier."""
 
-    __slots__ = ("epochs", "lines", "members", "uses", "view", "waiting")
+    __slots__ = ("epochs", "lines", "members", "near", "uses", "view", "waiting")
 
     def __init__(self) -> None:
         self.view = View.empty()
+        # What relaxed arrivals after a fence of .cta scope carry, by CTA.
+        self.near: dict[int, View] = {}
         self.members: list[Source] = []
         # Who waits for it: (warp, lanes, PTX line).
         self.waiting: list[tuple[Agent, int, int]] = []

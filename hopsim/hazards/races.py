@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from hopsim.hazards.advice import advise
-from hopsim.hazards.chains import Chain, find_chain
+from hopsim.hazards.chains import TOO_NARROW, Chain, find_chain
 from hopsim.hazards.clocks import NEVER, Agent
 from hopsim.hazards.findings import Finding, Findings, Level
 from hopsim.hazards.naming import Names, barrier_of, epoch_of
@@ -122,7 +122,7 @@ class Races:
             cause = cause if chain is None else chain.lines
         places = {
             "space": self._bridge_name(first, second), "release": _released_at(chain), "expect": _expected_at(first),
-            "wait": f"at :{second.fresh[2]}" if second.fresh is not None else "before it",
+            "wait": f"at :{second.fresh[2]}" if second.fresh is not None else "before it", **_narrow_fences(chain),
         }  # fmt: skip
         message, missing, hint = advise(rule, first, second, places)
         finding = Finding(
@@ -209,7 +209,7 @@ class Races:
             starts += [(agent, epoch) for agent, epoch, _ in first.done.observers]
         for agent, epoch in starts:
             chain = find_chain(agent, epoch, end, end.now, True)
-            if chain is not None and "cta scope" in chain.weak:
+            if chain is not None and not TOO_NARROW.isdisjoint(chain.weak):
                 return chain
         return None
 
@@ -224,6 +224,18 @@ def _released_at(chain: Chain | None) -> str:
     if chain is None or chain.weak:
         return "the slot is released"
     return f":{chain.lines[0]} releases the slot"
+
+
+def _narrow_fences(chain: Chain | None) -> dict[str, str]:
+    """Return which fences of a chain are of too narrow a scope, in words, and the scope that they need."""
+    if chain is None or not chain.fences:
+        return {}
+    lines = sorted({line for line, _ in chain.fences})
+    scopes = {scope for _, scope in chain.fences}
+    return {
+        "fences": " and ".join(f":{line}" for line in lines),
+        "scope": "gpu" if "gpu" in scopes else "cluster",
+    }
 
 
 def _expected_at(record: Record) -> str:

@@ -95,7 +95,7 @@ HS213|barrier-storage-reused|ordinary data over a live barrier|mbarrier|S,H|chec
 HS214|inval-in-flight|inval while a copy or a phase is pending|mbarrier.inval|U|checked
 HS215|phase-unconsumed|the next phase is used although no wait saw the last|mbarrier.arrive|U|checked
 HS216|relaxed-arrive-or-wait|.relaxed used to carry data, with no fence|.relaxed|S|checked
-HS217|cta-scope-across-ctas|.cta semantics between CTAs|.release.cta, .acquire.cta|S|checked
+HS217|cta-scope-across-ctas|.cta semantics between CTAs, or .cluster ones between clusters|.release.cta, .acquire.cta, fence|S|checked
 HS218|local-arrive-on-remote-address|.shared::cta arrive on an address of mapa|mbarrier.arrive|U|checked
 HS219|wait-on-remote-barrier|wait on a peer's barrier|mbarrier.try_wait|U|by-fault
 HS220|drop-or-nocomplete-misuse|count dropped to zero, or .noComplete completes a phase|mbarrier.arrive_drop|U|by-fault

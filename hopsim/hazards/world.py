@@ -17,6 +17,8 @@ STATES_KEPT = 1 << 17
 PARTIES_KEPT = 1 << 14
 
 Parties = list[tuple[Agent, int]]
+# The threads that a scope holds: those of a CTA or of a cluster, by its number, or all.
+Reach = tuple[str, int]
 
 
 class CtaState:
@@ -50,6 +52,20 @@ class CtaState:
         self.visits: dict[tuple[int, int, int], Any] = {}
         self.flights: list[tuple[Flight, Record]] = []
         self.leaving: list[tuple[Agent, int]] = []
+
+
+def reach(scope: str, cta: CtaState) -> Reach:
+    """Return the threads that a scope around a CTA holds."""
+    if scope == "cta":
+        return scope, cta.index
+    if scope == "cluster":
+        return scope, cta.cluster
+    return "", 0
+
+
+def includes(scope: str, one: CtaState, other: CtaState) -> bool:
+    """Whether a scope around one CTA holds the other."""
+    return reach(scope, one) == reach(scope, other)
 
 
 class World:
@@ -139,4 +155,4 @@ class World:
             self._swept = len(self.states.all) * 2 + STATES_KEPT
 
 
-__all__ = ["CtaState", "Parties", "World"]
+__all__ = ["CtaState", "Parties", "Reach", "World", "includes", "reach"]

@@ -149,8 +149,10 @@ HS215 A phase must be seen by a wait before the next one is entered; else waiter
 HS216 .relaxed only counts. It orders no data.
   > Leave it out (the default is .release for arrives, .acquire for waits), or add a fence of
   enough scope.
-HS217 .cta semantics promise nothing to threads of another CTA.
-  > Use .release.cluster and .acquire.cluster, on the .shared::cluster form.
+HS217 Release and acquire promise nothing to threads outside of their scope, be it that of an access
+  or of a fence: .cta ends with the CTA, .cluster with the cluster.
+  > .cluster scope within a cluster, .gpu beyond, on both sides: .release.cluster and
+  .acquire.cluster on the .shared::cluster form, fence.acq_rel.gpu (__threadfence) beside a flag.
 HS218 The .shared::cta form takes addresses of the own CTA only.
   > Use mbarrier.arrive....shared::cluster with addresses of mapa.
 HS219 A CTA may arrive on a peer's barrier, but wait only on its own.

@@ -25,6 +25,7 @@ from tests.hazards.programs import (
     wait,
     wait_mma,
 )
+from tests.hazards.twins import FLAG
 
 SYNC = "bar.sync 0;\n"
 CLUSTER = "barrier.cluster.arrive;\nbarrier.cluster.wait;\n"
@@ -250,6 +251,24 @@ PROGRAMS = [
         + f"@%leader mbarrier.arrive.shared::cta.b64 _, [%s+{OTHER}];\n"
         + SYNC,
         (),
+    ),
+    Twin(
+        "a fence of .cta scope behind a wider one",
+        FLAG.replace("RELEASE", "fence.acq_rel.gpu;\nfence.acq_rel.cta;").replace(
+            "ACQUIRE", "fence.acq_rel.cta;\nfence.acq_rel.gpu;"
+        ),
+        (),
+        ctas=2,
+    ),
+    Twin(
+        "a lock of each CTA with fences of .cta scope",
+        "mov.u32 %r4, %ctaid.x;\nmul.wide.u32 %rd0, %r4, 512;\nadd.u64 %rd0, %out, %rd0;\n"
+        "setp.ne.u32 %p0, %l, 0;\n@%p0 bra END;\nLOCK:\natom.relaxed.cta.global.cas.b32 %r1, [%rd0], 0, 1;\n"
+        "setp.ne.u32 %p1, %r1, 0;\n@%p1 bra LOCK;\nmembar.cta;\nld.global.b32 %r2, [%rd0+256];\n"
+        "add.u32 %r2, %r2, 1;\nst.global.b32 [%rd0+256], %r2;\nmembar.cta;\n"
+        "atom.relaxed.cta.global.exch.b32 %r3, [%rd0], 0;\nEND:\n",
+        (),
+        ctas=2,
     ),
     Twin(
         "atomics of one scope",

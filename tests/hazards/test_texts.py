@@ -34,6 +34,7 @@ NAMES = (
     "early-return-warp",
     "setmaxnreg-oversubscribed",
     "flag without release",
+    "fences of .cta scope on both sides of a flag",
     "out-of-bounds",
     "phase-word-overrun",
     "phase-word-overrun of a parity",

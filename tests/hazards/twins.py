@@ -31,6 +31,13 @@ CLUSTER = "barrier.cluster.arrive;\nbarrier.cluster.wait;\n"
 FENCE = "fence.proxy.async;\n"
 LOADED = init() + SYNC + expect() + load() + wait()
 NEIGHBOUR = "xor.b32 %r5, %t, 127;\nmad.lo.u32 %r0, %r5, 16, %s;\n"
+# The first CTA sets a flag behind a word of data that the second one reads; fences stand for RELEASE and ACQUIRE.
+FLAG = (
+    "mov.u32 %r1, %ctaid.x;\nsetp.ne.u32 %p0, %r1, 0;\n@%p0 bra READER;\n@%leader st.global.b32 [%out+64], 7; //a\n"
+    "RELEASE\n@%leader st.relaxed.gpu.global.b32 [%out], 1;\nbra END;\nREADER:\n"
+    "ld.relaxed.gpu.global.b32 %r2, [%out];\nsetp.eq.u32 %p1, %r2, 0;\n@%p1 bra READER;\nACQUIRE\n"
+    "ld.global.b32 %r3, [%out+64]; //b\nEND:\n"
+)
 READ_NEIGHBOUR = NEIGHBOUR + "ld.shared.b32 %r1, [%r0];"
 
 
@@ -627,6 +634,50 @@ MBARRIERS = [
         cluster=2,
     ),
     Twin(
+        "fence of .cta scope before a relaxed arrive on a peer's barrier",
+        init()
+        + CLUSTER
+        + "setp.eq.u32 %p1, %c, 0;\n@%p1 bra READER;\n"
+        + "mapa.shared::cluster.u32 %r1, %s, 0;\n@%leader st.shared::cluster.b32 [%r1], %t; //a\n"
+        + "-@%leader fence.acq_rel.cta;\n+@%leader fence.acq_rel.cluster;\n"
+        + "@%leader mbarrier.arrive.relaxed.cluster.shared::cluster.b64 _, [%r1+8192];\nbra END;\nREADER:\n"
+        + wait(scope=".acquire.cluster")
+        + "ld.shared.b32 %r2, [%s]; //b\nEND:\n"
+        + CLUSTER,
+        (("HS217", "a", "b"),),
+        ctas=2,
+        cluster=2,
+    ),
+    Twin(
+        "fence of .cta scope after a relaxed wait for a peer",
+        init()
+        + CLUSTER
+        + "setp.eq.u32 %p1, %c, 0;\n@%p1 bra READER;\n"
+        + "mapa.shared::cluster.u32 %r1, %s, 0;\n@%leader st.shared::cluster.b32 [%r1], %t; //a\n"
+        + "@%leader mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%r1+8192];\nbra END;\nREADER:\n"
+        + wait(scope=".relaxed.cluster")
+        + "-fence.acq_rel.cta;\n+fence.acq_rel.cluster;\nld.shared.b32 %r2, [%s]; //b\nEND:\n"
+        + CLUSTER,
+        (("HS217", "a", "b"),),
+        ctas=2,
+        cluster=2,
+    ),
+    Twin(
+        "relaxed wait of .cta scope for a peer, though its fence is wide",
+        init()
+        + CLUSTER
+        + "setp.eq.u32 %p1, %c, 0;\n@%p1 bra READER;\n"
+        + "mapa.shared::cluster.u32 %r1, %s, 0;\n@%leader st.shared::cluster.b32 [%r1], %t; //a\n"
+        + "@%leader mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%r1+8192];\nbra END;\nREADER:\n"
+        + wait(scope=".relaxed.cta", mark="-")
+        + wait(scope=".relaxed.cluster", mark="+")
+        + "fence.acq_rel.cluster;\nld.shared.b32 %r2, [%s]; //b\nEND:\n"
+        + CLUSTER,
+        (("HS217", "a", "b"),),
+        ctas=2,
+        cluster=2,
+    ),
+    Twin(
         "init-not-visible to a test that says no",
         init(name="a")
         + "+"
@@ -981,6 +1032,39 @@ THREADS = [
         "READER:\nld.relaxed.gpu.global.b32 %r2, [%out];\nsetp.eq.u32 %p1, %r2, 0;\n@%p1 bra READER;\n"
         "+fence.acq_rel.gpu;\nld.global.b32 %r3, [%out+64]; //b\nEND:\n",
         (("HS216", "a", "b"),),
+        ctas=2,
+    ),
+    Twin(
+        "fences of .cta scope on both sides of a flag",
+        FLAG.replace(
+            "RELEASE", "-@%leader fence.acq_rel.cta;\n+@%leader fence.acq_rel.gpu;"
+        ).replace("ACQUIRE", "-fence.acq_rel.cta;\n+fence.acq_rel.gpu;"),
+        (("HS217", "a", "b"),),
+        ctas=2,
+    ),
+    Twin(
+        "fence of .cluster scope before a flag of another cluster",
+        FLAG.replace("RELEASE", "-fence.acq_rel.cluster;\n+fence.acq_rel.gpu;").replace(
+            "ACQUIRE", "fence.acq_rel.gpu;"
+        ),
+        (("HS217", "a", "b"),),
+        ctas=2,
+    ),
+    Twin(
+        "fence of .cluster scope after a flag of another cluster",
+        FLAG.replace("RELEASE", "membar.gl;").replace(
+            "ACQUIRE", "-fence.acq_rel.cluster;\n+membar.gl;"
+        ),
+        (("HS217", "a", "b"),),
+        ctas=2,
+    ),
+    Twin(
+        "lock with fences of .cta scope between CTAs",
+        "setp.ne.u32 %p0, %l, 0;\n@%p0 bra END;\nLOCK:\natom.global.cas.b32 %r1, [%out+128], 0, 1;\n"
+        "setp.ne.u32 %p1, %r1, 0;\n@%p1 bra LOCK;\n-membar.cta;\n+membar.gl;\nld.global.b32 %r2, [%out+256]; //b\n"
+        "add.u32 %r2, %r2, 1;\nst.global.b32 [%out+256], %r2; //a\n-membar.cta;\n+membar.gl;\n"
+        "atom.global.exch.b32 %r3, [%out+128], 0;\nEND:\n",
+        (("HS217", "a", "b"),),
         ctas=2,
     ),
 ]
