@@ -69,7 +69,7 @@ class Checker(Observer):
         self.memory = Memory(world, findings, Races(world, findings), self.mbarriers, self.lifetime)
         self.registers = Registers(world, findings)
         self.groups = Groups(world, self.registers)
-        self.meetings = Meetings(world, findings)
+        self.meetings = Meetings(world, findings, self.flags)
         # Proxy fences by PTX line: whether some was of use, and who executed it first.
         self._fences: dict[int, list[Any]] = {}
         self.not_modelled: list[NotModelledNote] = [

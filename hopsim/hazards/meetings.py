@@ -9,6 +9,7 @@ from hopsim.events import BarrierEvent, SyncEvent
 from hopsim.hazards.clocks import ANY, INIT, Agent, View
 from hopsim.hazards.facts import LaunchFacts
 from hopsim.hazards.findings import Finding, Findings
+from hopsim.hazards.flags import Flags
 from hopsim.hazards.objects import Meeting, Source
 from hopsim.hazards.rules import RULES
 from hopsim.hazards.world import World
@@ -22,9 +23,10 @@ def started(cta: int) -> int:
 class Meetings:
     """Handles named, cluster and warp barriers."""
 
-    def __init__(self, world: World, findings: Findings) -> None:
+    def __init__(self, world: World, findings: Findings, flags: Flags) -> None:
         self.world = world
         self.findings = findings
+        self.flags = flags
         # Phases of cluster barriers, by (cluster, phase).
         self.phases: dict[tuple[int, int], Meeting] = {}
         self.inits: dict[int, int] = {}
@@ -128,24 +130,22 @@ class Meetings:
         meeting = self.phases.setdefault((cta.cluster, event.phase), Meeting())
         self.phases.pop((cta.cluster, event.phase - 4), None)
         relaxed = event.semantics == "relaxed"
+        across = self.world.options.proxy_fence == "path" or self.world.facts.cluster_size == 1
         for agent, mask in self.world.parties(event.agent):
             meeting.view.hb[started(cta.index)] = 1
-            view = agent.release(mask)
-            if relaxed:
-                # Only inits that were fenced for it are published, and that this CTA runs.
-                init = self.inits.get(agent.number)
-                if init is not None:
-                    meeting.view.hb[agent.key + INIT] = init
-            else:
-                meeting.view.join(
-                    view,
-                    self.world.options.proxy_fence == "path" or self.world.facts.cluster_size == 1,
-                )
+            init = self.inits.get(agent.number)
+            if relaxed and init is not None:
+                # Inits that were fenced for it are published, whatever else is, and that this CTA runs.
+                meeting.view.hb[agent.key + INIT] = init
+            published = self.flags.published(agent, mask, not relaxed)
+            for width, view in published.views.items():
+                near = width == "cta"
+                into = meeting.near.setdefault(cta.index, View.empty()) if near else meeting.view
+                into.join(view, across)
             kind = "relaxed cluster arrive" if relaxed else "cluster arrive"
             epoch = agent.end_epoch(kind, event.line)
-            meeting.members.append(
-                Source(agent, epoch, mask, event.line, "relaxed cluster" if relaxed else "")
-            )
+            weak = "" if published.is_whole else "relaxed cluster"
+            meeting.members.append(Source(agent, epoch, mask, event.line, weak, published.fence))
 
     def _wait(self, event: BarrierEvent) -> None:
         cta = self.world.cta(event.agent[0])
@@ -154,6 +154,11 @@ class Meetings:
             return
         for agent, mask in self.world.parties(event.agent):
             _learn_all(agent, mask, meeting.view)
+            for index, view in meeting.near.items():
+                if index == cta.index:
+                    agent.acquire(mask, view)
+                else:
+                    agent.acquire_loosely(mask, view)
             for member in meeting.members:
                 if agent.passed.get(member.agent.number, 0) < member.epoch:
                     agent.passed[member.agent.number] = member.epoch

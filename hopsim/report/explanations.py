@@ -197,8 +197,9 @@ HS401 CTAs of a cluster start at different times. Before it starts, a CTA's shar
   > A cluster barrier before the first access to a peer.
 HS402 After a CTA has exited its shared memory is given away.
   > A cluster barrier after the last access, in both CTAs.
-HS403 barrier.cluster.arrive.relaxed publishes no writes.
-  > Use barrier.cluster.arrive, which is .release.
+HS403 barrier.cluster.arrive.relaxed by itself publishes no writes.
+  > Use barrier.cluster.arrive, which is .release, or put fence.acq_rel.cluster between the writes
+  and the relaxed arrive, in each thread that wrote.
 HS404 A cluster barrier counts all threads of all CTAs that have not exited.
   > Every warp executes arrive and wait, or exits.
 HS405 A multicast writes into every CTA of its mask, so all their readers must be done.

@@ -228,6 +228,19 @@ PROGRAMS = [
         cluster=2,
     ),
     Twin(
+        # As PTX ISA "barrier.cluster" writes it; the threads that wrote are fenced, the others need not be.
+        "relaxed cluster arrives after fences",
+        CLUSTER
+        + "mapa.shared::cluster.u32 %r1, %s, 0;\nmul.lo.u32 %r2, %c, 4;\nadd.u32 %r1, %r1, %r2;\n"
+        "@%leader st.shared::cluster.b32 [%r1], %t;\n@%leader fence.acq_rel.cluster;\n"
+        "barrier.cluster.arrive.relaxed;\nbarrier.cluster.wait;\n"
+        "setp.ne.u32 %p0, %c, 0;\n@!%p0 ld.shared.b64 %rd0, [%s];\n",
+        (),
+        ctas=2,
+        cluster=2,
+        threads=32,
+    ),
+    Twin(
         # The owner's own wait says that all has come; nobody needs the peers to say so again.
         "st.async into a CTA that exits once it has seen all bytes",
         init()

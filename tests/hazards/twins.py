@@ -918,6 +918,30 @@ CLUSTERS = [
         cluster=2,
     ),
     Twin(
+        "relaxed cluster arrive, its fence behind",
+        CLUSTER
+        + PEER
+        + "st.shared::cluster.b32 [%r2], %t; //a\n"
+        + "+fence.acq_rel.cluster;\nbarrier.cluster.arrive.relaxed;\n-fence.acq_rel.cluster;\nbarrier.cluster.wait;\n"
+        + MINE
+        + "ld.shared.b32 %r3, [%r0]; //b\n",
+        (("HS403", "a", "b"),),
+        ctas=2,
+        cluster=2,
+    ),
+    Twin(
+        "relaxed cluster arrive behind a fence of .cta scope",
+        CLUSTER
+        + PEER
+        + "st.shared::cluster.b32 [%r2], %t; //a\n"
+        + "-fence.acq_rel.cta;\n+fence.acq_rel.cluster;\nbarrier.cluster.arrive.relaxed;\nbarrier.cluster.wait;\n"
+        + MINE
+        + "ld.shared.b32 %r3, [%r0]; //b\n",
+        (("HS217", "a", "b"),),
+        ctas=2,
+        cluster=2,
+    ),
+    Twin(
         "multicast-release-incomplete",
         ".reg .b16 %h0;\n"
         + init()
