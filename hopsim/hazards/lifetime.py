@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from hopsim.hazards.clocks import ANY, NEVER, Agent, sees
 from hopsim.hazards.findings import Finding, Findings, cta_text
 from hopsim.hazards.meetings import started
+from hopsim.hazards.objects import Source
 from hopsim.hazards.records import Eye, Flight, Record
 from hopsim.hazards.rules import RULES
 from hopsim.hazards.world import CtaState, Parties, World
@@ -45,9 +46,7 @@ class Lifetime:
             self._enter(owner, agent, mask, record.line, what)
         if record.done is None:
             for agent, epoch, mask in record.parts:
-                owner.visits[record.line, agent.number, mask] = Visit(
-                    agent, epoch, mask, record.line, what
-                )
+                self._note(owner, Visit(agent, epoch, mask, record.line, what))
 
     def reach(
         self, owner: CtaState, agent: Agent, mask: int, line: int, what: str, *, by_copy: bool
@@ -56,7 +55,22 @@ class Lifetime:
         self._enter(owner, agent, mask, line, what)
         if by_copy:
             return
-        owner.visits[line, agent.number, mask] = Visit(agent, agent.now, mask, line, what)
+        self._note(owner, Visit(agent, agent.now, mask, line, what))
+
+    def _note(self, owner: CtaState, visit: Visit) -> None:
+        if owner.live:
+            owner.visits[visit.line, visit.agent.number, visit.mask] = visit
+        else:
+            self._missed(owner, visit, owner.leaving[-1][0].exit_line)
+
+    @staticmethod
+    def counted(owner: CtaState, arrivals: list[Source]) -> None:
+        """The owner saw a phase complete: its arrivals have happened, whatever they publish."""
+        for source in arrivals:
+            site = (source.line, source.agent.number, source.mask)
+            visit = owner.visits.get(site)
+            if visit is not None and visit.epoch <= source.epoch:
+                del owner.visits[site]
 
     def _enter(self, owner: CtaState, agent: Agent, mask: int, line: int, what: str) -> None:
         key = (agent.number, owner.index)
@@ -107,21 +121,23 @@ class Lifetime:
             return
         for visit in cta.visits.values():
             if not any(self._knows(agent, mask, visit) for agent, mask in cta.leaving):
-                self.findings.add(
-                    Finding(
-                        "HS402", "hazard", RULES["HS402"].sentence,
-                        self.findings.thread_side(
-                            visit.agent, visit.mask, visit.line, visit.what, space="shared::cluster"
-                        ),
-                        None, f"an edge from :{visit.line} to the exit of {cta_text(cta.id)} at :{line}",
-                        "before ret, in every thread of the cluster:  barrier.cluster.arrive;  barrier.cluster.wait;",
-                    )
-                )  # fmt: skip
+                self._missed(cta, visit, line)
         for flight, record in cta.flights:
             if not self._is_over(flight, record):
                 self._left_behind(cta, flight, record, line)
         cta.flights = []
         cta.visits = {}
+
+    def _missed(self, cta: CtaState, visit: Visit, line: int) -> None:
+        """A CTA that leaves at a PTX line does not know of a visit."""
+        self.findings.add(
+            Finding(
+                "HS402", "hazard", RULES["HS402"].sentence,
+                self.findings.thread_side(visit.agent, visit.mask, visit.line, visit.what, space="shared::cluster"),
+                None, f"an edge from :{visit.line} to the exit of {cta_text(cta.id)} at :{line}",
+                "before ret, in every thread of the cluster:  barrier.cluster.arrive;  barrier.cluster.wait;",
+            )
+        )  # fmt: skip
 
     @staticmethod
     def _knows(agent: Agent, mask: int, visit: Visit) -> bool:

@@ -42,6 +42,7 @@ class Mbarriers:
     def __init__(self, world: World, findings: Findings, flags: Flags, lifetime: Lifetime) -> None:
         self.world = world
         self.flags = flags
+        self.lifetime = lifetime
         self.sent: dict[int, list[Sent]] = {}
         self.life = ObjectLife(world, findings, lifetime)
         self.flying = self.life.flying
@@ -242,6 +243,8 @@ class Mbarriers:
         relaxed = event.semantics == "relaxed"
         narrow = event.scope == "cta"
         phase = barrier.phase(index)
+        if barrier.owner.visits and not phase.waits:
+            self.lifetime.counted(barrier.owner, phase.members)
         what = (RELAXED if relaxed else NARROW if narrow else "") + "mbarrier"
         for agent, mask in self.world.parties(event.agent):
             self.life.used(barrier, agent, mask, event.line, "wait")

@@ -257,6 +257,18 @@ PROGRAMS = [
         cluster=2,
     ),
     Twin(
+        "a relaxed arrive on a CTA that exits once it has seen the phase",
+        init()
+        + CLUSTER
+        + "setp.eq.u32 %p0, %c, 0;\n@%p0 bra OWNER;\nmapa.shared::cluster.u32 %r1, %s, 0;\n"
+        "@%leader mbarrier.arrive.relaxed.cluster.shared::cluster.b64 _, [%r1+8192];\nbra END;\nOWNER:\n"
+        + wait(scope=".acquire.cluster")
+        + "END:\n",
+        (),
+        ctas=2,
+        cluster=2,
+    ),
+    Twin(
         "totals of arrivals that differ",
         init(OTHER, 2)
         + init()

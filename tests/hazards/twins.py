@@ -906,6 +906,32 @@ CLUSTERS = [
         cluster=2,
     ),
     Twin(
+        "dsmem-early-exit after a relaxed arrive that nobody waits for",
+        init()
+        + CLUSTER
+        + "setp.eq.u32 %p0, %c, 0;\n@%p0 bra OWNER;\nmapa.shared::cluster.u32 %r1, %s, 0;\n"
+        "@%leader mbarrier.arrive.relaxed.cluster.shared::cluster.b64 _, [%r1+8192]; //a\nbra END;\nOWNER:\n"
+        + wait(scope=".relaxed.cluster", mark="+")
+        + "END:\n",
+        (("HS402", "a", ""),),
+        ctas=2,
+        cluster=2,
+    ),
+    Twin(
+        # The phase tells of the arrive, not of the store before it.
+        "dsmem-early-exit of a store before a relaxed arrive",
+        init()
+        + CLUSTER
+        + "setp.eq.u32 %p0, %c, 0;\n@%p0 bra OWNER;\nmapa.shared::cluster.u32 %r1, %s, 0;\n"
+        "@%leader st.shared::cluster.b32 [%r1], %t; //a\n+@%leader fence.acq_rel.cluster;\n"
+        "@%leader mbarrier.arrive.relaxed.cluster.shared::cluster.b64 _, [%r1+8192];\nbra END;\nOWNER:\n"
+        + wait(scope=".acquire.cluster")
+        + "END:\n",
+        (("HS402", "a", ""),),
+        ctas=2,
+        cluster=2,
+    ),
+    Twin(
         "relaxed-cluster-arrive-data",
         CLUSTER
         + PEER
