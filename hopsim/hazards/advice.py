@@ -10,7 +10,8 @@ from hopsim.hazards.rules import RULES
 
 # rule -> (missing edge, hint); {a} and {b} are the lines of the two accesses, {space} the state space of the bytes,
 # {release} where the slot is handed on, {refill} how its readers hold up the next one, {expect} where bytes are expected,
-# {wait} what the second access waited for instead, {between} and {rejoin} how threads order the two.
+# {wait} what the second access waited for instead, {between} and {rejoin} how threads order the two, {narrow} which fences
+# of the tensormap proxy are of too narrow a scope.
 ADVICE: Final[dict[str, tuple[str, str]]] = {
     "HS000": (
         "an edge from the completion of :{a} to :{b}",
@@ -148,7 +149,7 @@ ADVICE: Final[dict[str, tuple[str, str]]] = {
         "wait for all copies that use the map (their mbarriers, or cp.async.bulk.wait_group.read 0) before :{b}",
     ),
     "HS308": (
-        "release and acquire of the map in the tensormap proxy, between :{a} and :{b}",
+        "release and acquire of the map in the tensormap proxy, between :{a} and :{b}{narrow}",
         "after :{a}:  fence.proxy.tensormap::generic.release.gpu;  before :{b}:  "
         "fence.proxy.tensormap::generic.acquire.gpu [map], 128;",
     ),

@@ -1,20 +1,44 @@
 """Tensor maps that threads change: who may use them, and when they may be changed again.
 
 A copy reads its map through the tensormap proxy.  What threads wrote into a map is there for the copy once the writer
-has released it to that proxy, an edge leads to the user, and the user has acquired the map.
+has released it to that proxy, an edge leads to the user, and the user has acquired the map; the scopes of both fences
+must hold the other one's threads.
 
 Source: PTX ISA 8.7 "fence.proxy.tensormap", "tensormap.replace", "tensormap.cp_fenceproxy"; 9.4 "Causality order".
 """
 
 from __future__ import annotations
 
+from collections import deque
+from dataclasses import dataclass
+
 from hopsim.events import FlightEvent, SyncEvent
-from hopsim.hazards.clocks import GLOBAL, MAPS, Agent, Clock, View
+from hopsim.hazards.clocks import GLOBAL, MAPS, Agent, Clock, View, raise_to, sees
 from hopsim.hazards.records import Eye, Flight, Record
 from hopsim.hazards.shadow import Region
-from hopsim.hazards.world import World
+from hopsim.hazards.world import World, includes
 
 MAP_BYTES = 128
+RELEASES_KEPT = 256
+
+
+@dataclass(slots=True)
+class Release:
+    """A release fence of the tensormap proxy, and what came before it."""
+
+    agent: Agent
+    epoch: int
+    mask: int
+    scope: str
+    clock: Clock
+
+    def reaches(self, agent: Agent, lanes: int, view: View, scope: str) -> bool:
+        """Whether it synchronizes with an acquire fence of these lanes, who rely on `view`."""
+        one, other = self.agent.cta, agent.cta
+        if not includes(self.scope, one, other) or not includes(scope, one, other):
+            return False
+        is_own = self.agent is agent and bool(self.mask & lanes)
+        return is_own or sees(view.hb, self.agent, self.epoch, self.mask)
 
 
 class Maps:
@@ -24,23 +48,34 @@ class Maps:
         self.world = world
         # What a warp's lanes may rely on in a map: (warp, address) to (lanes, clock).
         self.acquired: dict[tuple[int, int], tuple[int, Clock]] = {}
+        # Releases by cluster, for pairs of fences one of which reaches no further; all others are bridges of views.
+        self.released: dict[int, deque[Release]] = {}
         self.is_used = any(
             world.facts.mnemonic(line).startswith("tensormap.") for line in world.facts.kernel_lines
         )
 
     def fence(self, event: SyncEvent) -> None:
         """fence.proxy.tensormap, release or acquire."""
-        semantics = event.detail[0]
+        semantics, scope = event.detail[:2]
+        is_wide = scope not in ("cta", "cluster")
         for agent, mask in self.world.parties(event.agent):
+            agent.cta.map_fences[event.line] = scope
+            near = self.released.setdefault(agent.cta.cluster, deque(maxlen=RELEASES_KEPT))
             if semantics == "release":
-                agent.fence_proxy(mask, (MAPS,))
+                near.append(Release(agent, agent.now, mask, scope, agent.release(mask).hb))
+                if is_wide:
+                    agent.fence_proxy(mask, (MAPS,))
                 agent.end_epoch("fence.proxy.tensormap", event.line)
                 continue
+            clock: Clock = {}
+            for lanes, view in agent.eyes(mask):
+                if is_wide:
+                    raise_to(clock, view.bridges[MAPS])
+                for release in near:
+                    if release.reaches(agent, lanes, view, scope):
+                        raise_to(clock, release.clock)
             addresses = event.detail[2]
             for address in {int(one) for one in _several(addresses)}:
-                clock: Clock = {}
-                for _, view in agent.eyes(mask):
-                    clock.update(view.bridges[MAPS])
                 self.acquired[agent.number, address] = (mask, clock)
 
     def read(self, event: FlightEvent, flight: Flight) -> tuple[Region, Record, list[Eye]] | None:

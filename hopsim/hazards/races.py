@@ -17,7 +17,7 @@ from hopsim.hazards.naming import Names, barrier_of, epoch_of
 from hopsim.hazards.objects import Barrier
 from hopsim.hazards.ordering import BRIDGE, ORDER, Gap, bridge_of, find_gap
 from hopsim.hazards.records import LOADS, Eye, Flight, Record
-from hopsim.hazards.world import World
+from hopsim.hazards.world import World, includes
 
 CLASSIFIED_PER_SITE: Final = 8
 STORES: Final = frozenset({"tma store", "tma reduce", "bulk store", "bulk reduce"})
@@ -122,7 +122,8 @@ class Races:
             cause = cause if chain is None else chain.lines
         places = {
             "space": self._bridge_name(first, second), "release": _released_at(chain), "expect": _expected_at(first),
-            "wait": f"at :{second.fresh[2]}" if second.fresh is not None else "before it", **_narrow_fences(chain),
+            "wait": f"at :{second.fresh[2]}" if second.fresh is not None else "before it",
+            "narrow": _narrow_map_fences(first, second), **_narrow_fences(chain),
         }  # fmt: skip
         message, missing, hint = advise(rule, first, second, places)
         finding = Finding(
@@ -236,6 +237,22 @@ def _narrow_fences(chain: Chain | None) -> dict[str, str]:
         "fences": " and ".join(f":{line}" for line in lines),
         "scope": "gpu" if "gpu" in scopes else "cluster",
     }
+
+
+def _narrow_map_fences(first: Record, second: Record) -> str:
+    """Return which fences of the tensormap proxy do not reach from one CTA to the other, in words."""
+    lines = sorted(
+        {
+            line
+            for cta in (first.cta, second.cta)
+            for line, scope in cta.map_fences.items()
+            if not includes(scope, first.cta, second.cta)
+        }
+    )
+    if not lines:
+        return ""
+    scope = "cluster" if first.cta.cluster == second.cta.cluster else "gpu"
+    return f", of .{scope} scope: too narrow at {' and '.join(f':{line}' for line in lines)}"
 
 
 def _expected_at(record: Record) -> str:

@@ -188,7 +188,7 @@ HS307 A copy in flight reads the tensor map when it likes.
   > Wait for all copies that use the map before it is changed.
 HS308 TMA reads tensor maps through a proxy of their own, which caches them.
   > fence.proxy.tensormap::generic.release after the change, .acquire in each thread that uses the
-  map.
+  map; .gpu scope on both where they are in different CTAs.
 HS400 PTX orders asynchronous accesses of one CTA; for two CTAs and completion alone it has no
   sentence.
   > Meet at a cluster barrier between the two, if you want to be sure.

@@ -28,6 +28,7 @@ NAMES = (
     "missing-arriver",
     "store-source-reuse",
     "tensormap-fence-missing: no acquire",
+    "tensormap-fence-missing: release of .cta scope for another CTA",
     "multicast-release-incomplete",
     "dsmem-early-exit",
     "smem-scratch-reuse",

@@ -337,6 +337,32 @@ MAP_LOAD = (
 REPLACE = "@%leader tensormap.replace.tile.global_dim.global.b1024.b32 [%map], 1, 512; //NAME\n"
 PUBLISH = "@%leader fence.proxy.tensormap::generic.release.gpu;\n"
 TAKE = "@%leader fence.proxy.tensormap::generic.acquire.gpu [%map], 128;\n"
+
+
+def map_of_peer(release: str, acquire: str) -> str:
+    """The second CTA loads through a map that the first one has changed, behind a flag; both fences."""
+    return (
+        init()
+        + SYNC
+        + "mov.u32 %r1, %ctaid.x;\nsetp.ne.u32 %p0, %r1, 0;\n@%p0 bra USER;\n"
+        + REPLACE.replace("NAME", "a")
+        + release
+        + "@%leader st.release.gpu.global.b32 [%out], 1;\nbra END;\nUSER:\n@!%leader bra JOIN;\nLOOK:\n"
+        + "ld.acquire.gpu.global.b32 %r2, [%out];\nsetp.eq.u32 %p1, %r2, 0;\n@%p1 bra LOOK;\n"
+        + acquire
+        + expect()
+        + MAP_LOAD.replace("NAME", "b")
+        + "JOIN:\n"
+        + wait()
+        + "END:\n"
+    )
+
+
+def either(fence: str, bad: str, good: str) -> str:
+    """A fence of one scope in the bad twin and another in the good one."""
+    return "-" + fence.replace("gpu", bad) + "+" + fence.replace("gpu", good)
+
+
 MAPS = [
     Twin(
         "tensormap-fence-missing: no acquire",
@@ -363,6 +389,38 @@ MAPS = [
         + MAP_LOAD.replace("NAME", "b")
         + wait(),
         (("HS308", "a", "b"),),
+    ),
+    Twin(
+        "tensormap-fence-missing: no release, .cta scope",
+        init()
+        + REPLACE.replace("NAME", "a")
+        + "+"
+        + PUBLISH.replace("gpu", "cta")
+        + SYNC
+        + TAKE.replace("gpu", "cta")
+        + expect()
+        + MAP_LOAD.replace("NAME", "b")
+        + wait(),
+        (("HS308", "a", "b"),),
+    ),
+    Twin(
+        "tensormap-fence-missing: release of .cta scope for another CTA",
+        map_of_peer(either(PUBLISH, "cta", "gpu"), TAKE),
+        (("HS308", "a", "b"),),
+        ctas=2,
+    ),
+    Twin(
+        "tensormap-fence-missing: acquire of .cluster scope for another cluster",
+        map_of_peer(PUBLISH, either(TAKE, "cluster", "sys")),
+        (("HS308", "a", "b"),),
+        ctas=2,
+    ),
+    Twin(
+        "tensormap-fence-missing: both of .cta scope within a cluster",
+        map_of_peer(either(PUBLISH, "cta", "cluster"), either(TAKE, "cta", "cluster")),
+        (("HS308", "a", "b"),),
+        ctas=2,
+        cluster=2,
     ),
     Twin(
         "tensormap-update-in-flight",
