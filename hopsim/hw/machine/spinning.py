@@ -1,4 +1,4 @@
-"""Find out that strands spin for ever: they come back to the same state while nothing in the machine changes.
+"""Find out that strands spin, or try, for ever: they come back to the same state while nothing in the machine changes.
 
 A strand is deterministic: when its place and its live registers are what they were before, and no memory, barrier or
 operation changed in between (`Machine.version`), it will go round the same loop until something else changes.  When that
@@ -11,9 +11,12 @@ Source: the idea of comparing with a snapshot that is renewed at powers of two i
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+if TYPE_CHECKING:
+    from hopsim.hw.machine.launch import Machine
 
 
 class SpinWatch:
@@ -62,6 +65,35 @@ class SpinWatch:
                 self._seen[strand] = state_of(strand)
                 self._moved.discard(strand)
         return everyone
+
+
+class Peeks:
+    """Tells parked `try_wait`s "not yet" when nothing else can happen, as long as that leads to anything."""
+
+    def __init__(self) -> None:
+        self._told: dict[Any, tuple[int, list[Any]]] = {}
+        self._version = -1
+
+    def tell(self, machine: Machine) -> bool:
+        """Tell all of them; return False when they came back the same from the last time."""
+        parked = [
+            (strand, strand.waiting.subject)
+            for strand in machine.waiting
+            if strand.waiting is not None and strand.waiting.kind == "mbarrier"
+        ]
+        again = machine.version == self._version and len(parked) == len(self._told)
+        if not parked or (
+            again and all(s in self._told and same_state(s, self._told[s]) for s, _ in parked)
+        ):
+            return False
+        self._told = {strand: state_of(strand) for strand, _ in parked}
+        for strand, barrier in parked:
+            strand.peek = True
+            if strand in barrier.waiters:
+                barrier.waiters.remove(strand)
+            machine.wake(strand)
+        self._version = machine.version
+        return True
 
 
 def state_of(strand: Any) -> tuple[int, list[Any]]:

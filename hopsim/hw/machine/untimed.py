@@ -22,7 +22,7 @@ from typing import Any
 from hopsim.hw.machine.launch import Machine
 from hopsim.hw.machine.operations import Operation
 from hopsim.hw.machine.schedule import Outcome, Schedule
-from hopsim.hw.machine.spinning import SpinWatch, same_state, state_of
+from hopsim.hw.machine.spinning import Peeks, SpinWatch
 from hopsim.hw.machine.waiting import Wait
 
 # Steps of one strand in a row before others get their turn: spinning on memory must not starve the writer.
@@ -58,8 +58,7 @@ class Untimed(Schedule):
         self._version = -1
         self._quiet_until = 0
         self._turns = 0
-        self._peeked: dict[Any, tuple[int, list[Any]]] = {}
-        self._peeked_at = -1
+        self._peeks = Peeks()
 
     # -- told by the machine -----------------------------------------------------------------------
 
@@ -120,7 +119,7 @@ class Untimed(Schedule):
                 return Outcome("finished")
             elif not (
                 self._start(machine, machine.cluster_count)
-                or self._peek(machine)
+                or self._peeks.tell(machine)
                 or machine.part_warps()
             ):
                 return self._stop(machine, "deadlock")
@@ -193,27 +192,6 @@ class Untimed(Schedule):
             position = self.flights.index(operation)
         if machine.land(operation):
             del self.flights[position]
-
-    def _peek(self, machine: Machine) -> bool:
-        """Tell parked `try_wait`s "not yet"; return False when they came back the same from the last time."""
-        parked = [
-            (strand, strand.waiting.subject)
-            for strand in machine.waiting
-            if strand.waiting is not None and strand.waiting.kind == "mbarrier"
-        ]
-        again = machine.version == self._peeked_at and len(parked) == len(self._peeked)
-        if not parked or (
-            again and all(s in self._peeked and same_state(s, self._peeked[s]) for s, _ in parked)
-        ):
-            return False
-        self._peeked = {strand: state_of(strand) for strand, _ in parked}
-        for strand, barrier in parked:
-            strand.peek = True
-            if strand in barrier.waiters:
-                barrier.waiters.remove(strand)
-            machine.wake(strand)
-        self._peeked_at = machine.version
-        return True
 
 
 class InOrder(Untimed):

@@ -38,6 +38,10 @@ class Clock(Environment):
         queue = self._queue
         return not queue or time < queue[0][0]
 
+    def pending(self) -> list[Any]:
+        """Return all that is set to happen, in no order."""
+        return [event for *_, event in self._queue]
+
 
 class Moment(Event):
     """An event that always succeeds; it can be set again after it has happened."""

@@ -25,6 +25,7 @@ from hopsim.hw.machine.cta import Cluster, Cta
 from hopsim.hw.machine.launch import Machine
 from hopsim.hw.machine.operations import Operation
 from hopsim.hw.machine.schedule import Outcome, Schedule
+from hopsim.hw.machine.spinning import Peeks, SpinWatch
 from hopsim.hw.machine.strand import StrandCore
 from hopsim.hw.machine.tensor_queue import Group
 from hopsim.hw.machine.waiting import Wait
@@ -50,6 +51,8 @@ RUN_AHEAD_STEPS: Final = 64
 BOOKED_AHEAD: Final = 200.0
 PROGRESS_EVENTS: Final = 4096
 COLLECT_AFTER: Final = 100_000
+# Looks at the load without any change between them, after which strands are suspected to spin.
+PATIENCE: Final = 8
 
 Progress = Callable[[float], None]
 
@@ -99,7 +102,12 @@ class TimedSchedule(Schedule):
         self._arrive_extra = 0.0
         self._arrive_latency = float(config.mbarrier.arrive_latency_cycles)
         self._end = 0.0
-        self._peeked_at = -1
+        self._peeks = Peeks()
+        self._watch = SpinWatch()
+        self._version = -1
+        self._quiet_looks = 0
+        # When each strand could issue next at the last look.
+        self._looked_at: dict[Actor, float] = {}
 
     # -- the run -----------------------------------------------------------------------------------
 
@@ -173,7 +181,7 @@ class TimedSchedule(Schedule):
             except EmptySchedule:
                 if machine.clusters_done == goal:
                     return "finished"
-                if not (self._peek(machine) or self._part_warps(machine)):
+                if not self._goes_on(machine):
                     return "deadlock"
                 continue
             totals.events += 1
@@ -182,35 +190,43 @@ class TimedSchedule(Schedule):
             now = env.now
             if now >= clock.next_look:
                 clock.advance(float(now))
+                if self._all_spin(machine) and not self._goes_on(machine):
+                    machine.spinning = [actor.strand for actor in env.pending()]
+                    return "deadlock"
             if now > limit:
                 return "cap"
 
-    def _peek(self, machine: Machine) -> bool:
-        """When nothing can happen, tell parked `try_wait`s "not yet", once."""
-        parked = [
-            (strand, strand.waiting.subject)
-            for strand in machine.waiting
-            if strand.waiting is not None and strand.waiting.kind == "mbarrier"
-        ]
-        if not parked or machine.version <= self._peeked_at:
+    def _all_spin(self, machine: Machine) -> bool:
+        """Whether strands step, but none of them, nor anything that is set to happen, will ever change anything."""
+        if machine.version != self._version:
+            self._version = machine.version
+            self._quiet_looks = 0
             return False
-        # Their time limit ends the wait.
-        self.now = self.env.now + float(self.config.mbarrier.suspend_limit_cycles)
-        for strand, barrier in parked:
-            strand.peek = True
-            if strand in barrier.waiters:
-                barrier.waiters.remove(strand)
-            machine.wake(strand)
-        self._peeked_at = machine.version
+        self._quiet_looks += 1
+        if self._quiet_looks < PATIENCE:
+            return False
+        pending = self.env.pending()
+        actors = [event for event in pending if isinstance(event, Actor)]
+        if len(actors) < len(pending):
+            # A copy, product or CTA on its way is a change to come.
+            return False
+        for actor in actors:
+            if self._looked_at.get(actor, actor.time) != actor.time:
+                self._watch.moved(actor.strand)
+        # A time that is yet to be settled grows without a step.
+        self._looked_at = {actor: actor.time for actor in actors if actor.crowding is None}
+        return self._watch.sample(machine.version, [actor.strand for actor in actors])
+
+    def _goes_on(self, machine: Machine) -> bool:
+        """When nothing can happen, tell parked `try_wait`s "not yet", or let lanes go on without others of their warp."""
+        # Their time limit ends the wait, which may have begun ahead of the clock.
+        self.now = max(self.now, self.env.now) + float(self.config.mbarrier.suspend_limit_cycles)
+        if not self._peeks.tell(machine):
+            self.now = float(self.env.now)
+            if not machine.part_warps():
+                return False
         self._drain()
         return True
-
-    def _part_warps(self, machine: Machine) -> bool:
-        """When nothing can happen, lanes that wait to meet others of their warp go on alone."""
-        self.now = float(self.env.now)
-        parted = machine.part_warps()
-        self._drain()
-        return parted
 
     # -- clusters ----------------------------------------------------------------------------------
 

@@ -178,13 +178,70 @@ def test_a_wait_for_nothing_is_a_deadlock() -> None:
     assert result.deadlock.waiting[0].kind == "mbarrier"
 
 
-def test_spinning_is_ended_by_the_limit() -> None:
-    body = "W: ld.relaxed.gpu.global.u32 %r0,[%rd0]; setp.eq.u32 %p0,%r0,0; @%p0 bra W; ret;"
+SPIN = "ld.param.u64 %rd0,[out]; W: ld.relaxed.gpu.global.u32 %r0,[%rd0]; setp.eq.u32 %p0,%r0,0; @%p0 bra W;"
+
+
+def flagged(body: str, words: int = 1, **options: Any) -> hs.LaunchResult:
     gpu = hs.Gpu("h100-sxm")
-    flag = gpu.array(np.zeros(1, np.uint32))
-    result = launch("ld.param.u64 %rd0,[out];" + body, gpu=gpu, args=[flag], max_cycles=20_000)
+    return launch(body, gpu=gpu, args=[gpu.array(np.zeros(words, np.uint32))], **options)
+
+
+def test_an_endless_loop_that_writes_is_ended_by_the_limit() -> None:
+    body = "ld.param.u64 %rd0,[out]; W: atom.global.add.u32 %r0,[%rd0],1; bra W;"
+    result = flagged(body, max_cycles=20_000)
     assert result.verdict == "not-modelled"
     assert 20_000 < result.cycles < 25_000
+
+
+@pytest.mark.parametrize(
+    ("body", "kinds"),
+    [
+        (f"{SPIN} ret;", ["spin", "spin"]),
+        # A backoff is no progress.
+        (SPIN.replace("W:", "W: nanosleep.u32 3000;") + "ret;", ["spin", "spin"]),
+        (f"mov.u32 %r1,%tid.x; setp.ge.u32 %p1,%r1,32; @%p1 bra J; {SPIN} J: bar.sync 0; ret;", ["bar", "spin"]),
+        (
+            f"mov.u32 %r1,bar; mov.u32 %r2,1; mov.u32 %r3,%tid.x; setp.eq.u32 %p1,%r3,0; @%p1 mbarrier.init.shared.b64"
+            f" [%r1],%r2; bar.sync 0; setp.ge.u32 %p1,%r3,32; @%p1 bra P; {SPIN} P: mbarrier.try_wait.parity.shared.b64"
+            " %p0,[%r1],0; @!%p0 bra P; ret;",
+            ["mbarrier", "spin"],
+        ),
+    ],
+)  # fmt: skip
+def test_a_spin_on_what_nobody_changes_is_a_deadlock(body: str, kinds: list[str]) -> None:
+    result = flagged(body, block=64, declarations=".shared .align 8 .b64 bar;")
+    assert result.verdict == "deadlock"
+    assert sorted(wait.kind for wait in result.deadlock.waiting) == kinds
+
+
+def test_a_spin_on_ctas_that_start_later_is_none() -> None:
+    # 132 of 133 CTAs fit; half of them exit after a while, so that the last one comes and sets the flag.
+    body = f"""
+    ld.param.u64 %rd0,[out]; mov.u32 %r1,%ctaid.x; setp.eq.u32 %p1,%r1,132; @%p1 bra WRITE;
+    and.b32 %r1,%r1,1; setp.eq.u32 %p1,%r1,0; @%p1 bra LEAVE; {SPIN}
+    LEAVE: nanosleep.u32 50000; ret;
+    WRITE: mov.u32 %r2,1; st.release.gpu.global.u32 [%rd0],%r2; ret;"""
+    assert flagged(body, grid=133, shared_bytes=200_000).deadlock is None
+
+
+def test_a_spin_beside_a_long_sleep_or_loop_is_none() -> None:
+    for late in (
+        "nanosleep.u32 900000;",
+        "N: add.u32 %r3,%r3,1; setp.lt.u32 %p2,%r3,60000; @%p2 bra N;",
+    ):
+        body = f"""
+        mov.u32 %r3,0; mov.u32 %r1,%tid.x; setp.ge.u32 %p1,%r1,32; @%p1 bra WRITE; {SPIN} ret;
+        WRITE: {late} ld.param.u64 %rd0,[out]; mov.u32 %r2,1; st.relaxed.gpu.global.u32 [%rd0],%r2; ret;"""
+        assert flagged(body, block=64).deadlock is None, late
+
+
+def test_whoever_counts_its_tries_gives_up() -> None:
+    body = WAIT_FOREVER.replace(
+        "@!%p0 bra W;", "add.u32 %r2,%r2,1; setp.ge.u32 %p1,%r2,5; @%p1 ret; @!%p0 bra W;"
+    ).replace("mov.u32 %r1, 1;", "mov.u32 %r1, 1; mov.u32 %r2, 0;")
+    result = launch(body, declarations=".shared .align 8 .b64 bar;")
+    assert result.deadlock is None
+    assert result.cycles > 4 * CONFIG.mbarrier.suspend_limit_cycles
 
 
 def test_a_flag_between_ctas_arrives() -> None:
