@@ -208,8 +208,10 @@ class Names:
     ) -> str:
         """Say why an edge that the program has does not order the two, or nothing."""
         view = end.eyes(lanes)[0][1]
-        if view.hb.get(agent.key + ANY, 0) >= epoch:
-            return "HS208"
+        known = view.hb.get(agent.key + ANY, 0)
+        if known >= epoch:
+            by_lanes = agent is end and agent.epochs.get(known, ("", 0))[0] == "bar.warp.sync"
+            return "HS502" if by_lanes else "HS208"
         before = agent.epochs.get(epoch - 1, ("", 0))[0]
         if before == "mbarrier.arrive" and first.kind != "r" and _covers(view.hb, agent, epoch - 1):
             return "HS224"

@@ -206,7 +206,8 @@ def _threads_before_threads(
     if not len(x):
         return None
     codes = np.unique((x >> 5) * 64 + (y >> 5))
-    worst = ""
+    # No order at all tells more than a scope, and two warps tell more than lanes of one: what orders them orders these too.
+    worst = (False, False)
     found: Gap | None = None
     for code in codes.tolist():
         x_warp, y_warp = code >> 6, code & 63
@@ -226,10 +227,11 @@ def _threads_before_threads(
                 continue
             narrow = view.loose is not None and _sees_thread(view.loose, other, x_lane, epoch)
             missing = SCOPE if narrow else ORDER
-            if found is None or (missing == ORDER and worst == SCOPE):
-                worst = missing
+            rank = (not narrow, agent is not other)
+            if found is None or rank > worst:
+                worst = rank
                 found = Gap(missing, (other, 1 << x_lane), (agent, 1 << y_lane))
-            elif missing == worst:
+            elif rank == worst:
                 assert found.first is not None
                 if found.first[0] is other and found.second[0] is agent:
                     found.first = (other, found.first[1] | 1 << x_lane)

@@ -12,7 +12,7 @@ from typing import Any, Final
 from hopsim.hazards.advice import advise
 from hopsim.hazards.chains import TOO_NARROW, Chain, find_chain
 from hopsim.hazards.clocks import NEVER, Agent
-from hopsim.hazards.findings import Finding, Findings, Level
+from hopsim.hazards.findings import EITHER_WAY, Finding, Findings, Level
 from hopsim.hazards.naming import Names, barrier_of, epoch_of
 from hopsim.hazards.objects import Barrier
 from hopsim.hazards.ordering import BRIDGE, ORDER, Gap, bridge_of, find_gap
@@ -36,6 +36,8 @@ class Races:
         self._overtaking: set[int] = set()
         # Stores and later writes by the very thread that issued the store: it did not wait in between.
         self._unawaited: set[tuple[int, int]] = set()
+        # Lines at which threads of two warps of a CTA race: a barrier of the CTA orders their lanes too.
+        self._between_warps: set[tuple[int, int]] = set()
 
     def found(
         self,
@@ -112,6 +114,10 @@ class Races:
         level: Level = "hazard"
         if rule == "HS217" and self._is_slot_release(first, second):
             level = "note"
+        if rule in ("HS500", "HS501") and first.cta is second.cta:
+            self._between_warps.add(site[:2])
+            if rule in EITHER_WAY:
+                self._between_warps.add((second.line, first.line))
         chain = self._chain(first, second, gap) if not early else None
         cause: tuple[Any, ...] | None = (
             *self._start_of(first, gap.first),
@@ -137,6 +143,8 @@ class Races:
             finding.late = _waited_later(first, gap.second[0], epoch_of(second, gap.second[0]))
         elif rule == "HS004" and first.flight is not None:
             finding.late = _never_expected(*barrier_of(first.flight, first))
+        elif rule == "HS502":
+            finding.late = lambda: "" if site[:2] in self._between_warps else None
         elif rule == "HS016":
             finding.late = lambda: "" if second.line in self._overtaking else None
         elif rule == "HS301" and first.flight is not None:

@@ -1040,6 +1040,24 @@ THREADS = [
         threads=32,
     ),
     Twin(
+        "missing-syncwarp behind one of half the lanes",
+        put("a")
+        + "+bar.warp.sync -1;\nsetp.lt.u32 %p0, %l, 16;\n@!%p0 bra END;\n-bar.warp.sync 0xffff;\n"
+        + "xor.b32 %r5, %t, 16;\nmad.lo.u32 %r0, %r5, 16, %s;\nld.shared.b32 %r1, [%r0]; //b\nEND:\n",
+        (("HS502", "a", "b"),),
+        threads=64,
+    ),
+    Twin(
+        "thread-race over the lanes of the writing warp too",
+        "@%leader st.shared.b32 [%s], 5; //a\n-bar.warp.sync -1;\n+bar.sync 0;\nld.shared.b32 %r1, [%s]; //b\n",
+        (("HS500", "a", "b"),),
+    ),
+    Twin(
+        "thread-race with no barrier of the warp either",
+        "@%leader st.shared.b32 [%s], 5; //a\n+bar.sync 0;\nred.shared.add.u32 [%s], 1; //b\n",
+        (("HS500", "a", "b"),),
+    ),
+    Twin(
         "aligned-barrier-divergent",
         "setp.lt.u32 %p0, %l, 16;\n-@%p0 bar.sync 0; //b\n+bar.sync 0;\n",
         (("HS506", "", "b"),),
