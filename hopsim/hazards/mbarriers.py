@@ -6,6 +6,7 @@ Source: PTX ISA 8.7 "mbarrier"; 9.4 "mbarrier" for the proxy of the operand.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
@@ -16,9 +17,9 @@ from hopsim.hazards.findings import Findings
 from hopsim.hazards.flags import Flags, Published
 from hopsim.hazards.lifetime import Lifetime
 from hopsim.hazards.object_life import ObjectLife
-from hopsim.hazards.objects import Barrier, Phase, Source, learn
+from hopsim.hazards.objects import Barrier, Phase, Source, knows, learn
 from hopsim.hazards.records import Flight, Record
-from hopsim.hazards.world import World
+from hopsim.hazards.world import Parties, World
 
 INIT_FENCE_UNTIL: Final = (9, 3)
 FLYING_KEPT: Final = 1 << 14
@@ -81,8 +82,14 @@ class Mbarriers:
         phase.bytes_expected += event.count
         phase.expected_at = event.line
         if event.op < 0:
-            for agent, mask in self.world.parties(event.agent):
+            parties = self.world.parties(event.agent)
+            for agent, mask in parties:
                 self.life.used(barrier, agent, mask, event.line, "expect_tx")
+            phase.expects.append(([(agent, agent.now) for agent, _ in parties], event.count))
+        else:
+            # It came with an arrival.
+            sent = self.sent.get(event.op, ())
+            phase.expects.append(([(one.agent, one.epoch) for one in sent], event.count))
 
     def aimed(self, flight: Flight, record: Record, target: tuple[int, int]) -> None:
         """An operation that is issued will count its bytes on a barrier."""
@@ -91,6 +98,11 @@ class Mbarriers:
             return
         flight.aims.append((barrier, barrier.index, record))
         barrier.outstanding += 1
+        heeds = barrier.phase(barrier.index).heeds
+        if flight.number not in heeds:
+            heeds[flight.number] = self._heeded(
+                barrier, [(one, lanes) for one, _, lanes in flight.parts]
+            )
         agent, _, mask = flight.parts[0]
         agent.loads += 1
         self.life.used(barrier, agent, mask, flight.line, flight.kind, by_copy=True)
@@ -113,6 +125,12 @@ class Mbarriers:
         barrier.tx -= event.count
         phase = barrier.phase(barrier.index)
         phase.bytes_done += event.count
+        heeded = (
+            phase.heeds.get(event.op, 0)
+            if event.op >= 0
+            else self._heeded(barrier, self.world.parties(event.agent))
+        )
+        phase.landed.append((heeded, event.count))
         flight = self.flying.get(event.op)
         if flight is None:
             return
@@ -123,6 +141,22 @@ class Mbarriers:
                 phase.flights.append(flight)
                 barrier.outstanding -= 1
         flight.landed.observers = phase.done.observers
+
+    def _heeded(self, barrier: Barrier, parties: Parties) -> int:
+        """Return which waits for the last phase of a barrier all these lanes know of now, a bit each."""
+        last = barrier.phases.get(barrier.index - 1)
+        if last is None or not last.waits:
+            return 0
+        eyes = self.world.eyes(parties)
+
+        def covers(waiter: Agent, epoch: int) -> bool:
+            return all(waiter is one or knows(view, waiter, epoch) for one, _, view in eyes)
+
+        return sum(
+            1 << position
+            for position, (waiter, epoch, _, _) in enumerate(last.waits)
+            if covers(waiter, epoch) or _met(covers, waiter, epoch)
+        )
 
     # -- arrivals ----------------------------------------------------------------------------------
 
@@ -209,7 +243,10 @@ class Mbarriers:
         )
 
     def _phase(self, event: BarrierEvent) -> None:
-        """A phase completed: those who waited for the one before must be known to have seen it."""
+        """A phase completed: those who waited for the one before must be known to have seen it.
+
+        It is enough that one arrival, or bytes without which it could not complete, came from who knew.
+        """
         barrier = self.life.find(event)
         if barrier is None:
             return
@@ -217,11 +254,12 @@ class Mbarriers:
         phase = barrier.phase(index)
         last = barrier.phases.get(index - 1)
         if last is not None:
-            for agent, epoch, mask, line in last.waits:
+            for position, (agent, epoch, mask, line) in enumerate(last.waits):
                 if (
                     phase.members
                     and not phase.covers(agent, epoch)
-                    and not _met(phase, agent, epoch)
+                    and not _met(phase.covers, agent, epoch)
+                    and not phase.held_by_bytes(position)
                 ):
                     first = phase.members[-1]
                     self.life.misuse(
@@ -316,12 +354,12 @@ class Mbarriers:
         return False
 
 
-def _met(phase: Phase, agent: Agent, epoch: int) -> bool:
-    """Whether an arrival follows a wgmma that all four warps issued, this one in `epoch` or later."""
+def _met(covers: Callable[[Agent, int], bool], agent: Agent, epoch: int) -> bool:
+    """Whether what `covers` an epoch follows a wgmma that all four warps issued, this one in `epoch` or later."""
     first = agent.warp // 4 * 4
     for other in agent.cta.agents[first : first + 4]:
         for own_epoch, parts in other.met:
-            if any(one is agent and when >= epoch for one, when, _ in parts) and phase.covers(
+            if any(one is agent and when >= epoch for one, when, _ in parts) and covers(
                 other, own_epoch
             ):
                 return True

@@ -62,8 +62,8 @@ class Phase:
     """One phase of an mbarrier."""
 
     __slots__ = (
-        "arrivals", "bursts", "bytes_done", "bytes_expected", "copies", "done", "expected_at", "far", "flights",
-        "local", "members", "narrow", "waits",
+        "arrivals", "bursts", "bytes_done", "bytes_expected", "copies", "done", "expected_at", "expects", "far",
+        "flights", "heeds", "landed", "local", "members", "narrow", "waits",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -84,6 +84,12 @@ class Phase:
         self.bytes_done = 0
         # PTX line of the last expect_tx.
         self.expected_at = 0
+        # Who expected how many bytes: (warps and their epochs, bytes).
+        self.expects: list[tuple[list[tuple[Agent, int]], int]] = []
+        # By operation issued in this phase: which waits for the phase before its issuer knew of, a bit each.
+        self.heeds: dict[int, int] = {}
+        # Bytes that came: (what was known so to whoever sent them, bytes).
+        self.landed: list[tuple[int, int]] = []
 
     def sources(self) -> Iterator[Source]:
         """Yield the edges into those who waited, and those that a reader may have taken for one."""
@@ -95,12 +101,26 @@ class Phase:
     def covers(self, agent: Agent, epoch: int) -> bool:
         """Whether some arrival knows what any lane of a warp did in an epoch, be it through edges of too narrow a scope."""
         for view in (self.local, self.far, self.narrow):
-            if view is None:
-                continue
-            known = view.hb if view.loose is None else view.loose
-            if max(known.get(agent.key, 0), known.get(agent.key + ANY, 0)) >= epoch:
+            if view is not None and knows(view, agent, epoch):
                 return True
         return any(source.weak == "relaxed" for source in self.members)
+
+    def held_by_bytes(self, wait: int) -> bool:
+        """Whether this phase could not complete without bytes sent by those who knew of a wait for the phase before.
+
+        An expect_tx holds it back only if it is known to come before some arrival; with fewer bytes than that the
+        tx-count is not zero, in whatever order they come.
+        """
+        needed = sum(
+            count for parts, count in self.expects if all(self.covers(*part) for part in parts)
+        )
+        return needed > sum(count for heeded, count in self.landed if not heeded >> wait & 1)
+
+
+def knows(view: View, agent: Agent, epoch: int) -> bool:
+    """Whether a view covers what any lane of a warp did in an epoch, be it through edges of too narrow a scope."""
+    known = view.hb if view.loose is None else view.loose
+    return max(known.get(agent.key, 0), known.get(agent.key + ANY, 0)) >= epoch
 
 
 @dataclass(slots=True)

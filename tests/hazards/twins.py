@@ -120,6 +120,80 @@ WAITING = [
         (("HS005", "a", "b"),),
     ),
     Twin(
+        "parity-aliasing where bytes alone hold the phase back",
+        init()
+        + init(EMPTY, 128)
+        + SYNC
+        + "setp.ge.u32 %p0, %w, 4;\n@%p0 bra PRODUCER;\n"
+        + wait(name="a")
+        + get()
+        + f"mbarrier.arrive.shared::cta.b64 _, [%s+{EMPTY}];\n"
+        + wait(FULL, 1)
+        + "bra END;\nPRODUCER:\nsetp.ne.u32 %p1, %t, 128;\n@%p1 bra END;\n"
+        + "mbarrier.arrive.expect_tx.shared::cta.b64 _, [%s+8192], 2048;\n"
+        + load(guard="")
+        + wait()
+        + "mbarrier.arrive.expect_tx.shared::cta.b64 _, [%s+8192], 4096; //b\n"
+        + load(2048, guard="")
+        + wait(EMPTY, mark="+")
+        + load(4096, guard="")
+        + "END:\n",
+        (("HS005", "a", "b"),),
+        threads=160,
+    ),
+    Twin(
+        "parity-aliasing, fewer bytes expected than come unasked",
+        init()
+        + init(EMPTY, 128)
+        + SYNC
+        + "setp.ge.u32 %p0, %w, 4;\n@%p0 bra PRODUCER;\n"
+        + wait(name="a")
+        + get()
+        + f"mbarrier.arrive.shared::cta.b64 _, [%s+{EMPTY}];\n"
+        + wait(FULL, 1)
+        + "bra END;\nPRODUCER:\nsetp.ne.u32 %p1, %t, 128;\n@%p1 bra END;\n"
+        + "mbarrier.arrive.expect_tx.shared::cta.b64 _, [%s+8192], 2048;\n"
+        + load(guard="")
+        + wait()
+        + "mbarrier.expect_tx.relaxed.cta.shared::cta.b64 [%s+8192], 2048;\n"
+        + load(2048, guard="")
+        + "+mbarrier.expect_tx.relaxed.cta.shared::cta.b64 [%s+8192], 2048;\n"
+        + "mbarrier.arrive.shared::cta.b64 _, [%s+8192]; //b\n"
+        + wait(EMPTY)
+        + "+"
+        + load(4096, guard="")
+        + "END:\n",
+        (("HS005", "a", "b"),),
+        threads=160,
+    ),
+    Twin(
+        "parity-aliasing, st.async sent before all have answered",
+        init()
+        + "-"
+        + init(EMPTY)
+        + "+"
+        + init(EMPTY, 128)
+        + "@%leader mbarrier.arrive.expect_tx.shared::cta.b64 _, [%s+8192], 4;\n"
+        + CLUSTER
+        + "setp.ne.u32 %p0, %c, 0;\n@%p0 bra RECEIVER;\n@!%leader bra END;\n"
+        + "mapa.shared::cluster.u32 %r2, %s, 1;\n"
+        + "st.async.shared::cluster.mbarrier::complete_tx::bytes.b32 [%r2], 7, [%r2+8192];\n"
+        + wait(EMPTY, scope=".acquire.cluster")
+        + "st.async.shared::cluster.mbarrier::complete_tx::bytes.b32 [%r2+64], 8, [%r2+8192];\n"
+        + "bra END;\nRECEIVER:\n"
+        + wait(scope=".acquire.cluster", name="a")
+        + "@%leader mbarrier.arrive.expect_tx.shared::cta.b64 _, [%s+8192], 4; //b\n"
+        + "ld.shared.b32 %r1, [%s];\nmapa.shared::cluster.u32 %r3, %s, 0;\n"
+        + f"-@%leader mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%r3+{EMPTY}];\n"
+        + f"+mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%r3+{EMPTY}];\n"
+        + wait(FULL, 1, scope=".acquire.cluster")
+        + "ld.shared.b32 %r1, [%s+64];\nEND:\n"
+        + CLUSTER,
+        (("HS005", "a", "b"),),
+        ctas=2,
+        cluster=2,
+    ),
+    Twin(
         "slot-overwrite",
         LOADED
         + init(OTHER)
