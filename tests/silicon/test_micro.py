@@ -65,17 +65,6 @@ def test_it_runs_on_the_simulator(name: str) -> None:
     assert row.get("slopes", {}).keys() == recorded.get("slopes", {}).keys()
 
 
-@pytest.mark.parametrize("warps", [1, 4, 8])
-def test_what_cp_async_brings_out_of_l2_comes_as_recorded(warps: int) -> None:
-    (chosen,) = (one for one in benchmarks() if one.name == f"cp_async_w{warps}")
-    found = run(hs.Gpu(), chosen, 0, check=False)["cycles"]
-    hits = {
-        label: cycles for label, cycles in BY_NAME[chosen.name]["cycles"].items() if "hit" in label
-    }
-    assert len(hits) == 3
-    assert {label: found[label] for label in hits} == pytest.approx(hits, rel=0.1)
-
-
 def test_no_recorded_clock_is_nonsense() -> None:
     for row in ROWS:
         assert "error" not in row, row["name"]
