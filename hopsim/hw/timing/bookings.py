@@ -274,7 +274,7 @@ class Bookings:
         # Recordings of GEMMs count hardly any wavefronts for these: 10 to 14 for 32 to 64 instructions.
         begin = sm.pipe.book(time, passes, passes, counted=False)
         sector_bytes = self._config.l2.sector_bytes
-        end = sm.fill(begin, sectors * sector_bytes, copies=True)
+        end = sm.fill(begin, sectors * sector_bytes)
         # Lanes that ask for the sectors of others are answered each for itself.
         asking = work.lanes if isinstance(addresses, int) else len(addresses)
         again = work.count_bytes * asking - sectors * sector_bytes
