@@ -264,6 +264,23 @@ FAULTS = [
         verdict="deadlock",
     ),
     Twin(
+        "setmaxnreg by one warp of a warpgroup",
+        "setp.ne.u32 %p0, %w, 1;\n-@%p0 bra END;\nsetmaxnreg.dec.sync.aligned.u32 40; //b\nEND:\n",
+        (("HS700", "", "b"),),
+    ),
+    Twin(
+        "setmaxnreg by half a warp",
+        "setp.ge.u32 %p0, %l, 16;\n-@%p0 bra END;\nsetmaxnreg.dec.sync.aligned.u32 40; //b\nEND:\n",
+        (("HS700", "", "b"),),
+        threads=64,
+    ),
+    Twin(
+        "setmaxnreg with other counts",
+        "setp.ne.u32 %p0, %w, 0;\n@%p0 bra OTHERS;\nsetmaxnreg.dec.sync.aligned.u32 40;\nbarrier.sync 0;\nbra END;\n"
+        "OTHERS:\nbarrier.sync 0;\n-setmaxnreg.dec.sync.aligned.u32 48; //b\n+setmaxnreg.dec.sync.aligned.u32 40;\nEND:\n",
+        (("HS700", "", "b"),),
+    ),
+    Twin(
         "elect-divergent",
         "setp.eq.u32 %p0, %l, 0;\n-@%p0 elect.sync _|%p1, -1; //b\n+elect.sync _|%p1, -1;\nbar.warp.sync -1;\n",
         (("HS508", "", "b"),),

@@ -72,6 +72,8 @@ class Cta:
         self.free_registers = 0
         self.warp_registers = [machine.registers_per_thread] * len(self._live_of_warp)
         self.register_waiters: list[Any] = []
+        # Each setmaxnreg of a warp so far, and where: the warps of a warpgroup execute the same ones.
+        self.register_moves: dict[int, list[tuple[str, str]]] = {}
         # cp.async and bulk groups belong to a thread; collectives gather here.
         self.async_groups: dict[Any, Any] = {}
         self.rendezvous: dict[Any, Any] = {}
