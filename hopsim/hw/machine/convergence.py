@@ -102,8 +102,7 @@ class ConvergenceOps(MemoryOps):
             places.setdefault(strand.segment, []).append(strand)
         for strands in places.values():
             strand: Any = self.merge(strands) if len(strands) > 1 else strands[0]
-            here: Any = np.searchsorted(every.tids, strand.tids)
-            strand.waiting.detail = _part_of(answer, here)
+            strand.waiting.detail = _part_of(answer, every.tids.searchsorted(strand.tids))
             self.machine.wake(strand)
 
     def _side_by_side(self, values: Sequence[Any], lanes: Sequence[int], order: Any) -> Any:
