@@ -1,8 +1,8 @@
 """Who knows what: vector clocks of warps and, where they differ, of single lanes.
 
 A warp counts its epochs: every release ends one.  A clock maps keys to epochs: "everything that this agent did up to
-this epoch came before".  Keys of a warp: the warp itself (all its lanes), each lane, and `ANY` (the latest epoch of any
-lane, a quick bound).  Negative keys say that a CTA has started.
+this epoch came before".  Keys of a warp: the warp itself (all its lanes), each lane, `ANY` (the latest epoch of any lane, a
+quick bound), and `INIT` for each lane (its inits of mbarriers only).  Negative keys say that a CTA has started.
 
 A `View` is what an agent may rely on: `hb` (happens-before), the same with edges whose scope is too narrow (`loose`),
 and per state space the generic history that the async proxy may rely on (`bridges`; the last one is for tensor maps).
@@ -16,7 +16,7 @@ from typing import Any, Final, TypeAlias
 
 Clock: TypeAlias = dict[int, int]
 
-KEYS_PER_WARP: Final = 64
+KEYS_PER_WARP: Final = 128
 LANE: Final = 1
 ANY: Final = 33
 INIT: Final = 34

@@ -6,7 +6,7 @@ Source: PTX ISA 8.7 "bar, barrier", "barrier.cluster", "bar.warp.sync".
 from __future__ import annotations
 
 from hopsim.events import BarrierEvent, SyncEvent
-from hopsim.hazards.clocks import ANY, INIT, Agent, View
+from hopsim.hazards.clocks import ANY, INIT, Agent, View, bits
 from hopsim.hazards.facts import LaunchFacts
 from hopsim.hazards.findings import Finding, Findings
 from hopsim.hazards.flags import Flags
@@ -29,7 +29,8 @@ class Meetings:
         self.flags = flags
         # Phases of cluster barriers, by (cluster, phase).
         self.phases: dict[tuple[int, int], Meeting] = {}
-        self.inits: dict[int, int] = {}
+        # Fences of inits, by warp: the last epoch of each lane that executed one.
+        self.inits: dict[int, dict[int, int]] = {}
         # The last completed use of each named barrier, by (CTA, number).
         self.last: dict[tuple[int, int], Meeting] = {}
 
@@ -133,10 +134,10 @@ class Meetings:
         across = self.world.options.proxy_fence == "path" or self.world.facts.cluster_size == 1
         for agent, mask in self.world.parties(event.agent):
             meeting.view.hb[started(cta.index)] = 1
-            init = self.inits.get(agent.number)
-            if relaxed and init is not None:
+            if relaxed:
                 # Inits that were fenced for it are published, whatever else is, and that this CTA runs.
-                meeting.view.hb[agent.key + INIT] = init
+                for lane, epoch in self.inits.get(agent.number, {}).items():
+                    meeting.view.hb[agent.key + INIT + lane] = epoch
             published = self.flags.published(agent, mask, not relaxed)
             for width, view in published.views.items():
                 near = width == "cta"
@@ -166,8 +167,9 @@ class Meetings:
 
     def init_fence(self, event: SyncEvent) -> None:
         """fence.mbarrier_init.release.cluster."""
-        for agent, _ in self.world.parties(event.agent):
-            self.inits[agent.number] = agent.end_epoch("fence.mbarrier_init", event.line)
+        for agent, mask in self.world.parties(event.agent):
+            epoch = agent.end_epoch("fence.mbarrier_init", event.line)
+            self.inits.setdefault(agent.number, {}).update(dict.fromkeys(bits(mask), epoch))
 
     # -- warps -------------------------------------------------------------------------------------
 

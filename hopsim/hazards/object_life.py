@@ -12,7 +12,7 @@ from typing import Final
 import numpy as np
 
 from hopsim.events import BarrierEvent
-from hopsim.hazards.clocks import INIT, Agent, sees
+from hopsim.hazards.clocks import INIT, Agent, bits, sees
 from hopsim.hazards.findings import Finding, Findings, Level
 from hopsim.hazards.lifetime import Lifetime
 from hopsim.hazards.objects import Barrier
@@ -165,7 +165,9 @@ class ObjectLife:
             )  # fmt: skip
         born, epoch, lanes, born_line = barrier.born
         for inside, view in agent.eyes(mask):
-            if sees(view.hb, born, epoch, lanes) or view.hb.get(born.key + INIT, 0) >= epoch:
+            if sees(view.hb, born, epoch, lanes) or all(
+                view.hb.get(born.key + INIT + lane, 0) >= epoch for lane in bits(lanes)
+            ):
                 continue
             if born is agent and not inside & ~lanes:
                 continue

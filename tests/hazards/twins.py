@@ -622,6 +622,17 @@ MBARRIERS = [
         (("HS210", "a", "b"),),
     ),
     Twin(
+        "relaxed-arrive-without-init-fence of the lane itself",
+        init(name="a")
+        + "setp.eq.u32 %p0, %t, 1;\n-@%p0 fence.mbarrier_init.release.cluster;\n"
+        + "+@%leader fence.mbarrier_init.release.cluster;\n"
+        + "barrier.cluster.arrive.relaxed;\nbarrier.cluster.wait;\n"
+        + expect()
+        + load()
+        + wait(name="b"),
+        (("HS210", "a", "b"),),
+    ),
+    Twin(
         "use-before-init",
         "-"
         + "@%leader mbarrier.arrive.shared::cta.b64 _, [%s+8192]; //b\n"
