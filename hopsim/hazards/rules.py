@@ -133,6 +133,8 @@ HS510|scope-too-narrow|strong accesses whose scopes do not include each other|.s
 HS511|red-as-acquire|red expected to acquire|red|S|checked
 HS512|mixed-size-strong|strong accesses of different size overlap|atom, ld, st|U|checked
 HS513|named-barrier-run-ahead|second bar.arrive before the barrier was reset|bar.arrive|H|checked
+HS514|spin-in-vain|a loop waits for what nobody changes any more|ld, atom|H|checked
+HS515|warp-collective-divergent|lanes of one warp wait for each other at different warp collectives|shfl.sync, vote.sync, bar.warp.sync|H,U|checked
 HS601|setmaxnreg-oversubscribed|the sum of registers exceeds the register file|setmaxnreg|H|checked
 HS602|setmaxnreg-ignored|no register bound at entry|setmaxnreg|P,C,U|checked
 HS603|swizzle-base-misaligned|base off the period of the swizzle|tensor map, "Swizzling Modes"|S|checked

@@ -20,7 +20,11 @@ from hopsim.results import Access, Deadlock, Wait
 
 BAR_ARRIVE: Final = re.compile(r"\b(bar|barrier)(\.cta)?\.arrive\b")
 SIGNAL: Final = re.compile(r"\bmbarrier\.arrive|complete_tx|\bcp\.async\.mbarrier\.arrive")
+STRONG_WRITE: Final = re.compile(
+    r"\bst\.(release|relaxed|volatile|mmio)\b|\batom\b|\bred(\.async)?\b"
+)
 LOAD: Final = re.compile(r"\bcp\.async\.bulk\.(tensor\.)?\S*shared|\.expect_tx\b")
+OWN_RULE: Final = re.compile(r"wgmma|elect")
 # How sure a reason is: the surest ones are told, the others are taken for their consequences.
 SURE, LIKELY, PERHAPS, ELSE = range(4)
 
@@ -49,7 +53,8 @@ def explain_stuck(
         *_mbarriers(world, findings, waits),
         *_named(world, findings, waits),
         *_others(world, findings, waits),
-        *_spinning(polls, waits),
+        *_apart(world, findings, waits),
+        *_spinning(world, findings, polls, waits),
     ]
     surest = min((weight for weight, _ in found), default=SURE)
     for weight, finding in found:
@@ -219,6 +224,8 @@ def _named(world: World, findings: Findings, waits: Sequence[Wait]) -> list[tupl
 def _finding(findings: Findings, cta: CtaState, wait: Wait, what: str, why: Reason) -> Finding:
     agent = cta.agents[wait.warp]
     space = "register" if wait.kind == "setmaxnreg" else "shared::cta"
+    if wait.kind == "spin" and ".shared" not in wait.text:
+        space = "global"
     side = findings.thread_side(agent, wait.lanes or agent.live, wait.line, what, space=space)
     gone = why.gone
     left = None if gone is None else findings.thread_side(gone, gone.exited, gone.exit_line, "exit")
@@ -276,12 +283,70 @@ def _number_of(text: str) -> int | None:
     return None if found is None else int(found.group(1))
 
 
-# --- cluster barriers, registers, collectives, words in memory ----------------------------------------
+# --- cluster barriers, registers, collectives, loops ----------------------------------------
 
 
-def _spinning(polls: Polls, waits: Sequence[Wait]) -> list[tuple[int, Finding]]:
-    found = (polls.missed(wait) for wait in waits if wait.kind == "spin")
-    return [(SURE, finding) for finding in found if finding is not None]
+def _spinning(
+    world: World, findings: Findings, polls: Polls, waits: Sequence[Wait]
+) -> list[tuple[int, Finding]]:
+    found: list[tuple[int, Finding]] = []
+    told: set[int] = set()
+    for wait in waits:
+        if wait.kind != "spin":
+            continue
+        missed = polls.missed(wait)
+        if missed is not None:
+            found.append((SURE, missed))
+        elif wait.line not in told and not wait.text.startswith("mbarrier"):
+            told.add(wait.line)
+            why = _why_spinning(world, wait, waits)
+            cta = world.cta(world.facts.index_of(wait.cta))
+            found.append((why.weight, _finding(findings, cta, wait, "spin", why)))
+    return found
+
+
+def _why_spinning(world: World, wait: Wait, waits: Sequence[Wait]) -> Reason:
+    """Return why a loop has no end: nobody is left who writes what it reads, or those who would are stuck themselves."""
+    later = any(
+        STRONG_WRITE.search(world.facts.text(line))
+        for other in waits
+        if other.kind != "spin"
+        for line in world.facts.lines_after(other.line)
+    )
+    state = f"the loop at :{wait.line} reads the same for ever: nobody changes it any more"
+    hint = f"write what ends the loop at :{wait.line} before its writer exits or waits for these threads"
+    if ".cas" in wait.text or ".exch" in wait.text:
+        hint = f"release what :{wait.line} takes, on every path:  atom.exch or st.release of the value it waits for"
+    elif "." not in wait.text.removesuffix(".uni"):
+        state = f"the loop at :{wait.line} reads nothing that others could change"
+        hint = "give the loop a way out"
+    return Reason("HS514", state, hint, ELSE if later else LIKELY)
+
+
+def _apart(world: World, findings: Findings, waits: Sequence[Wait]) -> list[tuple[int, Finding]]:
+    """Explain warps all of whose lanes wait for the others, at different collectives."""
+    warps: dict[tuple[int, int], list[Wait]] = {}
+    for wait in waits:
+        warps.setdefault((world.facts.index_of(wait.cta), wait.warp), []).append(wait)
+    found: list[tuple[int, Finding]] = []
+    told: set[tuple[int, ...]] = set()
+    for (index, warp), parts in warps.items():
+        lines = tuple(wait.line for wait in parts)
+        # Lanes that wait for anything else are explained by that; wgmma and elect.sync have rules of their own.
+        named = any(wait.kind != "collective" or OWN_RULE.match(wait.text) for wait in parts)
+        if named or lines in told:
+            continue
+        told.add(lines)
+        cta, (wait, *others) = world.cta(index), parts
+        state = f"the other lanes of the mask at :{wait.line}"
+        hint = f"let all lanes of the mask come to :{wait.line}, or name only those that do"
+        finding = _finding(findings, cta, wait, "wait", Reason("HS515", state, hint))
+        if others:
+            other = others[0]
+            agent = cta.agents[warp]
+            finding.first = findings.thread_side(agent, other.lanes, other.line, "wait")
+        found.append((LIKELY, finding))
+    return found
 
 
 def _others(world: World, findings: Findings, waits: Sequence[Wait]) -> list[tuple[int, Finding]]:

@@ -237,6 +237,10 @@ HS512 Two strong accesses must cover the same bytes; with other sizes they count
   > Use one size, or two separate words.
 HS513 An arrive for the next use came before the barrier was reset by the last one.
   > A second named barrier in the other direction.
+HS514 A loop that only reads ends when somebody else writes; all who could have exited or wait.
+  > Write the flag, or release the lock, on every path, before waiting for those who loop.
+HS515 A collective with a mask waits for all of its lanes; here some wait at another one.
+  > Bring the lanes together first, or let the mask name only those that come.
 HS601 setmaxnreg.inc waits until registers are free. If the sum is more than the register file,
   that never happens.
   > Keep the sum over all warps within 64K registers, and let the producers decrease first.

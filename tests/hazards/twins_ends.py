@@ -288,6 +288,48 @@ FAULTS = [
         verdict="deadlock",
     ),
     Twin(
+        "spin-in-vain, while others wait at a barrier",
+        "+@%leader st.release.gpu.global.b32 [%out+128], 1;\nsetp.ne.u32 %p0, %w, 0;\n@%p0 bra J;\n"
+        "L:\nld.acquire.gpu.global.b32 %r2, [%out+128]; //b\nsetp.eq.u32 %p1, %r2, 0;\n@%p1 bra L;\n"
+        "J:\nbar.sync 0;\n",
+        (("HS514", "", "b"),),
+        verdict="deadlock",
+    ),
+    Twin(
+        "spin-in-vain for a lock that is never released",
+        "@!%leader bra END;\nL:\natom.acquire.gpu.global.cas.b32 %r1, [%out+128], 0, 1; //b\nsetp.ne.u32 %p1, %r1, 0;\n"
+        "@%p1 bra L;\n+atom.release.gpu.global.exch.b32 %r1, [%out+128], 0;\nEND:\n",
+        (("HS514", "", "b"),),
+        ctas=2,
+        verdict="deadlock",
+    ),
+    Twin(
+        "spin-in-vain, because the writer waits where too few come",
+        "setp.ne.u32 %p0, %w, 0;\n@!%p0 bra L;\n-bar.sync 1, 128; //c\n+bar.sync 1, 96;\n"
+        "st.release.gpu.global.b32 [%out+128], 1;\nbra END;\n"
+        "L:\nld.acquire.gpu.global.b32 %r2, [%out+128]; //b\nsetp.eq.u32 %p1, %r2, 0;\n@%p1 bra L;\nEND:\n",
+        (("HS503", "", "c"), ("HS514", "", "b")),
+        verdict="deadlock",
+    ),
+    Twin(
+        "warp-collective-divergent",
+        "setp.lt.u32 %p0, %l, 16;\n-@!%p0 bra OTHERS;\nshfl.sync.idx.b32 %r9, %t, 0, 31, -1; //b\n-OTHERS:\n"
+        "bar.warp.sync -1; //a\n",
+        (("HS515", "a", "b"),),
+        verdict="deadlock",
+    ),
+    Twin(
+        "missing-arriver, which a lane waits for before it meets its warp",
+        init(name="a")
+        + SYNC
+        + f"@!%leader bra MEET;\n+{ARRIVE}\n"
+        + wait(name="b")
+        + "MEET:\nbar.warp.sync -1;\n",
+        (("HS205", "a", "b"),),
+        threads=32,
+        verdict="deadlock",
+    ),
+    Twin(
         "wgmma-nonuniform",
         LOADED
         + FENCE_REGS
