@@ -191,6 +191,7 @@ class Deadlock:
         barriers: for each thing waited for, its state and who waits for it, in words.
         history: what happened on each mbarrier and named barrier before, in words.
         chains: who waits for whom: `warp 0 -> mbarrier 0x408 -> warp 1 (exited)`.
+        not_started: CTAs that found no place on the chip.
     """
 
     waiting: tuple[Wait, ...]
@@ -199,6 +200,7 @@ class Deadlock:
     barriers: tuple[str, ...] = ()
     history: tuple[str, ...] = ()
     chains: tuple[str, ...] = ()
+    not_started: int = 0
 
     def __str__(self) -> str:
         one = len(self.waiting) == 1

@@ -54,7 +54,7 @@ def explain_stuck(
         *_named(world, findings, waits),
         *_others(world, findings, waits),
         *_apart(world, findings, waits),
-        *_spinning(world, findings, polls, waits),
+        *_spinning(world, findings, polls, deadlock),
     ]
     surest = min((weight for weight, _ in found), default=SURE)
     for weight, finding in found:
@@ -287,11 +287,13 @@ def _number_of(text: str) -> int | None:
 
 
 def _spinning(
-    world: World, findings: Findings, polls: Polls, waits: Sequence[Wait]
+    world: World, findings: Findings, polls: Polls, deadlock: Deadlock | None
 ) -> list[tuple[int, Finding]]:
+    if deadlock is None:
+        return []
     found: list[tuple[int, Finding]] = []
     told: set[int] = set()
-    for wait in waits:
+    for wait in deadlock.waiting:
         if wait.kind != "spin":
             continue
         missed = polls.missed(wait)
@@ -299,17 +301,17 @@ def _spinning(
             found.append((SURE, missed))
         elif wait.line not in told and not wait.text.startswith("mbarrier"):
             told.add(wait.line)
-            why = _why_spinning(world, wait, waits)
+            why = _why_spinning(world, wait, deadlock)
             cta = world.cta(world.facts.index_of(wait.cta))
             found.append((why.weight, _finding(findings, cta, wait, "spin", why)))
     return found
 
 
-def _why_spinning(world: World, wait: Wait, waits: Sequence[Wait]) -> Reason:
-    """Return why a loop has no end: nobody is left who writes what it reads, or those who would are stuck themselves."""
+def _why_spinning(world: World, wait: Wait, deadlock: Deadlock) -> Reason:
+    """Return why a loop has no end: nobody is left who writes what it reads, or who would is stuck or has no room."""
     later = any(
         STRONG_WRITE.search(world.facts.text(line))
-        for other in waits
+        for other in deadlock.waiting
         if other.kind != "spin"
         for line in world.facts.lines_after(other.line)
     )
@@ -320,6 +322,9 @@ def _why_spinning(world: World, wait: Wait, waits: Sequence[Wait]) -> Reason:
     elif "." not in wait.text.removesuffix(".uni"):
         state = f"the loop at :{wait.line} reads nothing that others could change"
         hint = "give the loop a way out"
+    elif deadlock.not_started:
+        state += f", while {deadlock.not_started} CTAs wait for room on the chip"
+        hint = "launch no more CTAs than the chip holds at once, or let none wait for a later one"
     return Reason("HS514", state, hint, ELSE if later else LIKELY)
 
 

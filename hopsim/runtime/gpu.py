@@ -6,6 +6,7 @@ r = gpu.launch(kernel, grid=(8, 8), block=128, args=[a_map, c, np.int32(n)])
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -24,6 +25,7 @@ from hopsim.hw.machine.launch import Machine, Setup
 from hopsim.hw.machine.memory import GlobalMemory, Region
 from hopsim.hw.machine.schedule import Outcome, Schedule
 from hopsim.hw.machine.untimed import Adversarial, InOrder, Seeded
+from hopsim.hw.timing.occupancy import places
 from hopsim.isa.program.kernel import Kernel
 from hopsim.isa.program.symbols import initial_bytes, size_of
 from hopsim.launch.arguments import pack
@@ -236,6 +238,7 @@ class Gpu:
             values=values,
             numerics=numerics,
             sm_count=device.sm_count,
+            places=places(device, shapes.threads, shapes.shared_bytes, math.prod(shapes.cluster)),
             explicit_cluster=shapes.cluster != (1, 1, 1),
             # The checker finds reads of shared memory that nobody wrote, and goes on.
             track_initialisation=False,

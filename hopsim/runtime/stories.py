@@ -6,6 +6,7 @@ nothing did, in the one before), and chains of waiting that end where they began
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
@@ -55,7 +56,8 @@ def deadlock_of(machine: Machine, cycle: int | None, shared_name: Callable[[int]
         tuple(waits), tuple(flights[:MOST_FLIGHTS]), cycle,
         barriers=_cut([teller.state(station) for station in stations]),
         history=_cut([line for station in stations for line in teller.history(station)]),
-        chains=_cut(teller.chains()),
+        chains=_cut([*teller.chains(), *teller.no_room()]),
+        not_started=_not_started(machine),
     )  # fmt: skip
 
 
@@ -294,6 +296,17 @@ class _Teller:
                 lines.append(line)
         return lines
 
+    def no_room(self) -> list[str]:
+        """Return one line when CTAs never started, because those that wait hold all places of the chip."""
+        count = _not_started(self.machine)
+        held = len({strand.cta for station in self.stations for strand in station.waiters})
+        if not count:
+            return []
+        total = math.prod(self.machine.grid)
+        return [
+            f"{count} of {total} CTAs (never started) -> room: the chip holds only {held} at once -> those that wait"
+        ]
+
     def _me(self, strand: Any) -> str:
         return self.who(strand.cta, self._together(strand))
 
@@ -338,6 +351,10 @@ class _Teller:
             (who[0], warp) for phase, what, who, _, _ in barrier.history if phase == barrier.phase and "arrive" in what
             for warp in who[1]
         }  # fmt: skip
+
+
+def _not_started(machine: Machine) -> int:
+    return (machine.cluster_count - machine.clusters_started) * machine.cluster_size
 
 
 def _exited(cta: Cta) -> list[int]:

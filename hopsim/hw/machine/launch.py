@@ -31,7 +31,8 @@ from hopsim.isa.values import Value
 class Setup:
     """Everything that is fixed for a launch.
 
-    Sizes in bytes; `shared_bytes` is static plus dynamic shared memory without the reserved first KiB.
+    Sizes in bytes; `shared_bytes` is static plus dynamic shared memory without the reserved first KiB.  `places` are those
+    of CTAs that the chip holds at once.
     """
 
     path: str
@@ -50,6 +51,7 @@ class Setup:
     values: bool = True
     numerics: str = "hopper"
     sm_count: int = 132
+    places: int = 132 * 32
     explicit_cluster: bool = False
     track_initialisation: bool = True
     has_register_bound: bool = True
@@ -87,6 +89,7 @@ class Machine:
         self.values = setup.values
         self.numerics = setup.numerics
         self.sm_count = setup.sm_count
+        self.places = setup.places
         self.explicit_cluster = setup.explicit_cluster
         self.track_initialisation = setup.track_initialisation and setup.values
         # What the schedule wants: strands of whole warpgroups, and details of each access for its timing models.

@@ -8,9 +8,9 @@
   first, so that what was not waited for is overtaken.
 
 When nothing can happen any more - every strand waits, or goes round a loop that changes nothing - the schedule tries, in
-this order: more clusters than are resident (flags between CTAs), "not yet" for every `try_wait` (a program may peek, or
-give up after so many tries), and letting lanes go on without those of their warp that they should meet.  When that
-changes nothing either, it is a deadlock.
+this order: more clusters than are resident, as far as the chip has room (flags between CTAs), "not yet" for every
+`try_wait` (a program may peek, or give up after so many tries), and letting lanes go on without those of their warp that
+they should meet.  When that changes nothing either, it is a deadlock.
 """
 
 from __future__ import annotations
@@ -50,6 +50,7 @@ class Untimed(Schedule):
         self.ready: deque[Any] = deque()
         self.flights: list[Operation] = []
         self.resident = 0
+        self.places_taken = 0
         self.resident_clusters = resident_clusters
         self.step_limit = step_limit
         self.machine: Machine | None = None
@@ -73,6 +74,10 @@ class Untimed(Schedule):
     def issued(self, operation: Operation) -> None:
         """Remember an operation in flight."""
         self.flights.append(operation)
+
+    def cta_done(self, cta: Any) -> None:
+        """Free the place of a CTA."""
+        self.places_taken -= 1
 
     def cluster_done(self, cluster: Any) -> None:
         """Make room for another cluster."""
@@ -149,7 +154,10 @@ class Untimed(Schedule):
     def _start(self, machine: Machine, limit: int) -> bool:
         if self.resident >= limit or machine.clusters_started == machine.cluster_count:
             return False
+        if self.places_taken and self.places_taken + machine.cluster_size > machine.places:
+            return False
         self.resident += 1
+        self.places_taken += machine.cluster_size
         # The SMs in turn, so that `%smid` tells CTAs apart that run at once.
         first = machine.clusters_started * machine.cluster_size
         machine.start_next_cluster(

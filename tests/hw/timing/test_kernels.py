@@ -13,6 +13,7 @@ from hopsim.config import load
 from hopsim.hw.timing.schedule import TimedSchedule
 from hopsim.kernels.gemm.kernel import build
 from hopsim.kernels.gemm.problem import GemmProblem
+from hopsim.runtime.gpu import SCHEDULES
 from tests.hw.timing.kernels import launch
 
 CONFIG = load("h100-sxm")
@@ -222,6 +223,27 @@ def test_a_spin_on_ctas_that_start_later_is_none() -> None:
     LEAVE: nanosleep.u32 50000; ret;
     WRITE: mov.u32 %r2,1; st.release.gpu.global.u32 [%rd0],%r2; ret;"""
     assert flagged(body, grid=133, shared_bytes=200_000).deadlock is None
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+def test_a_grid_barrier_of_more_ctas_than_fit_is_a_deadlock(schedule: str) -> None:
+    body = """
+    ld.param.u64 %rd0,[out]; mov.u32 %r1,%nctaid.x; red.release.gpu.global.add.u32 [%rd0],1;
+    W: ld.acquire.gpu.global.u32 %r0,[%rd0]; setp.lt.u32 %p0,%r0,%r1; @%p0 bra W; ret;"""
+    few = {"device.sm_count": 4, "device.gpc_sm_counts": [4]}
+    for grid, missing in ((4, None), (6, 2)):
+        gpu = hs.Gpu("h100-sxm", overrides=few)
+        flag = gpu.array(np.zeros(1, np.uint32))
+        result = launch(
+            body, gpu=gpu, args=[flag], grid=grid, block=1, shared_bytes=200_000, schedule=schedule
+        )
+        if missing is None:
+            assert result.deadlock is None
+        else:
+            assert result.deadlock.not_started == missing
+            assert result.deadlock.chains == (
+                "2 of 6 CTAs (never started) -> room: the chip holds only 4 at once -> those that wait",
+            )
 
 
 def test_a_spin_beside_a_long_sleep_or_loop_is_none() -> None:
