@@ -7,11 +7,13 @@ from typing import Final
 
 from hopsim.hazards.records import Record
 from hopsim.hazards.rules import RULES
+from hopsim.hazards.world import CtaState
 
 # rule -> (missing edge, hint); {a} and {b} are the lines of the two accesses, {space} the state space of the bytes,
 # {release} where the slot is handed on, {refill} how its readers hold up the next one, {expect} where bytes are expected,
-# {wait} what the second access waited for instead, {between} and {rejoin} how threads order the two, {narrow} which fences
-# of the tensormap proxy are of too narrow a scope.
+# {wait} what the second access waited for instead, {between} and {rejoin} how threads order the two, {settle} how the
+# operation of the first is waited for, {meet} how whoever did so lets the second know, {narrow} which fences of the
+# tensormap proxy are of too narrow a scope.
 ADVICE: Final[dict[str, tuple[str, str]]] = {
     "HS000": (
         "an edge from the completion of :{a} to :{b}",
@@ -121,11 +123,11 @@ ADVICE: Final[dict[str, tuple[str, str]]] = {
     ),
     "HS300": (
         "an edge from the completion of :{a} to :{b}",
-        "cp.async.bulk.commit_group and cp.async.bulk.wait_group 0 in the issuing thread, then an edge to :{b}",
+        "{settle}",
     ),
     "HS301": (
         "a wait for the read of :{a} before :{b}",
-        "in the issuing thread of :{a}:  cp.async.bulk.wait_group.read 0;  then bar.sync before :{b}",
+        "{settle}",
     ),
     "HS302": (
         "a wait that covers the group of :{a}",
@@ -142,7 +144,7 @@ ADVICE: Final[dict[str, tuple[str, str]]] = {
     "HS305": ("a commit of :{a}", "after :{a}, in the same thread:  cp.async.bulk.commit_group;"),
     "HS306": (
         "an edge from the thread that waited to :{b}",
-        "after the wait of the issuing thread, before :{b}:  bar.sync 0;",
+        "after the wait of the issuing thread, before :{b}:  {meet}",
     ),
     "HS307": (
         "a wait for the copy of :{a}, which still reads the map",
@@ -204,6 +206,16 @@ IN_CLUSTER: Final = (
 )
 IN_GRID: Final = "after :{write}:  st.release.gpu of a flag;  before :{read}:  loop on ld.acquire.gpu until it is set"
 BY_BARRIER: Final = "between :{a} and :{b}, in every thread of the CTA:  bar.sync 0;"
+SOURCE_FREE: Final = (
+    "in the issuing thread of :{a}:  cp.async.bulk.wait_group.read 0;  then, before :{b}:  {meet}"
+)
+SOURCE_FREE_HERE: Final = "before :{b}:  cp.async.bulk.wait_group.read 0;"
+DRAINED: Final = "cp.async.bulk.commit_group and cp.async.bulk.wait_group 0 in the issuing thread, then an edge to :{b}"
+DRAINED_APART: Final = "give each CTA bytes of its own, or in the issuing thread of :{a}:  cp.async.bulk.wait_group 0;  then, before :{b}:  {meet}"
+TOLD_BY_MBARRIER: Final = (
+    "wait for the mbarrier that :{a} names, in the CTA where it lies (no bulk group tracks this copy);  then, before :{b}:  "
+    "{meet}"
+)
 NO_ADVICE: Final = ("an edge between the two accesses", "order :{a} before :{b}")
 
 
@@ -223,6 +235,32 @@ def between(first: Record, second: Record) -> str:
     return text.format(a=first.line, b=second.line, write=write.line, read=read.line)
 
 
+def meet(cta: CtaState, other: CtaState) -> str:
+    """Return what lets threads of one CTA know what those of another, or of the same, do."""
+    if cta is other:
+        return "bar.sync 0;"
+    if cta.cluster == other.cluster:
+        return "barrier.cluster.arrive;  barrier.cluster.wait;"
+    return "release and acquire through a flag of .gpu scope"
+
+
+def settle(first: Record, second: Record) -> str:
+    """Return how an operation is waited for: by what tells that it is complete, and by who must know."""
+    flight = first.flight
+    if flight is None:
+        return ""
+    cta: CtaState = first.cta
+    if flight.tracked != "bulk":
+        text = TOLD_BY_MBARRIER
+        cta = flight.aims[0][0].owner if flight.aims else cta
+    elif first.kind != "r":
+        text = DRAINED if first.cta is second.cta else DRAINED_APART
+    else:
+        alone = [part[::2] for part in second.parts] == [part[::2] for part in flight.parts]
+        text = SOURCE_FREE_HERE if alone else SOURCE_FREE
+    return text.format(a=first.line, b=second.line, meet=meet(cta, second.cta))
+
+
 def advise(
     rule: str, first: Record, second: Record, places: Mapping[str, str]
 ) -> tuple[str, str, str]:
@@ -237,6 +275,6 @@ def advise(
     facts = {
         "a": first.line, "b": second.line, "refill": refill(first, second), "between": between(first, second),
         "rejoin": f"before :{second.line}:  bar.sync 0;" if first.cta is second.cta else between(first, second),
-        **places,
+        "settle": settle(first, second), "meet": meet(first.cta, second.cta), **places,
     }  # fmt: skip
     return RULES[rule].sentence, missing.format(**facts), hint.format(**facts)

@@ -48,7 +48,7 @@ class Names:
         if flight.kind == "wgmma":
             return self._after_wgmma(flight, first, second, eyes)
         if flight.tracked == "bulk":
-            return self._after_store(flight, first, second, gap)
+            return self._after_store(flight, first, second, gap, eyes)
         if first.kind == "r":
             return "HS301" if first.space == "shared" else "HS300"
         if flight.kind in LOADS:
@@ -83,27 +83,37 @@ class Names:
         return "HS004"
 
     def _after_wgmma(self, flight: Flight, first: Record, second: Record, eyes: list[Eye]) -> str:
-        knows_issue = any(
-            agent is issuer or _covers(view.hb, issuer, epoch)
-            for agent, _, view in eyes
-            for issuer, epoch, _ in flight.parts
-        )
-        if not knows_issue:
-            other_cta = second.flight is not None and second.cta is not first.cta
-            return "HS405" if other_cta else "HS006"
+        if not _knows_issue(flight, eyes):
+            return "HS405" if self._is_multicast(first, second) else "HS006"
         if flight.group is None:
             return "HS010"
         return "HS009" if flight.left_at is not None else "HS008"
 
-    def _after_store(self, flight: Flight, first: Record, second: Record, gap: Gap) -> str:
+    def _is_multicast(self, first: Record, second: Record) -> bool:
+        """Whether a slot is refilled by another CTA's multicast."""
+        return (
+            second.flight is not None
+            and second.cta is not first.cta
+            and ".multicast" in self.world.facts.mnemonic(second.line)
+        )
+
+    def _after_store(
+        self, flight: Flight, first: Record, second: Record, gap: Gap, eyes: list[Eye]
+    ) -> str:
         reading = first.kind == "r"
         if flight.group is None:
             return "HS305"
         issuer = flight.agent
         if reading and any(agent is issuer for agent, _, _ in flight.read.observers):
             return "HS306"
-        if not reading and flight.landed.observers:
-            return "HS306"
+        if not reading:
+            # No wait helps a CTA that nothing orders after the copy; whoever knows of the .read wait was told too early.
+            if second.cta is not first.cta and not _knows_issue(flight, eyes):
+                return "HS300"
+            if all(flight.read.known_to(view.hb, agent, lanes) for agent, lanes, view in eyes):
+                return "HS303"
+            if flight.landed.observers:
+                return "HS306"
         if flight.left_at is not None:
             return "HS302"
         if not reading and flight.read.observers:
@@ -192,7 +202,7 @@ class Names:
             return "HS502"
         if first.kind == "r":
             if second.flight is not None:
-                return "HS405" if not second.is_thread and second.cta is not first.cta else "HS006"
+                return "HS405" if self._is_multicast(first, second) else "HS006"
             return "HS501" if first.space == "shared" else "HS500"
         return "HS500"
 
@@ -248,6 +258,15 @@ def barrier_of(flight: Flight, record: Record) -> tuple[Barrier | None, int]:
 def _covers(clock: Clock, agent: Agent, epoch: int) -> bool:
     """Whether a clock knows what some lane of a warp did in an epoch."""
     return clock.get(agent.key, 0) >= epoch or clock.get(agent.key + ANY, 0) >= epoch
+
+
+def _knows_issue(flight: Flight, eyes: list[Eye]) -> bool:
+    """Whether somebody knows that an operation was issued."""
+    return any(
+        agent is issuer or _covers(view.hb, issuer, epoch)
+        for agent, _, view in eyes
+        for issuer, epoch, _ in flight.parts
+    )
 
 
 def _is_duplicate(flight: Flight, record: Record, other: Flight) -> bool:

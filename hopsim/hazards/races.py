@@ -147,7 +147,7 @@ class Races:
             finding.late = lambda: "" if site[:2] in self._between_warps else None
         elif rule == "HS016":
             finding.late = lambda: "" if second.line in self._overtaking else None
-        elif rule == "HS301" and first.flight is not None:
+        elif rule == "HS301" and first.flight is not None and first.flight.tracked == "bulk":
             finding.late = self._waited_apart(first.flight, second, gap.second)
         seen.append(self.findings.add(finding))
 
@@ -156,7 +156,7 @@ class Races:
     ) -> Callable[[], str | None]:
         """Return a question for the end of the run: did the issuer wait in time, and only others did not learn of it?"""
         issuer, _, lanes = flight.parts[0]
-        if issuer is who[0] and lanes & who[1] and second.is_thread:
+        if issuer is who[0] and lanes & who[1]:
             self._unawaited.add((flight.line, second.line))
         site = (flight.line, second.line)
 

@@ -834,6 +834,74 @@ BULK = [
         (("HS301", "a", "b"),),
     ),
     Twin(
+        "store-source-reuse by a load of the same thread",
+        init()
+        + put()
+        + FENCE
+        + SYNC
+        + store(name="a")
+        + COMMIT_STORE
+        + "+"
+        + WAIT_READ
+        + expect()
+        + load(name="b")
+        + wait()
+        + WAIT_STORE,
+        (("HS301", "a", "b"),),
+    ),
+    Twin(
+        "store-source-reuse of a copy to another CTA",
+        init()
+        + put()
+        + FENCE
+        + expect()
+        + CLUSTER
+        + "setp.ne.u32 %p0, %c, 0;\n@%p0 bra PEER;\nmapa.shared::cluster.u32 %r5, %s, 1;\nadd.u32 %r6, %r5, 8192;\n"
+        "add.u32 %r7, %r5, 2048;\n@%leader cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes "
+        "[%r7], [%s], 2048, [%r6]; //a\n"
+        "-@%leader cp.async.bulk.wait_group.read 0;\n-bar.sync 0;\n"
+        + only("-", put("b"))
+        + "bra END;\nPEER:\n"
+        + wait()
+        + "END:\n"
+        + CLUSTER
+        + only("+", put()),
+        (("HS301", "a", "b"),),
+        ctas=2,
+        cluster=2,
+    ),
+    Twin(
+        "bulk-race of two CTAs that store the same bytes",
+        put()
+        + FENCE
+        + SYNC
+        + "+mov.u32 %r1, %ctaid.x;\n+mul.wide.u32 %rd0, %r1, 4096;\n+add.u64 %out, %out, %rd0;\n"
+        + store(name="a")
+        + COMMIT_STORE
+        + WAIT_STORE,
+        (("HS300", "a", "a"),),
+        ctas=2,
+    ),
+    Twin(
+        "read-wait-for-global before a flag, with the full wait behind it",
+        "mov.u32 %r1, %ctaid.x;\nsetp.ne.u32 %p0, %r1, 0;\n@%p0 bra READER;\n"
+        + put()
+        + FENCE
+        + SYNC
+        + store(name="a", to=4096)
+        + COMMIT_STORE
+        + "-"
+        + WAIT_READ
+        + "+"
+        + WAIT_STORE
+        + "@%leader st.release.gpu.global.b32 [%out], 1;\n"
+        + WAIT_STORE
+        + "bra END;\nREADER:\nld.acquire.gpu.global.b32 %r2, [%out];\nsetp.eq.u32 %p1, %r2, 0;\n@%p1 bra READER;\n"
+        "ld.global.b32 %r3, [%out+4096]; //b\nEND:\n",
+        (("HS303", "a", "b"),),
+        ctas=2,
+    ),
+    Twin(
         "bulk-wait-off-by-one",
         put()
         + put("", 2048)
