@@ -11,9 +11,9 @@ from hopsim.hazards.world import CtaState
 
 # rule -> (missing edge, hint); {a} and {b} are the lines of the two accesses, {space} the state space of the bytes,
 # {release} where the slot is handed on, {refill} how its readers hold up the next one, {expect} where bytes are expected,
-# {wait} what the second access waited for instead, {between} and {rejoin} how threads order the two, {settle} how the
-# operation of the first is waited for, {meet} how whoever did so lets the second know, {narrow} which fences of the
-# tensormap proxy are of too narrow a scope.
+# {wait} what the second access waited for instead, {awaited} how it waits for what it should, {between} and {rejoin} how
+# threads order the two, {settle} how the operation of the first is waited for, {meet} how who did so tells the second,
+# {narrow} which fences of the tensormap proxy are of too narrow a scope.
 ADVICE: Final[dict[str, tuple[str, str]]] = {
     "HS000": (
         "an edge from the completion of :{a} to :{b}",
@@ -21,7 +21,7 @@ ADVICE: Final[dict[str, tuple[str, str]]] = {
     ),
     "HS001": (
         "a wait for the mbarrier phase that :{a} completes, before :{b}",
-        "before :{b}, loop on mbarrier.try_wait.parity on the mbarrier named at :{a}",
+        "{awaited}",
     ),
     "HS002": (
         "a wait for the mbarrier phase that :{a} completes, before :{b}",
@@ -197,6 +197,10 @@ NARROW_FENCE: Final = (
     "at {fences}:  fence.acq_rel.{scope};",
 )
 BY_MBARRIER: Final = "let the readers arrive on an 'empty' mbarrier after :{a}, and wait for it before :{b} (or bar.sync)"
+BY_REMOTE_MBARRIER: Final = (
+    "let the readers arrive on an 'empty' mbarrier of the writing CTA after :{a} (.release.cluster), and wait for it before"
+    " :{b} (.acquire.cluster; or barrier.cluster)"
+)
 IN_CTA: Final = (
     "a barrier between :{a} and :{b}:  bar.sync 0;  (or release and acquire through a flag)"
 )
@@ -211,7 +215,10 @@ SOURCE_FREE: Final = (
 )
 SOURCE_FREE_HERE: Final = "before :{b}:  cp.async.bulk.wait_group.read 0;"
 DRAINED: Final = "cp.async.bulk.commit_group and cp.async.bulk.wait_group 0 in the issuing thread, then an edge to :{b}"
-DRAINED_APART: Final = "give each CTA bytes of its own, or in the issuing thread of :{a}:  cp.async.bulk.wait_group 0;  then, before :{b}:  {meet}"
+DRAINED_APART: Final = (
+    "give each CTA bytes of its own, or in the issuing thread of :{a}:  cp.async.bulk.wait_group 0;"
+    "  then, before :{b}:  {meet}"
+)
 TOLD_BY_MBARRIER: Final = (
     "wait for the mbarrier that :{a} names, in the CTA where it lies (no bulk group tracks this copy);  then, before :{b}:  "
     "{meet}"
@@ -220,8 +227,11 @@ NO_ADVICE: Final = ("an edge between the two accesses", "order :{a} before :{b}"
 
 
 def refill(first: Record, second: Record) -> str:
-    """Return how the readers of a slot hold up its next filling: by what their CTA has."""
-    text = BY_MBARRIER if first.cta.barriers else BY_BARRIER
+    """Return how the readers of a slot hold up its next filling: by what their CTA has, and by who fills it."""
+    if first.cta is second.cta:
+        text = BY_MBARRIER if first.cta.barriers else BY_BARRIER
+    else:
+        text = BY_REMOTE_MBARRIER
     return text.format(a=first.line, b=second.line)
 
 

@@ -166,8 +166,8 @@ class Agent:
         self.met: deque[tuple[int, Any]] = deque(maxlen=MET_KEPT)
         # How many copies it has issued that an mbarrier tells of.
         self.loads = 0
-        # The phase it waited for last and has not made use of yet: (barrier, index, PTX line).
-        self.fresh: tuple[Any, int, int] | None = None
+        # The phase it waited for last and has not made use of yet: (barrier, index, PTX line, lanes).
+        self.fresh: tuple[Any, int, int, int] | None = None
 
     def is_whole(self, mask: int) -> bool:
         """Whether `mask` holds every lane that has not exited."""

@@ -287,7 +287,7 @@ class Mbarriers:
         for agent, mask in self.world.parties(event.agent):
             self.life.used(barrier, agent, mask, event.line, "wait")
             agent.peeked = None
-            agent.fresh = (barrier, index, event.line)
+            agent.fresh = (barrier, index, event.line, mask)
             agent.log.append((agent.now, mask, event.line, what, phase))
             if index < 0:
                 continue

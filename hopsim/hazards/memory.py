@@ -269,7 +269,7 @@ class Memory:
                     gap = self._judge(writer, record, eyes, region, where)
                     if gap is None:
                         ordered.add(writer.number)
-                        self._made_use(writer, eyes)
+                        self._made_use(writer, record, eyes)
             if not state.writers and region.deferred is None and record.space == "shared":
                 if not record.unwritten and (
                     record.is_thread or record.flight is None or record.flight.kind == "wgmma"
@@ -409,11 +409,12 @@ class Memory:
         )
 
     @staticmethod
-    def _made_use(writer: Record, eyes: list[Eye]) -> None:
+    def _made_use(writer: Record, reader: Record, eyes: list[Eye]) -> None:
         """Data of a load was read in order: the wait before it has served its purpose."""
         done = writer.done
         if done is None:
             return
+        writer.used = reader.uses = True
         for agent, _, _ in eyes:
             fresh = agent.fresh
             if fresh is not None and fresh[0].phase(fresh[1]).done.observers is done.observers:

@@ -70,9 +70,9 @@ class Names:
             ):
                 return "HS201"
         fresh = second.fresh
-        if barrier is None or fresh is None:
+        if barrier is None or fresh is None or not fresh[3] & gap.second[1]:
             return "HS001"
-        other, index, _ = fresh
+        other, index, *_ = fresh
         if other is not barrier:
             return "HS003"
         landed = _landed_in(barrier, flight)

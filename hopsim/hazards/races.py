@@ -129,6 +129,7 @@ class Races:
         places = {
             "space": self._bridge_name(first, second), "release": _released_at(chain), "expect": _expected_at(first),
             "wait": f"at :{second.fresh[2]}" if second.fresh is not None else "before it",
+            "awaited": _awaited(first, second, gap),
             "narrow": _narrow_map_fences(first, second), **_narrow_fences(chain),
         }  # fmt: skip
         message, missing, hint = advise(rule, first, second, places)
@@ -140,11 +141,14 @@ class Races:
         )  # fmt: skip
         finding.retold = lambda other: advise(other, first, second, places)
         if rule in ("HS001", "HS000") and first.flight is not None:
-            finding.late = _waited_later(first, gap.second[0], epoch_of(second, gap.second[0]))
+            finding.late = _waited_later(first, second, gap.second)
         elif rule == "HS004" and first.flight is not None:
             finding.late = _never_expected(*barrier_of(first.flight, first))
         elif rule == "HS502":
             finding.late = lambda: "" if site[:2] in self._between_warps else None
+        elif rule in ("HS006", "HS405") and gap.first is not None and _may_be_first(first, second):
+            finding.retold = lambda other: advise(other, second, first, places)
+            finding.late = _never_used(finding, first, second, gap.first)
         elif rule == "HS016":
             finding.late = lambda: "" if second.line in self._overtaking else None
         elif rule == "HS301" and first.flight is not None and first.flight.tracked == "bulk":
@@ -282,14 +286,55 @@ def _never_expected(barrier: Barrier | None, index: int) -> Callable[[], str | N
     return ask
 
 
-def _waited_later(record: Record, agent: Agent, epoch: int) -> Callable[[], str | None]:
+def _awaited(first: Record, second: Record, gap: Gap) -> str:
+    """Return how a load is waited for, in words: other lanes of the warp may have done so."""
+    agent, mask = gap.second
+    barrier, index = (None, 0) if first.flight is None else barrier_of(first.flight, first)
+    phase = None if barrier is None else barrier.phases.get(index)
+    for other, _, lanes, line in () if phase is None else phase.waits:
+        if other is agent and not lanes & mask:
+            return (
+                f"between the wait at :{line}, which other lanes of the warp make, and :{second.line}:  "
+                "bar.warp.sync 0xffffffff;"
+            )
+    return f"before :{second.line}, loop on mbarrier.try_wait.parity on the mbarrier named at :{first.line}"
+
+
+def _waited_later(
+    record: Record, reader: Record, who: tuple[Agent, int]
+) -> Callable[[], str | None]:
     """Return a question for the end of the run: did the reader wait for this load after all, but late?"""
+    agent, mask = who
+    epoch = epoch_of(reader, agent)
 
     def ask() -> str | None:
         assert record.done is not None
-        for other, when, _ in record.done.observers:
-            if other is agent and when >= epoch:
+        for other, when, lanes in record.done.observers:
+            if other is agent and when >= epoch and lanes & mask:
                 return "HS002"
         return None
+
+    return ask
+
+
+def _may_be_first(reader: Record, writer: Record) -> bool:
+    """Whether a read may have been meant for what an operation brought after it: it found only what threads wrote."""
+    return reader.is_thread and not reader.uses and bool(writer.flight and writer.flight.aims)
+
+
+def _never_used(
+    finding: Finding, reader: Record, writer: Record, who: tuple[Agent, int]
+) -> Callable[[], str | None]:
+    """Return a question for the end of the run: has nobody else read what went over the data of a read?
+
+    Then that read came too early, and the finding is turned round.
+    """
+    waited = _waited_later(writer, reader, who)
+
+    def ask() -> str | None:
+        if writer.used:
+            return None
+        finding.first, finding.second, finding.late = finding.second, finding.first, None
+        return waited() or "HS001"
 
     return ask

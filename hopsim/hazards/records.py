@@ -94,7 +94,7 @@ class Record:
     __slots__ = (
         "addresses", "before", "count_bytes", "cta", "done", "flight", "fresh", "is_async", "is_map", "kind",
         "line", "number", "over", "owner", "parts", "scope", "seq", "space", "start", "stop", "tids",
-        "unwritten", "wants_bridge",
+        "unwritten", "used", "uses", "wants_bridge",
     )  # fmt: skip
 
     def __init__(
@@ -144,8 +144,11 @@ class Record:
         self.wants_bridge = False
         # An earlier read of the same data by the same instruction and warps.
         self.before: Record | None = None
-        # The phase (barrier, index, PTX line of the wait) that its agent had waited for just before, and not used yet.
-        self.fresh: tuple[Any, int, int] | None = None
+        # The phase (barrier, index, PTX line of the wait, lanes) that its agent had waited for just before, not used yet.
+        self.fresh: tuple[Any, int, int, int] | None = None
+        # An operation's bytes were read by somebody who had waited for them; it read such bytes.
+        self.used = False
+        self.uses = False
 
     @property
     def is_thread(self) -> bool:

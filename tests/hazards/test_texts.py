@@ -16,7 +16,9 @@ from tests.hazards.twins import TWINS
 GOLDEN = Path(__file__).parent / "golden"
 NAMES = (
     "tma-read-unwaited",
+    "tma-read-unwaited by the lanes that do not wait",
     "slot-overwrite",
+    "slot-overwrite by st.async",
     "accumulator-read-early",
     "cp-async-to-wgmma",
     "gen-write-to-tma-store",

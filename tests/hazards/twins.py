@@ -39,6 +39,11 @@ FLAG = (
     "ld.global.b32 %r3, [%out+64]; //b\nEND:\n"
 )
 READ_NEIGHBOUR = NEIGHBOUR + "ld.shared.b32 %r1, [%r0];"
+# CTA 0 sends a word to CTA 1, which goes on.
+REMOTE = (
+    "setp.ne.u32 %p0, %c, 0;\n@%p0 bra TAKE;\nmapa.shared::cluster.u32 %r2, %s, 1;\nadd.u32 %r3, %r2, 8192;\n"
+    "@%leader st.async.shared::cluster.mbarrier::complete_tx::bytes.b32 [%r2], 7, [%r3]; //NAME\nbra END;\nTAKE:\n"
+)
 
 
 WAITING = [
@@ -76,6 +81,50 @@ WAITING = [
         "tma-wait-late",
         init() + SYNC + expect() + load(name="a") + wait(mark="+") + get("b") + wait(mark="-"),
         (("HS002", "a", "b"),),
+    ),
+    Twin(
+        "tma-read-unwaited by the lanes that do not wait",
+        init()
+        + SYNC
+        + expect()
+        + load(name="a")
+        + "setp.ne.u32 %p1, %l, 0;\n@%p1 bra REST;\n"
+        + wait()
+        + "REST:\n+bar.warp.sync -1;\n"
+        + get("b"),
+        (("HS001", "a", "b"),),
+    ),
+    Twin(
+        "tma-wait-late for st.async over what threads wrote",
+        init()
+        + expect(count_bytes=4)
+        + "@%leader st.shared.b32 [%s], 0;\n"
+        + CLUSTER
+        + REMOTE.replace("NAME", "a")
+        + wait(FULL, 0, "+", ".acquire.cluster")
+        + "ld.shared.b32 %r1, [%s]; //b\n"
+        + wait(FULL, 0, "-", ".acquire.cluster")
+        + "END:\n"
+        + CLUSTER,
+        (("HS002", "a", "b"),),
+        ctas=2,
+        cluster=2,
+    ),
+    Twin(
+        "slot-overwrite by st.async",
+        init()
+        + expect(count_bytes=4)
+        + "@%leader st.shared.b32 [%s], 0;\n"
+        + CLUSTER
+        + "ld.shared.b32 %r1, [%s]; //a\n+"
+        + CLUSTER.replace("\n", "\n+", 1)
+        + REMOTE.replace("NAME", "b")
+        + wait(scope=".acquire.cluster")
+        + "ld.shared.b32 %r1, [%s];\nEND:\n"
+        + CLUSTER,
+        (("HS006", "a", "b"),),
+        ctas=2,
+        cluster=2,
     ),
     Twin(
         "wait-wrong-barrier",
