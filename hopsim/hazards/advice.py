@@ -96,6 +96,11 @@ ADVICE: Final[dict[str, tuple[str, str]]] = {
         "bytes of :{a} in the expected count of the phase",
         "raise expect_tx of this phase{expect} by the bytes of :{a}: the phase completed without them",
     ),
+    "HS203": (
+        "an arrival in the phase that expects the bytes of :{a}",
+        "put the expect_tx{expect} in front of the arrive that completes the phase before (mbarrier.arrive.expect_tx does"
+        " both): behind it, it counts for the next phase",
+    ),
     "HS207": (
         "one issuer: several threads issue the same copy",
         "let one thread issue :{a}:  elect.sync _|p, -1;  @p ...",

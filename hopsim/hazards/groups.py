@@ -138,7 +138,9 @@ class Groups:
                         if not flight.read.observers:
                             flight.left_at = (event.line, newest)
                         continue
-                    flight.left_at = None
+                    left, flight.left_at = flight.left_at, None
+                    if flight.told and left is not None and left[0] == event.line:
+                        flight.known = dict(agent.eyes(lanes & mask)[0][1].hb)
                     flight.read.observe(agent, lanes & mask)
                     if not reading:
                         flight.landed.observe(agent, lanes & mask)

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from hopsim.hazards.advice import advise
 from hopsim.hazards.chains import TOO_NARROW, Chain, find_chain
-from hopsim.hazards.clocks import NEVER, Agent
+from hopsim.hazards.clocks import NEVER, Agent, sees
 from hopsim.hazards.findings import EITHER_WAY, Finding, Findings, Level
 from hopsim.hazards.naming import Names, barrier_of, epoch_of
 from hopsim.hazards.objects import Barrier
@@ -153,6 +153,8 @@ class Races:
             finding.late = lambda: "" if second.line in self._overtaking else None
         elif rule == "HS301" and first.flight is not None and first.flight.tracked == "bulk":
             finding.late = self._waited_apart(first.flight, second, gap.second)
+        elif rule == "HS302" and first.flight is not None and first.flight.tracked == "bulk":
+            finding.late = self._waited_meanwhile(first.flight, second, gap.second)
         seen.append(self.findings.add(finding))
 
     def _waited_apart(
@@ -168,6 +170,24 @@ class Races:
             if site in self._unawaited or not flight.read.observers:
                 return None
             return "HS306"
+
+        return ask
+
+    def _waited_meanwhile(
+        self, flight: Flight, second: Record, who: tuple[Agent, int]
+    ) -> Callable[[], str | None]:
+        """Return a question for the end of the run: did the same wait cover it next time around, unordered with the access?
+
+        Then it leaves the right groups pending, and others run ahead of it.
+        """
+        agent, lanes = who
+        epoch = epoch_of(second, agent)
+        apart = self._waited_apart(flight, second, who)
+
+        def ask() -> str | None:
+            if flight.known is None or sees(flight.known, agent, epoch, lanes):
+                return None
+            return apart()
 
         return ask
 
@@ -277,11 +297,15 @@ def _expected_at(record: Record) -> str:
 
 
 def _never_expected(barrier: Barrier | None, index: int) -> Callable[[], str | None]:
-    """Return a question for the end of the run: did a phase get bytes that nobody expected in it?"""
+    """Return a question for the end of the run: did a phase get bytes that nobody expected, or no arrival with them?"""
 
     def ask() -> str | None:
-        is_surplus = barrier is not None and barrier.index == index and barrier.tx < 0
-        return "HS201" if is_surplus else None
+        if barrier is None or barrier.index != index:
+            return None
+        if barrier.tx < 0:
+            return "HS201"
+        phase = barrier.phase(index)
+        return "HS203" if phase.bytes_expected and not phase.arrivals else None
 
     return ask
 

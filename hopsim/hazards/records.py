@@ -8,7 +8,7 @@ from typing import Any, Final, TypeAlias, TypeGuard
 import numpy as np
 from numpy.typing import NDArray
 
-from hopsim.hazards.clocks import Agent, Done, View
+from hopsim.hazards.clocks import Agent, Clock, Done, View
 
 Ints = NDArray[np.int64]
 # First byte of each thread's access; an int when they agree; a function that makes the array; None: one range of bytes.
@@ -33,7 +33,7 @@ class Flight:
     """
 
     __slots__ = (
-        "aims", "burst", "group", "kind", "landed", "left_at", "left_usefully", "line", "number",
+        "aims", "burst", "group", "kind", "known", "landed", "left_at", "left_usefully", "line", "number",
         "parts", "raced", "read", "records", "seq", "tile", "told", "tracked",
     )  # fmt: skip
 
@@ -56,6 +56,8 @@ class Flight:
         self.left_at: tuple[int, int] | None = None
         # Whether that wait covered some other group, so that it was of use.
         self.left_usefully = False
+        # What its issuer relied on when the wait that had left it pending covered it, a finding having named it in between.
+        self.known: Clock | None = None
         # PTX line of the first operation of its kind that was issued with it.
         self.burst = line
         # Its data was found used too early: what else follows from that is not told.

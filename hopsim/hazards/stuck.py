@@ -19,6 +19,7 @@ from hopsim.hazards.world import CtaState, World
 from hopsim.results import Access, Deadlock, Wait
 
 BAR_ARRIVE: Final = re.compile(r"\b(bar|barrier)(\.cta)?\.arrive\b")
+COUNTED: Final = re.compile(r"\b(bar|barrier)(\.cta)?\.(sync|arrive)(\.aligned)?\s[^,;]+,")
 SIGNAL: Final = re.compile(r"\bmbarrier\.arrive|complete_tx|\bcp\.async\.mbarrier\.arrive")
 STRONG_WRITE: Final = re.compile(
     r"\bst\.(release|relaxed|volatile|mmio)\b|\batom\b|\bred(\.async)?\b"
@@ -26,7 +27,7 @@ STRONG_WRITE: Final = re.compile(
 LOAD: Final = re.compile(r"\bcp\.async\.bulk\.(tensor\.)?\S*shared|\.expect_tx\b")
 OWN_RULE: Final = re.compile(r"wgmma|elect")
 # How sure a reason is: the surest ones are told, the others are taken for their consequences.
-SURE, LIKELY, PERHAPS, ELSE = range(4)
+SURE, LIKELY, PERHAPS, ELSE, LAST = range(5)
 
 
 @dataclass(frozen=True, slots=True)
@@ -274,7 +275,9 @@ def _why_named(
         return Reason("HS505", state, hint)
     hint = f"give barrier {number} the number of threads that really come, at each of its uses"
     elsewhere = any(agent.live for agent in absent)
-    return Reason("HS503", state, hint, ELSE if elsewhere else SURE)
+    # A barrier of the whole CTA lacks those who are stuck elsewhere.
+    least = ELSE if COUNTED.search(facts.text(wait.line)) else LAST
+    return Reason("HS503", state, hint, least if elsewhere else SURE)
 
 
 def _number_of(text: str) -> int | None:

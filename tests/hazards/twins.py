@@ -611,6 +611,18 @@ MBARRIERS = [
         verdict="deadlock",
     ),
     Twin(
+        "expect-without-arrive behind the arrive",
+        init()
+        + SYNC
+        + "-@%leader mbarrier.arrive.shared::cta.b64 _, [%s+8192];\n"
+        + "@%leader mbarrier.expect_tx.relaxed.cta.shared::cta.b64 [%s+8192], 2048;\n"
+        + "+@%leader mbarrier.arrive.shared::cta.b64 _, [%s+8192];\n"
+        + load(name="a")
+        + wait()
+        + get("b"),
+        (("HS203", "a", "b"),),
+    ),
+    Twin(
         "expect-without-arrive",
         init(name="a")
         + SYNC
@@ -997,6 +1009,21 @@ BULK = [
         + put("b")
         + WAIT_STORE,
         (("HS304", "a", "b"),),
+    ),
+    Twin(
+        "wait-without-rejoin before the wait of the next round",
+        "mov.b32 %r5, 0;\nmov.b32 %r6, 0;\nLOOP:\n"
+        + MINE
+        + "add.u32 %r0, %r0, %r6;\nadd.u32 %r7, %s, %r6;\nmul.wide.u32 %rd0, %r5, 2048;\nadd.u64 %rd0, %rd0, %out;\n"
+        "@%leader cp.async.bulk.wait_group.read 1;\n"
+        + "+bar.sync 0;\nst.shared.v4.b32 [%r0], {%t, %t, %t, %t}; //b\n"
+        + FENCE
+        + SYNC
+        + "@%leader cp.async.bulk.global.shared::cta.bulk_group [%rd0], [%r7], 2048; //a\n"
+        + COMMIT_STORE
+        + "xor.b32 %r6, %r6, 2048;\nadd.u32 %r5, %r5, 1;\nsetp.lt.u32 %p0, %r5, 4;\n@%p0 bra LOOP;\n"
+        + WAIT_STORE,
+        (("HS306", "a", "b"),),
     ),
     Twin(
         "bulk-commit-missing",

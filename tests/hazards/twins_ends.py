@@ -68,6 +68,12 @@ HANGS = [
         verdict="deadlock",
     ),
     Twin(
+        "named-count-mismatch beside the barrier of all",
+        "setp.ge.u32 %p0, %w, 2;\n@%p0 bra REST;\n-bar.sync 1, 128; //b\n+bar.sync 1, 64;\nREST:\nbar.sync 0;\n",
+        (("HS503", "", "b"),),
+        verdict="deadlock",
+    ),
+    Twin(
         "order-barrier-not-primed",
         "setp.ge.u32 %p0, %w, 2;\n@%p0 bra SECOND;\n"
         "bar.sync 1, 128; //b\nbar.arrive 2, 128;\nbra END;\n"
