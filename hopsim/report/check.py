@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -18,7 +18,7 @@ from hopsim.report.launch import launch_rows, verdict_rows
 from hopsim.report.quantities import plural
 from hopsim.report.schedules import schedule_rows, schedule_story, schedules_content
 from hopsim.report.suppressions import Triage, lines_of
-from hopsim.results import LaunchResult, decide_verdict
+from hopsim.results import Hazard, LaunchResult, decide_verdict
 
 ENDS = {"deadlock": 3, "fault": 1, "cap": 4}
 
@@ -32,7 +32,7 @@ def judged(result: LaunchResult, found: Triage) -> LaunchResult:
 def exit_code_of_check(result: LaunchResult, found: Triage, schedules: Schedules) -> int:
     """Return 0 only when the run is clean and no order changed anything.
 
-    Findings that were left out still explain why bits change; then that alone is no failure.
+    Hazards that were left out still explain why bits change; then that alone is no failure.  A note explains nothing.
     """
     code = judged(result, found).exit_code
     if code:
@@ -40,7 +40,14 @@ def exit_code_of_check(result: LaunchResult, found: Triage, schedules: Schedules
     for one in schedules.differing:
         if one.ended != schedules.baseline.ended:
             return ENDS.get(one.ended, 1)
-    return 1 if schedules.differing and not found.left_out else 0
+    return (
+        1 if schedules.differing and not has_hazard(hazard for hazard, _ in found.left_out) else 0
+    )
+
+
+def has_hazard(found: Iterable[Hazard]) -> bool:
+    """Whether something was found that is more than a note."""
+    return any(hazard.level == "hazard" for hazard in found)
 
 
 def check_report(
@@ -61,7 +68,7 @@ def check_report(
     rows = [
         row for row in rows if not (row[0] == "not checked" and "knows no cycles" in str(row[1]))
     ]
-    if schedules.differing and not result.hazards and result.deadlock is None:
+    if schedules.differing and not has_hazard(result.hazards) and result.deadlock is None:
         rows.append(
             (
                 "",

@@ -68,6 +68,15 @@ def test_processes_change_nothing() -> None:
     assert json.loads(one)["exit_code"] == 1
 
 
+def test_a_note_that_is_left_out_does_not_explain_why_bits_change(tmp_path: Path) -> None:
+    baseline = str(tmp_path / "known.json")
+    assert check("tickets.ptx", "--write-baseline", baseline).exit_code == 1
+    for words in ((), ("--suppress", "HS113"), ("--baseline", baseline)):
+        done = check("tickets.ptx", *words)
+        assert done.exit_code == 1, words
+        assert "no rule of PTX is broken" in done.stdout
+
+
 def test_suppressions_leave_findings_out() -> None:
     done = check(BAD, "--suppress", "HS001@19", "--json", "-")
     content = json.loads(done.stdout)
