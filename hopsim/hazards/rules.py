@@ -59,7 +59,7 @@ HS011|accumulator-read-early|accumulator registers used before a wait that cover
 HS012|wgmma-fence-missing|no wgmma.fence before the first mma, or after a register access|wgmma.fence|U|checked
 HS013|wgmma-a-register-overwrite|registers of A rewritten while the mma is in flight|wgmma.mma_async|S|checked
 HS014|wgmma-serialised|the compiler serialises the pipeline|wgmma.mma_async|P,C|checked
-HS015|wgmma-nonuniform|not all four warps execute the wgmma together|wgmma, ".sync.aligned"|U,E|checked
+HS015|wgmma-nonuniform|not all four warps execute the wgmma together|wgmma, ".sync.aligned"|E|checked
 HS016|tma-overlap-unordered|two loads into the same bytes, unordered|cp.async.bulk|S|checked
 HS017|cp-async-unwaited|read before the group wait, or after one with the wrong N|cp.async.wait_group|S|checked
 HS018|cp-async-wait-not-published|others read although only the issuer waited|cp.async.wait_group|S|checked
@@ -84,7 +84,7 @@ HS202|tx-overexpected|more bytes expected than delivered|mbarrier.expect_tx|H|ch
 HS203|expect-without-arrive|expect_tx, and nobody arrives|mbarrier.expect_tx|H|checked
 HS204|multicast-before-ready|multicast before the receiver's barrier is initialised|.multicast::cluster|S,H|checked
 HS205|missing-arriver|the barrier waits for more arrivals than come|mbarrier.init|H|checked
-HS206|over-arrive|more arrivals than the count of the phase|mbarrier.arrive|S,H|by-fault
+HS206|over-arrive|more arrivals than the count of the phase|mbarrier.arrive|E,S,H|by-fault
 HS207|duplicate-issue|copy or arrive issued by every lane or warp|elect.sync|S,H|checked
 HS208|elected-arrive-without-syncwarp|all lanes access, one arrives: the others are not released|mbarrier.arrive, bar.warp.sync|S|checked
 HS209|init-not-visible|barrier used by threads that nothing orders after its init|mbarrier.init|S,H|checked
@@ -96,10 +96,10 @@ HS214|inval-in-flight|inval while a copy or a phase is pending|mbarrier.inval|U|
 HS215|phase-unconsumed|the next phase is used although no wait saw the last|mbarrier.arrive|U|checked
 HS216|relaxed-arrive-or-wait|.relaxed used to carry data, with no fence|.relaxed|S|checked
 HS217|cta-scope-across-ctas|.cta semantics between CTAs, or .cluster ones between clusters|.release.cta, .acquire.cta, fence|S|checked
-HS218|local-arrive-on-remote-address|.shared::cta arrive on an address of mapa|mbarrier.arrive|U|checked
-HS219|wait-on-remote-barrier|wait on a peer's barrier|mbarrier.try_wait|U|by-fault
-HS220|drop-or-nocomplete-misuse|count dropped to zero, or .noComplete completes a phase|mbarrier.arrive_drop|U|by-fault
-HS221|tx-out-of-range|the tx-count leaves its range|mbarrier.expect_tx|U|by-fault
+HS218|local-arrive-on-remote-address|.shared::cta arrive on an address of mapa|mbarrier.arrive|E|checked
+HS219|wait-on-remote-barrier|wait on a peer's barrier|mbarrier.try_wait|E|by-fault
+HS220|drop-or-nocomplete-misuse|count dropped to zero, or .noComplete completes a phase|mbarrier.arrive_drop|E|by-fault
+HS221|tx-out-of-range|the tx-count leaves its range|mbarrier.expect_tx|E|by-fault
 HS222|try-wait-not-looped|code goes on after a false result|mbarrier.try_wait|S|checked
 HS223|tma-wait-taken-for-issuer|the issuer's own stores are read after waiting for its TMA only|mbarrier.complete_tx|S|checked
 HS224|write-after-arrive|store after the arrive that should publish it|mbarrier.arrive|S|checked
@@ -114,7 +114,7 @@ HS307|tensormap-update-in-flight|tensor map edited while a copy reads it|tensorm
 HS308|tensormap-fence-missing|no release and acquire in the tensormap proxy|fence.proxy.tensormap|U|checked
 HS400|cluster-async-pair|asynchronous accesses of two CTAs to the same bytes, ordered by completion only|Memory Consistency Model, "Proxies"|U|checked
 HS401|dsmem-late-entry|a peer's memory touched before the peer has started|barrier.cluster|S,E|checked
-HS402|dsmem-early-exit|a CTA may exit before a peer's access to it has happened|barrier.cluster|E|checked
+HS402|dsmem-early-exit|a CTA may exit before a peer's access to it has happened|barrier.cluster|S,E|checked
 HS403|relaxed-cluster-arrive-data|relaxed arrive used to publish data|barrier.cluster.arrive.relaxed|S|checked
 HS404|cluster-barrier-divergent|some warps never arrive|barrier.cluster|H|checked
 HS405|multicast-release-incomplete|slot reuse does not wait for the readers of every CTA that the multicast writes|.multicast::cluster, mbarrier.arrive|S|checked
@@ -126,27 +126,27 @@ HS503|named-count-mismatch|arrivals never reach the given count|bar.sync|H|check
 HS504|named-id-collision|two uses share a barrier number|bar.sync|H|checked
 HS505|order-barrier-not-primed|a ping-pong barrier lacks its first arrive|bar.arrive|H|checked
 HS506|aligned-barrier-divergent|aligned barrier met at different instructions|bar.sync, ".aligned"|U|checked
-HS507|barrier-under-elect|barrier inside an elected branch|bar, elect.sync|H,U|checked
+HS507|barrier-under-elect|barrier inside an elected branch|bar, elect.sync|H|checked
 HS508|elect-divergent|nested elect, or not all lanes of the mask|elect.sync|H|checked
 HS509|early-return-warp|a warp exits before a barrier that counts it|bar, exit|H|checked
 HS510|scope-too-narrow|strong accesses whose scopes do not include each other|.scope|S|checked
 HS511|red-as-acquire|red expected to acquire|red|S|checked
 HS512|mixed-size-strong|strong accesses of different size overlap|atom, ld, st|U|checked
-HS513|named-barrier-run-ahead|second bar.arrive before the barrier was reset|bar.arrive|H|checked
+HS513|named-barrier-run-ahead|second bar.arrive before the barrier was reset|bar.arrive|S,H|checked
 HS514|spin-in-vain|a loop waits for what nobody changes any more|ld, atom|H|checked
 HS515|warp-collective-divergent|lanes of one warp wait for each other at different warp collectives|shfl.sync, vote.sync, bar.warp.sync|H,U|checked
 HS601|setmaxnreg-oversubscribed|the sum of registers exceeds the register file|setmaxnreg|H|checked
 HS602|setmaxnreg-ignored|no register bound at entry|setmaxnreg|P,C,U|checked
 HS603|swizzle-base-misaligned|base off the period of the swizzle|tensor map, "Swizzling Modes"|S|checked
-HS604|descriptor-wrong|offsets or swizzle of a matrix descriptor are wrong|wgmma, "Matrix Descriptor Format"|S|by-fault
+HS604|descriptor-wrong|offsets or swizzle of a matrix descriptor are wrong|wgmma, "Matrix Descriptor Format"|S,E|by-fault
 HS605|pdl-read-before-wait|global access before griddepcontrol.wait|griddepcontrol|S,E|checked
-HS606|bulk-size-or-alignment|size not a multiple of 16, or address not aligned|cp.async.bulk|U,E|by-fault
+HS606|bulk-size-or-alignment|size not a multiple of 16, or address not aligned|cp.async.bulk|E|by-fault
 HS607|smem-destination-outside-cta|.shared::cta destination in a peer|cp.async.bulk|U|by-fault
-HS608|tensormap-wrong-space|map not in param, const or global memory|cp.async.bulk.tensor|U|by-fault
+HS608|tensormap-wrong-space|map not in param, const or global memory|cp.async.bulk.tensor|E|by-fault
 HS700|machine-fault|the hardware would trap, or PTX leaves the effect undefined|the instruction's own page|E,U|by-fault
 HS701|uninitialised-shared-read|shared memory read that nobody wrote|ld.shared|S|checked
 HS702|uninitialised-global-read|global memory read that nobody wrote|ld.global|S|by-fault
-HS703|out-of-bounds|access outside an allocation or shared memory|ld, st|E|by-fault
+HS703|out-of-bounds|access outside an allocation or shared memory|ld, st|S,E|by-fault
 HS704|misaligned-access|address not aligned to the access|ld, st|E|by-fault
 """
 

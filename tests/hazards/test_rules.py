@@ -10,6 +10,8 @@ from hopsim.hazards.advice import ADVICE
 from hopsim.hazards.facts import CheckOptions
 from hopsim.hazards.faults import KINDS
 from hopsim.hazards.rules import EFFECTS, RULES
+from hopsim.zoo import catalog
+from hopsim.zoo.silicon import read_recording
 from tests.hazards.twins import TWINS
 
 PAGE = (Path(__file__).parents[2] / "docs" / "hazards.md").read_text(encoding="utf-8")
@@ -42,6 +44,21 @@ def test_ids_are_in_order_and_names_are_used_once() -> None:
     assert len({rule.name for rule in RULES.values()}) == len(RULES)
     for rule in RULES.values():
         assert set(rule.effect.split(",")) <= set(EFFECTS)
+
+
+def test_what_silicon_did_is_among_what_a_rule_says_it_does() -> None:
+    entries = read_recording().entries
+    for twin in catalog.TWINS:
+        entry = entries.get(twin.name)
+        # A pair that the device refuses altogether says nothing of the rule.
+        if entry is None or entry.good.error:
+            continue
+        bad = entry.bad
+        # What shows in no run depends on time, only costs time, or has no effect that anybody has seen.
+        seen = "E" if bad.error else "H" if bad.hang else "S" if bad.wrong else "SPCU"
+        said = set(RULES[twin.rule].effect.split(","))
+        assert said & set(seen), twin.name
+        assert "U" in seen or "U" not in said, twin.name
 
 
 def test_advice_and_faults_name_known_rules() -> None:
