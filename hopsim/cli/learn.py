@@ -115,12 +115,14 @@ def _check(output: Output, name: str, path: Path) -> None:
 def write_pages(folder: Path) -> None:
     """Write one page for each lesson, and an index.
 
-    Raises: ConfigError: the folder cannot be written.
+    Raises: ConfigError: there is no such folder, or it cannot be written.
     """
     from hopsim.cli.baseline import write_text
+    from hopsim.cli.output import check_folder
     from hopsim.learn.lessons import LESSONS
     from hopsim.learn.pages import lesson_index, lesson_page
 
+    check_folder(str(folder / "README.md"), "--pages")
     for number, lesson in enumerate(LESSONS, 1):
         following = LESSONS[number] if number < len(LESSONS) else None
         write_text(folder / f"{lesson.name}.md", lesson_page(number, lesson, following), "--pages")

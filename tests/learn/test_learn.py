@@ -122,6 +122,13 @@ def test_progress_that_cannot_be_read_is_none() -> None:
     assert home == Path("/home/somebody/.local/share/hopsim/learn.json")
 
 
+def test_a_folder_for_pages_that_is_missing_is_named(tmp_path: Path) -> None:
+    done = learn("--pages", "nowhere")
+    assert done.exit_code == 2
+    assert f"--pages: there is no folder {tmp_path / 'nowhere'}" in done.stderr
+    assert f"mkdir -p {tmp_path / 'nowhere'}" in done.stderr
+
+
 def test_the_pages_agree_with_the_lessons(tmp_path: Path) -> None:
     write_pages(tmp_path)
     folder = ROOT / "docs" / "lessons"
