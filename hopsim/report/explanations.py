@@ -122,8 +122,10 @@ HS204 A multicast signals the barrier at the same offset in every CTA of its mas
 HS205 The barrier was told to count more arrivals than ever come.
   > Make the count of mbarrier.init that of the arrive instructions that are executed per phase.
 HS206 The barrier counts down to zero once per phase. An arrival too many completes the next phase
-  early.
-  > Let exactly as many threads arrive as mbarrier.init was told.
+  early. A producer that does not wait for an empty slot comes round again while the bytes of the
+  last round are on their way: that is an arrival too many, too.
+  > Let exactly as many threads arrive as mbarrier.init was told; wait for the empty slot, with the
+  right parity, before the arrive of the next round.
 HS207 Every lane that executes a copy or an arrive issues one of its own.
   > Guard it with elect.sync, or with one thread.
 HS208 An arrive releases what its own thread did. The other lanes' accesses are not included, warp

@@ -655,6 +655,25 @@ MBARRIERS = [
         (("HS206", "", "b"),),
     ),
     Twin(
+        "over-arrive, the producer does not wait for an empty slot",
+        init()
+        + init(EMPTY, 128)
+        + SYNC
+        + "mov.b32 %r20, 0;\nsetp.ge.u32 %p0, %w, 4;\n@%p0 bra PRODUCER;\nCONSUMER:\nand.b32 %r21, %r20, 1;\n"
+        + wait(FULL, "%r21")
+        + get()
+        + FENCE
+        + f"mbarrier.arrive.shared::cta.b64 _, [%s+{EMPTY}];\n"
+        + "add.u32 %r20, %r20, 1;\nsetp.lt.u32 %p1, %r20, 3;\n@%p1 bra CONSUMER;\nbra END;\n"
+        + "PRODUCER:\nsetp.ne.u32 %p2, %t, 128;\n@%p2 bra END;\nFILL:\nnot.b32 %r21, %r20;\nand.b32 %r21, %r21, 1;\n"
+        + wait(EMPTY, "%r21", "+")
+        + f"mbarrier.arrive.expect_tx.shared::cta.b64 _, [%s+{FULL}], 2048; //b\n"
+        + load(guard="")
+        + "add.u32 %r20, %r20, 1;\nsetp.lt.u32 %p1, %r20, 3;\n@%p1 bra FILL;\nEND:\n",
+        (("HS206", "", "b"),),
+        threads=160,
+    ),
+    Twin(
         "elected-arrive-without-syncwarp",
         init()
         + SYNC

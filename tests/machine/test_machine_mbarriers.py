@@ -322,6 +322,10 @@ MISUSE = [
      "mbarrier.init it first (and make the init visible to this thread)"),
     ("mbarrier.arrive.shared.b64 _, [bar], 4;", "4 arrivals on mbarrier 0x400, but phase 0 needs only 3 more of 3",
      "initialise the mbarrier with the number of arrivals of each phase, or arrive less often"),
+    ("mbarrier.arrive.expect_tx.shared.b64 _, [bar], 16;\n" * 4,
+     "1 arrival on mbarrier 0x400, but phase 0 needs only 0 more of 3",
+     "before arriving for the next phase, wait until this one is over and its slot is empty, with a parity that flips each "
+     "time the ring wraps around; or initialise the mbarrier with the number of arrivals of each phase, or arrive less often"),
     ("mbarrier.arrive.shared.b64 _, [bar], 0;", "an arrive count of 0: expected 1 to 1048575", ""),
     ("mbarrier.init.shared.b64 [bar+8], 0;", "mbarrier count 0 is outside 1..1048575", ""),
     ("mbarrier.init.shared.b64 [bar+12], 1;", "mbarrier address 0x40c is not aligned to 8 bytes", ""),

@@ -12,6 +12,14 @@ if TYPE_CHECKING:
 
 TX_LIMIT: Final = (1 << 20) - 1
 COUNT_LIMIT: Final = (1 << 20) - 1
+# What may mend an arrival too many; the first only where a phase has all its arrivals and still lacks bytes.
+RAN_AHEAD: Final = (
+    "before arriving for the next phase, wait until this one is over and its slot is empty, with a parity that flips each "
+    "time the ring wraps around; or "
+)
+FEWER_ARRIVALS: Final = (
+    "initialise the mbarrier with the number of arrivals of each phase, or arrive less often"
+)
 
 
 class BarrierMisuse(Exception):
@@ -92,7 +100,7 @@ class Mbarrier:
             raise BarrierMisuse(
                 f"{count} arrival{'' if count == 1 else 's'} on {self.name}, but phase {self.phase} needs only "
                 f"{self.pending} more of {self.expected}",
-                "initialise the mbarrier with the number of arrivals of each phase, or arrive less often",
+                (RAN_AHEAD if self.expected and not self.pending else "") + FEWER_ARRIVALS,
             )
         self.pending -= count
         if drop:
