@@ -6,6 +6,7 @@ quick bound), and `INIT` for each lane (its inits of mbarriers only).  Negative 
 
 A `View` is what an agent may rely on: `hb` (happens-before), the same with edges whose scope is too narrow (`loose`),
 and per state space the generic history that the async proxy may rely on (`bridges`; the last one is for tensor maps).
+`past` is what merely came before, because bytes came that were sent after it: nothing may be read on the strength of it.
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ def bits(mask: int) -> Iterator[int]:
 class View:
     """What an agent, or somebody who learns from it, may rely on."""
 
-    __slots__ = ("bridges", "hb", "loose")
+    __slots__ = ("bridges", "hb", "loose", "past")
 
     def __init__(
         self, hb: Clock, loose: Clock | None, bridges: tuple[Clock, Clock, Clock, Clock]
@@ -60,6 +61,7 @@ class View:
         self.hb = hb
         self.loose = loose
         self.bridges = bridges
+        self.past: Clock | None = None
 
     @classmethod
     def empty(cls) -> View:
@@ -70,12 +72,17 @@ class View:
         """Return an independent copy."""
         a, b, c, d = self.bridges
         loose = None if self.loose is None else dict(self.loose)
-        return View(dict(self.hb), loose, (dict(a), dict(b), dict(c), dict(d)))
+        view = View(dict(self.hb), loose, (dict(a), dict(b), dict(c), dict(d)))
+        if self.past is not None:
+            view.past = dict(self.past)
+        return view
 
     def join(self, other: View, bridges: bool = True) -> None:
         """Learn all that `other` knows; `bridges=False` leaves out what was fenced elsewhere."""
         if self.loose is not None or other.loose is not None:
             self.join_loosely(other)
+        elif other.past is not None:
+            self.follow(other.past)
         raise_to(self.hb, other.hb)
         if bridges:
             for mine, theirs in zip(self.bridges, other.bridges, strict=True):
@@ -87,6 +94,14 @@ class View:
         if self.loose is None:
             self.loose = dict(self.hb)
         raise_to(self.loose, other.hb if other.loose is None else other.loose)
+        if other.past is not None:
+            self.follow(other.past)
+
+    def follow(self, past: Clock) -> None:
+        """Note what came before, whether or not anybody published it."""
+        if self.past is None:
+            self.past = {}
+        raise_to(self.past, past)
 
     def bridge(self, space: int, key: int, epoch: int) -> None:
         """Let the async proxy rely on all that is known, and on `key` up to `epoch`."""
@@ -232,6 +247,16 @@ class Agent:
         if view.loose is not None:
             self.stamp(view.loose, mask)
         return view
+
+    def leave_behind(self, mask: int, kind: str, line: int) -> Clock:
+        """End the epoch and return all that came before: for those who can tell that these lanes got this far."""
+        past: Clock = {}
+        for _, view in self.eyes(mask):
+            raise_to(past, view.hb if view.loose is None else view.loose)
+            raise_to(past, view.past or {})
+        self.stamp(past, mask)
+        self.end_epoch(kind, line)
+        return past
 
     def acquire(self, mask: int, view: View, bridges: bool = True) -> None:
         """Let these lanes learn."""

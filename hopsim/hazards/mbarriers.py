@@ -12,7 +12,7 @@ from typing import Final
 
 from hopsim.events import BarrierEvent
 from hopsim.hazards.chains import NARROW, RELAXED
-from hopsim.hazards.clocks import CLUSTER_SHARED, CTA_SHARED, Agent, Done, View, sees
+from hopsim.hazards.clocks import CLUSTER_SHARED, CTA_SHARED, Agent, Done, View, raise_to, sees
 from hopsim.hazards.findings import Findings
 from hopsim.hazards.flags import Flags, Published
 from hopsim.hazards.lifetime import Lifetime
@@ -98,12 +98,16 @@ class Mbarriers:
             return
         flight.aims.append((barrier, barrier.index, record))
         barrier.outstanding += 1
-        heeds = barrier.phase(barrier.index).heeds
-        if flight.number not in heeds:
-            heeds[flight.number] = self._heeded(
-                barrier, [(one, lanes) for one, _, lanes in flight.parts]
-            )
         agent, _, mask = flight.parts[0]
+        phase = barrier.phase(barrier.index)
+        if flight.number not in phase.heeds:
+            parties = [(one, lanes) for one, _, lanes in flight.parts]
+            phase.heeds[flight.number] = self._heeded(barrier, parties)
+            arrived = {member.agent for member in phase.members}
+            if flight.past is None and not all(one in arrived for one, _ in parties):
+                flight.past = {}
+                for one, lanes in parties:
+                    raise_to(flight.past, one.leave_behind(lanes, flight.kind, flight.line))
         agent.loads += 1
         self.life.used(barrier, agent, mask, flight.line, flight.kind, by_copy=True)
         if self.world.options.init_fence and self.world.facts.version < INIT_FENCE_UNTIL:
@@ -125,13 +129,13 @@ class Mbarriers:
         barrier.tx -= event.count
         phase = barrier.phase(barrier.index)
         phase.bytes_done += event.count
+        flight = self.flying.get(event.op)
         heeded = (
             phase.heeds.get(event.op, 0)
             if event.op >= 0
             else self._heeded(barrier, self.world.parties(event.agent))
         )
-        phase.landed.append((heeded, event.count))
-        flight = self.flying.get(event.op)
+        phase.landed.append((heeded, None if flight is None else flight.past, event.count))
         if flight is None:
             return
         for aim, _, record in flight.aims:
@@ -173,10 +177,11 @@ class Mbarriers:
 
     def follow(self, flight: Flight, copies: list[Done]) -> None:
         """cp.async.mbarrier.arrive: an arrival that publishes the copies before it."""
-        self.sent[flight.number] = [
-            Sent(agent, epoch, mask, flight.line, Published({"": View.empty()}), copies)
-            for agent, epoch, mask in flight.parts
-        ]
+        sent = self.sent[flight.number] = list[Sent]()
+        for agent, epoch, mask in flight.parts:
+            view = View.empty()
+            view.follow(agent.leave_behind(mask, flight.kind, flight.line))
+            sent.append(Sent(agent, epoch, mask, flight.line, Published({"": view}), copies))
 
     def _arrive(self, event: BarrierEvent) -> None:
         barrier = self.life.find(event)
@@ -268,6 +273,7 @@ class Mbarriers:
                         "let the waiting warp arrive on a barrier that the next phase depends on",
                     )  # fmt: skip
                     break
+        phase.close()
         barrier.index = event.phase
         barrier.pending = barrier.expected
 

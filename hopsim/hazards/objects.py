@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from hopsim.hazards.clocks import ANY, Agent, Done, View
+from hopsim.hazards.clocks import ANY, Agent, Clock, Done, View
 from hopsim.hazards.records import Flight
 from hopsim.hazards.world import CtaState
 
@@ -88,8 +88,8 @@ class Phase:
         self.expects: list[tuple[list[tuple[Agent, int]], int]] = []
         # By operation issued in this phase: which waits for the phase before its issuer knew of, a bit each.
         self.heeds: dict[int, int] = {}
-        # Bytes that came: (what was known so to whoever sent them, bytes).
-        self.landed: list[tuple[int, int]] = []
+        # Bytes that came: (what was known so to whoever sent them, what came before, bytes).
+        self.landed: list[tuple[int, Clock | None, int]] = []
 
     def sources(self) -> Iterator[Source]:
         """Yield the edges into those who waited, and those that a reader may have taken for one."""
@@ -108,19 +108,34 @@ class Phase:
     def held_by_bytes(self, wait: int) -> bool:
         """Whether this phase could not complete without bytes sent by those who knew of a wait for the phase before.
 
-        An expect_tx holds it back only if it is known to come before some arrival; with fewer bytes than that the
-        tx-count is not zero, in whatever order they come.
+        With fewer bytes than it needs the tx-count is not zero, in whatever order they come.
         """
-        needed = sum(
+        return self._needed() > sum(
+            count for heeded, _, count in self.landed if not heeded >> wait & 1
+        )
+
+    def _needed(self) -> int:
+        """Return the bytes without which it could not complete: an expect_tx counts if it is known to precede an arrival."""
+        return sum(
             count for parts, count in self.expects if all(self.covers(*part) for part in parts)
         )
-        return needed > sum(count for heeded, count in self.landed if not heeded >> wait & 1)
+
+    def close(self) -> None:
+        """It is complete: whoever sees that comes after all who sent bytes that it could not do without."""
+        if any(past is not None for _, past, _ in self.landed):
+            spare = self.bytes_done - self._needed()
+            for _, past, count in self.landed:
+                if past is not None and count > spare:
+                    self.local.follow(past)
 
 
 def knows(view: View, agent: Agent, epoch: int) -> bool:
-    """Whether a view covers what any lane of a warp did in an epoch, be it through edges of too narrow a scope."""
+    """Whether a view covers what any lane of a warp did in an epoch, be it through edges of too narrow a scope or none."""
     known = view.hb if view.loose is None else view.loose
-    return max(known.get(agent.key, 0), known.get(agent.key + ANY, 0)) >= epoch
+    if max(known.get(agent.key, 0), known.get(agent.key + ANY, 0)) >= epoch:
+        return True
+    past = view.past
+    return past is not None and max(past.get(agent.key, 0), past.get(agent.key + ANY, 0)) >= epoch
 
 
 @dataclass(slots=True)

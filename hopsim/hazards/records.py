@@ -34,7 +34,7 @@ class Flight:
 
     __slots__ = (
         "aims", "burst", "group", "kind", "known", "landed", "left_at", "left_usefully", "line", "number",
-        "parts", "raced", "read", "records", "seq", "tile", "told", "tracked",
+        "parts", "past", "raced", "read", "records", "seq", "tile", "told", "tracked",
     )  # fmt: skip
 
     def __init__(
@@ -60,6 +60,8 @@ class Flight:
         self.known: Clock | None = None
         # PTX line of the first operation of its kind that was issued with it.
         self.burst = line
+        # What came before it, if its issuer had not arrived on the barrier and so said it already.
+        self.past: Clock | None = None
         # Its data was found used too early: what else follows from that is not told.
         self.raced = False
         # Some finding names it.

@@ -269,6 +269,52 @@ PROGRAMS = [
         cluster=2,
     ),
     Twin(
+        # The sender never arrives: that its bytes came says that it has seen the slot empty.
+        "ring filled by st.async, armed by its reader",
+        init()
+        + init(EMPTY, 128)
+        + "@%leader mbarrier.arrive.expect_tx.shared::cta.b64 _, [%s+8192], 4;\n"
+        + CLUSTER
+        + "mov.b32 %r20, 0;\nsetp.ne.u32 %p0, %c, 0;\n@%p0 bra RECEIVER;\n@!%leader bra END;\n"
+        "mapa.shared::cluster.u32 %r2, %s, 1;\n"
+        "SEND:\nst.async.shared::cluster.mbarrier::complete_tx::bytes.b32 [%r2], %r20, [%r2+8192];\n"
+        "and.b32 %r21, %r20, 1;\n"
+        + wait(EMPTY, "%r21", scope=".acquire.cluster")
+        + "add.u32 %r20, %r20, 1;\nsetp.lt.u32 %p1, %r20, 4;\n@%p1 bra SEND;\nbra END;\n"
+        "RECEIVER:\nand.b32 %r21, %r20, 1;\n"
+        + wait(FULL, "%r21", scope=".acquire.cluster")
+        + "setp.lt.u32 %p2, %r20, 3;\nand.pred %p2, %p2, %leader;\n"
+        "@%p2 mbarrier.arrive.expect_tx.shared::cta.b64 _, [%s+8192], 4;\n"
+        "ld.shared.b32 %r1, [%s];\nmapa.shared::cluster.u32 %r3, %s, 0;\n"
+        f"mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%r3+{EMPTY}];\n"
+        "add.u32 %r20, %r20, 1;\nsetp.lt.u32 %p1, %r20, 4;\n@%p1 bra RECEIVER;\nEND:\n" + CLUSTER,
+        (),
+        ctas=2,
+        cluster=2,
+    ),
+    Twin(
+        # An arrive that follows cp.async publishes the copies only, but it comes after the wait for the empty slot.
+        "ring filled by cp.async",
+        init(FULL, 32)
+        + init(EMPTY, 128)
+        + SYNC
+        + "mov.b32 %r20, 0;\nsetp.ge.u32 %p0, %w, 4;\n@%p0 bra PRODUCER;\nCONSUMER:\nand.b32 %r21, %r20, 1;\n"
+        + wait(FULL, "%r21")
+        + get()
+        + f"mbarrier.arrive.shared::cta.b64 _, [%s+{EMPTY}];\n"
+        + "add.u32 %r20, %r20, 1;\nsetp.lt.u32 %p1, %r20, 4;\n@%p1 bra CONSUMER;\nbra END;\n"
+        + "PRODUCER:\nmul.wide.u32 %rd0, %l, 64;\nadd.u64 %rd0, %rd0, %in;\nmad.lo.u32 %r0, %l, 64, %s;\n"
+        + "FILL:\nnot.b32 %r21, %r20;\nand.b32 %r21, %r21, 1;\n"
+        + wait(EMPTY, "%r21")
+        + "".join(
+            f"cp.async.cg.shared.global [%r0+{at}], [%rd0+{at}], 16;\n" for at in range(0, 64, 16)
+        )
+        + "cp.async.mbarrier.arrive.noinc.shared::cta.b64 [%s+8192];\n"
+        + "add.u32 %r20, %r20, 1;\nsetp.lt.u32 %p1, %r20, 4;\n@%p1 bra FILL;\ncp.async.wait_all;\nEND:\n",
+        (),
+        threads=160,
+    ),
+    Twin(
         "totals of arrivals that differ",
         init(OTHER, 2)
         + init()

@@ -243,6 +243,28 @@ WAITING = [
         cluster=2,
     ),
     Twin(
+        "parity-aliasing, cp.async that follows an answer of one",
+        init(FULL, 32)
+        + "-"
+        + init(EMPTY)
+        + "+"
+        + init(EMPTY, 128)
+        + SYNC
+        + "setp.ge.u32 %p0, %w, 4;\n@%p0 bra PRODUCER;\n"
+        + wait(name="a")
+        + f"-@%leader mbarrier.arrive.shared::cta.b64 _, [%s+{EMPTY}];\n"
+        + f"+mbarrier.arrive.shared::cta.b64 _, [%s+{EMPTY}];\n"
+        + wait(FULL, 1)
+        + "bra END;\nPRODUCER:\nmul.wide.u32 %rd0, %l, 16;\nadd.u64 %rd0, %rd0, %in;\nmad.lo.u32 %r0, %l, 16, %s;\n"
+        + "cp.async.cg.shared.global [%r0], [%rd0], 16;\n"
+        + "cp.async.mbarrier.arrive.noinc.shared::cta.b64 [%s+8192];\n"
+        + wait(EMPTY)
+        + "cp.async.cg.shared.global [%r0+2048], [%rd0], 16;\n"
+        + "cp.async.mbarrier.arrive.noinc.shared::cta.b64 [%s+8192]; //b\ncp.async.wait_all;\nEND:\n",
+        (("HS005", "a", "b"),),
+        threads=160,
+    ),
+    Twin(
         "slot-overwrite",
         LOADED
         + init(OTHER)
