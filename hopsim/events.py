@@ -21,6 +21,8 @@ class Access(NamedTuple):
     `kind`: `r`, `w` or `a` (atomic).  `space`: `shared` (of CTA `owner`), `global`.
     `addresses`: an int or one per lane; `count_bytes` from each.
     `value`: what a write or an atomic leaves in its first word, an int or one per lane; None where it is not known.
+    `shares`: of rows that the lanes of a warp move together, who touches which: (positions in the agent's threads,
+    positions in `addresses`), pair by pair; None: each thread has its own address.
     """
 
     agent: Any
@@ -33,6 +35,7 @@ class Access(NamedTuple):
     semantics: str
     scope: str
     value: Any = None
+    shares: Any = None
 
 
 class Touch(NamedTuple):

@@ -108,7 +108,7 @@ class Memory:
             return
         record = Record(
             world.next_record(), event.kind, False, cta, world.parts(parties), event.line, event.space, event.owner,
-            start, stop, addresses, count, tids, scope, None, None, world.seq,
+            start, stop, addresses, count, tids, scope, None, None, world.seq, event.shares,
         )  # fmt: skip
         record.fresh = parties[0][0].fresh
         eyes = world.eyes(parties)
@@ -387,7 +387,8 @@ class Memory:
             return False
         if earlier.flight is not None:
             return False
-        if later.tids is earlier.tids and later.cta is earlier.cta:
+        same = later.tids is earlier.tids and later.shares is earlier.shares
+        if same and later.cta is earlier.cta:
             if later.addresses is earlier.addresses or (
                 is_array(later.addresses)
                 and is_array(earlier.addresses)

@@ -91,13 +91,15 @@ class Record:
         space: `shared` or `global`.  owner: CTA whose shared memory it is.
         addresses: first byte of each thread's access (an int when they agree), or None: `start` to `stop`.
         tids: thread numbers, for accesses of threads.
+        shares: (positions in `tids`, positions in `addresses`) of rows that lanes touch together, pair by pair; None: each
+            thread has its own address.
         scope: of a strong access; empty for a weak one.
         done: what must be observed before the bytes may be relied on; None for threads.
     """
 
     __slots__ = (
         "addresses", "before", "count_bytes", "cta", "done", "flight", "fresh", "is_async", "is_map", "kind",
-        "line", "number", "over", "owner", "parts", "scope", "seq", "space", "start", "stop", "tids",
+        "line", "number", "over", "owner", "parts", "scope", "seq", "shares", "space", "start", "stop", "tids",
         "unwritten", "used", "uses", "wants_bridge",
     )  # fmt: skip
 
@@ -120,6 +122,7 @@ class Record:
         flight: Flight | None,
         done: Done | None,
         seq: int,
+        shares: tuple[Ints, Ints] | None = None,
     ) -> None:
         self.number = number
         self.kind = kind
@@ -138,6 +141,7 @@ class Record:
         self.flight = flight
         self.done = done
         self.seq = seq
+        self.shares = shares
         # It read bytes that nobody had written yet: a later write is the one it should have waited for.
         self.unwritten = False
         # Writes that it went over with nothing between them: who waited for those reads too late.
@@ -160,12 +164,15 @@ class Record:
         return self.tids is not None
 
     def spread(self) -> tuple[Ints, Ints]:
-        """Return (thread, first byte) of every thread's access."""
+        """Return (thread, first byte) of every thread's access, or of each of its accesses."""
         assert self.tids is not None
         addresses = self.addresses
         if isinstance(addresses, int):
             return self.tids, np.full(len(self.tids), addresses, np.int64)
         assert is_array(addresses)
+        if self.shares is not None:
+            threads, rows = self.shares
+            return self.tids[threads], addresses[rows]
         return self.tids, addresses
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.hazards.programs import Twin, findings, launch, line_of, text_of
+from tests.hazards.programs import Twin, findings, launch, line_of, put, text_of
 from tests.hazards.twins import TWINS
 
 
@@ -54,3 +54,13 @@ def test_good_twin(twin: Twin, order: tuple[str, int]) -> None:
     result = launch(twin, good=True, options=twin.options, schedule=order[0], seed=order[1])
     assert list(result.hazards) == []
     assert result.verdict == "clean"
+
+
+# x1 takes the addresses of lanes 0 to 7 alone; lane i holds words of row i / 4, transposed of rows 2 (i % 4) and the next.
+@pytest.mark.parametrize(("trans", "readers"), [("", 0xFFFFFFFE), (".trans", 0xFFFFFFFF)])
+def test_lanes_that_hold_a_row(trans: str, readers: int) -> None:
+    body = put("a") + f"ldmatrix.sync.aligned.m8n8.x1{trans}.shared.b16 {{%r1}}, [%r0]; //b"
+    (hazard,) = launch(Twin("rows", body, (), threads=32), good=False).hazards
+    assert hazard.first is not None
+    assert hazard.second is not None
+    assert (hazard.first.lanes, hazard.second.lanes) == (0xFF, readers)

@@ -38,6 +38,7 @@ FLAG = (
     "ld.relaxed.gpu.global.b32 %r2, [%out];\nsetp.eq.u32 %p1, %r2, 0;\n@%p1 bra READER;\nACQUIRE\n"
     "ld.global.b32 %r3, [%out+64]; //b\nEND:\n"
 )
+LDMATRIX = "ldmatrix.sync.aligned.m8n8."
 READ_NEIGHBOUR = NEIGHBOUR + "ld.shared.b32 %r1, [%r0];"
 # CTA 0 sends a word to CTA 1, which goes on.
 REMOTE = (
@@ -1325,6 +1326,37 @@ THREADS = [
     Twin(
         "thread-race with no barrier of the warp either",
         "@%leader st.shared.b32 [%s], 5; //a\n+bar.sync 0;\nred.shared.add.u32 [%s], 1; //b\n",
+        "missing-syncwarp before ldmatrix",
+        put("a")
+        + "+bar.warp.sync -1;\n"
+        + LDMATRIX
+        + "x4.shared.b16 {%r1, %r2, %r3, %r4}, [%r0]; //b\n",
+        (("HS502", "a", "b"),),
+        threads=32,
+    ),
+    Twin(
+        "missing-syncwarp before ldmatrix of 16 rows, transposed",
+        put("a")
+        + "+bar.warp.sync -1;\n"
+        + LDMATRIX
+        + "x2.trans.shared.b16 {%r1, %r2}, [%r0]; //b\n",
+        (("HS502", "a", "b"),),
+        threads=32,
+    ),
+    Twin(
+        "cp-async-wait-not-published before ldmatrix",
+        MINE
+        + "mul.wide.u32 %rd0, %t, 16;\nadd.u64 %rd0, %rd0, %in;\ncp.async.cg.shared.global [%r0], [%rd0], 16; //a\n"
+        + "cp.async.wait_all;\n+bar.sync 0;\n"
+        + LDMATRIX
+        + "x1.shared.b16 {%r1}, [%r0]; //b\n",
+        (("HS018", "a", "b"),),
+    ),
+    Twin(
+        "smem-scratch-reuse after stmatrix",
+        MINE
+        + "stmatrix.sync.aligned.m8n8.x2.shared.b16 [%r0], {%t, %t}; //a\n+bar.sync 0;\n"
+        + "xor.b32 %r5, %t, 32;\nmad.lo.u32 %r0, %r5, 16, %s;\nst.shared.v4.b32 [%r0], {%t, %t, %t, %t}; //b\n",
         (("HS500", "a", "b"),),
     ),
     Twin(

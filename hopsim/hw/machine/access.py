@@ -330,15 +330,16 @@ class MemoryOps(StrandCore):
         scope: str,
         tids: NDArray[np.int64],
         value: Any,
+        shares: Any = None,
     ) -> None:
         ctas = self.cta.cluster.ctas
         if rank < len(ctas):
             owner, inside = ctas[rank].index, address & OFFSET_MASK
-            self._tell(kind, "shared", owner, inside, count_bytes, sem, scope, tids, value)
+            self._tell(kind, "shared", owner, inside, count_bytes, sem, scope, tids, value, shares)
 
     def _tell(
         self, kind: str, space: str, owner: int, address: Value, count_bytes: int, sem: str, scope: str,
-        tids: NDArray[np.int64], value: Any,
+        tids: NDArray[np.int64], value: Any, shares: Any = None,
     ) -> None:  # fmt: skip
         event = Access(
             (self.cta.index, tids),
@@ -351,6 +352,7 @@ class MemoryOps(StrandCore):
             sem,
             scope,
             value,
+            shares,
         )
         for listen in self.machine.probe.access:
             listen(event)

@@ -10,11 +10,12 @@ Source: PTX ISA 8.7 "shfl.sync", "vote.sync", "match.sync", "redux.sync", "elect
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import numpy as np
 
-from hopsim.hw.machine.access import AccessNote
+from hopsim.hw.machine.access import RANK_SHIFT, AccessNote, first_of
 from hopsim.hw.machine.convergence import FULL
 from hopsim.hw.machine.memory import OFFSET_MASK, RegionFault
 from hopsim.hw.machine.strand import WARP
@@ -211,11 +212,13 @@ class WarpOps(TensorOps):
                 f"{what} executed by {self.lanes} lanes: it is .sync.aligned, all 32 lanes take part"
             )
 
-    def _row_offsets(self, space: str, address: Value, count: int, what: str) -> tuple[Any, Array]:
+    def _row_offsets(
+        self, space: str, address: Value, count: int, trans: bool, what: str
+    ) -> tuple[Any, Array]:
         """Return the region and the offsets (warps, count, 8) of the rows that lanes address."""
         self._whole_warps(what)
         space, address = self.resolve(space, address)
-        self._note_rows("r" if what == "ldmatrix" else "w", space, address, count)
+        self._note_rows("r" if what == "ldmatrix" else "w", space, address, count, trans)
         spread = lanes(address, self.lanes, 64).astype(np.int64).reshape(-1, WARP)[:, : count * 8]
         if (spread & 15).any():
             raise self.fault(
@@ -229,17 +232,19 @@ class WarpOps(TensorOps):
         assert isinstance(offsets, np.ndarray)
         return region, offsets.reshape(-1, count, 8)
 
-    def _note_rows(self, kind: str, space: str, address: Value, count: int) -> None:
+    def _note_rows(self, kind: str, space: str, address: Value, count: int, trans: bool) -> None:
         spread = lanes(address, self.lanes, 64).reshape(-1, WARP)[:, : count * 8].reshape(-1)
         machine = self.machine
         if machine.timed:
             self.access = AccessNote(kind + "m", space, spread, 16, self.lanes, False)
         if machine.probe.access:
-            self._note(kind, space, spread, 16, "weak", "")
+            shares = row_shares(len(self.warps), count, trans)
+            rank = first_of(spread) >> RANK_SHIFT
+            self._tell_shared(kind, rank, spread, 16, "weak", "", self.tids, None, shares)
 
     def ldmatrix(self, space: str, address: Value, count: int, trans: bool) -> Any:
         """ldmatrix .m8n8.b16: return `count` registers."""
-        region, offsets = self._row_offsets(space, address, count, "ldmatrix")
+        region, offsets = self._row_offsets(space, address, count, trans, "ldmatrix")
         if not self.machine.values:
             return None
         if (
@@ -254,7 +259,7 @@ class WarpOps(TensorOps):
 
     def stmatrix(self, space: str, address: Value, count: int, trans: bool, values: Any) -> None:
         """stmatrix .m8n8.b16."""
-        region, offsets = self._row_offsets(space, address, count, "stmatrix")
+        region, offsets = self._row_offsets(space, address, count, trans, "stmatrix")
         self.machine.version += 1
         if values is None or any(value is None for value in values):
             return
@@ -306,3 +311,22 @@ def _is_predicate(value: Any) -> bool:
 
 
 __all__ = ["FULL", "OFFSET_MASK", "WarpOps"]
+
+
+@cache
+def row_shares(warps: int, count: int, trans: bool) -> tuple[Array, Array]:
+    """Return which lanes hold elements of which rows of ldmatrix and stmatrix: (threads, rows), pair by pair.
+
+    Lanes address the rows, 8 lanes a matrix; but lane i holds words of row i / 4 of each, or with `.trans` halves of rows
+    2 (i % 4) and the next.
+
+    >>> threads, rows = row_shares(1, 1, False)
+    >>> threads[rows == 1].tolist()
+    [4, 5, 6, 7]
+    """
+    held = matrices_to_registers(np.arange(8, dtype=np.uint16).repeat(8).reshape(1, 8, 8), trans)
+    rows = held.view(np.uint16).reshape(WARP, 2)
+    pairs = sorted({(lane, row) for lane in range(WARP) for row in rows[lane].tolist()})
+    lane, row = np.array(pairs, np.int64).T
+    matrix = np.arange(warps * count)[:, None]
+    return (matrix // count * WARP + lane).reshape(-1), (matrix * 8 + row).reshape(-1)
