@@ -342,13 +342,18 @@ class LaunchResult:
         """Write the timeline for Perfetto.
 
         Raises:
-            HopsimError: the launch recorded none.
+            HopsimError: the launch recorded none, or the file cannot be written.
         """
         if self.trace is None:
             raise HopsimError(
                 "this launch recorded no timeline", hint="trace=True at launch, or --trace FILE"
             )
-        self.trace.save(path)
+        try:
+            self.trace.save(path)
+        except OSError as error:
+            raise HopsimError(
+                f"cannot write {path}: {error.strerror}", hint="a file in a folder that exists"
+            ) from None
 
 
 def decide_verdict(

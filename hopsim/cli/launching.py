@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from hopsim.cli.options import Backend, Numerics, RunSchedule, Warm, overrides
 from hopsim.cli.output import check_folder, terminal
-from hopsim.errors import ConfigError
+from hopsim.errors import ConfigError, HopsimError
 from hopsim.report.facts import Row
 from hopsim.report.launch import beyond_choice, not_checked
 from hopsim.results import LaunchResult
@@ -126,8 +126,8 @@ def save_trace(result: LaunchResult, trace: str | None) -> list[Row]:
         return []
     try:
         result.save_trace(trace)
-    except OSError as error:
-        raise ConfigError(f"cannot write {trace}: {error.strerror}", where="--trace") from None
+    except HopsimError as error:
+        raise ConfigError(error.what, where="--trace") from None
     return [("timeline", f"saved to {trace}; open it at https://ui.perfetto.dev")]
 
 

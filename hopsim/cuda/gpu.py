@@ -25,8 +25,9 @@ from hopsim.cuda.requests import DeviceFacts, DriverFailure, LaunchRequest, Laun
 from hopsim.errors import DeviceError, LaunchError
 from hopsim.isa.program.kernel import Kernel
 from hopsim.launch.arguments import pack
-from hopsim.launch.arrays import TensorMap
+from hopsim.launch.arrays import DeviceArray, TensorMap
 from hopsim.launch.geometry import Geometry, geometry
+from hopsim.launch.given import check_contents, check_kernel, element_type, extents_of, host_array
 from hopsim.results import Deadlock, LaunchResult, NotModelledNote, decide_verdict
 
 COMPILERS: Final = ("driver", "ptxas")
@@ -70,6 +71,10 @@ class CudaArray:
             )
         return self._address
 
+    def lies_on(self, gpu: CudaGpu) -> bool:
+        """Whether it was made on this device."""
+        return self._gpu is gpu
+
     def numpy(self) -> NDArray[Any]:
         """Return a copy in host memory."""
         data = self._gpu.call("read", self.address, self.nbytes)
@@ -77,12 +82,9 @@ class CudaArray:
 
     def write(self, values: NDArray[Any]) -> None:
         """Replace the contents."""
-        if values.shape != self.shape or values.dtype != self.dtype:
-            raise LaunchError(
-                f"the array holds {self.dtype} {self.shape}, got {values.dtype} {values.shape}",
-                hint="make a new array with gpu.array(x)",
-            )
-        self._gpu.call("write", self.address, _raw(values))
+        host = host_array(values)
+        check_contents(host, self.shape, self.dtype)
+        self._gpu.call("write", self.address, _raw(host))
 
     def __repr__(self) -> str:
         return f"CudaArray({self.dtype}, {self.shape}, at {self._address:#x})"
@@ -209,18 +211,27 @@ class CudaGpu:
     # -- memory ------------------------------------------------------------------------------------
 
     def array(self, values: Any) -> CudaArray:
-        """Copy a numpy array (ml_dtypes included) to the device."""
-        host = np.asarray(values)
+        """Copy a numpy array (ml_dtypes included) to the device.
+
+        Raises: LaunchError: it is no array of numbers, or a big-endian one.
+        """
+        host = host_array(values)
         made = self.empty(host.shape, host.dtype)
         self.call("write", made.address, _raw(host))
         return made
 
     def empty(self, shape: int | Sequence[int], dtype: Any) -> CudaArray:
-        """Make an array that is not initialised."""
-        extents = (shape,) if isinstance(shape, int) else tuple(shape)
-        kind = np.dtype(dtype)
+        """Make an array that is not initialised.
+
+        Raises: LaunchError: no such shape or element type.
+        """
+        extents, kind = extents_of(shape), element_type(dtype)
         size = int(np.prod(extents, dtype=np.int64)) * kind.itemsize
         return CudaArray(self, int(self.call("allocate", size)), extents, kind)
+
+    def owns(self, array: DeviceArray) -> bool:
+        """Whether an array was made on this device."""
+        return isinstance(array, CudaArray) and array.lies_on(self)
 
     # -- launch ------------------------------------------------------------------------------------
 
@@ -268,6 +279,7 @@ class CudaGpu:
         Raises: LaunchError, DeviceError.
         """
         del check, schedule, seed, max_cycles, warm, progress
+        check_kernel(kernel)
         for holds, what in (
             (values, "values=False"), (numerics == "hopper", f"numerics={numerics!r}"), (not trace, "trace=True"),
             (not observers, "observers"), (repeats > 0 or not measure_clock, "measure_clock without repeats"),
@@ -280,7 +292,7 @@ class CudaGpu:
         shapes = geometry(
             kernel, grid, block, cluster, shared_bytes, self.facts.shared_per_cta_bytes, CLUSTER_MAX
         )
-        parameters = bytes(pack(kernel, args, self.encode))
+        parameters = bytes(pack(kernel, args, self))
         key = self._load(kernel)
         names_cluster = (
             shapes.cluster != (1, 1, 1) or kernel.directive("explicitcluster") is not None
@@ -291,7 +303,7 @@ class CudaGpu:
             grid=shapes.grid,
             block=shapes.block,
             cluster=shapes.cluster if names_cluster else None,
-            shared_bytes=shared_bytes,
+            shared_bytes=shapes.dynamic_shared_bytes,
             parameters=parameters,
             offsets=tuple(param.offset for param in kernel.params),
             timed=timing,

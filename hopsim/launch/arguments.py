@@ -2,29 +2,48 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, Protocol, cast
 
 import numpy as np
 
 from hopsim.errors import LaunchError
 from hopsim.isa.program.kernel import Kernel
 from hopsim.isa.program.symbols import Parameter
-from hopsim.launch.arrays import ParamBytes, TensorMap
+from hopsim.launch.arrays import DeviceArray, ParamBytes, TensorMap
 from hopsim.layout.tensormap import MAP_BYTES
 
 
-def pack(kernel: Kernel, args: Sequence[Any], encode: Callable[[TensorMap], bytes]) -> bytearray:
+class Device(Protocol):
+    """What packing needs to know of the GPU that is launched on."""
+
+    def encode(self, tensor_map: TensorMap) -> bytes:
+        """Return the 128 bytes of a tensor map."""
+        ...
+
+    def owns(self, array: DeviceArray) -> bool:
+        """Whether an array lies in the memory of this GPU: the same address on another one is something else."""
+        ...
+
+
+def pack(kernel: Kernel, args: Sequence[Any], device: Device) -> bytearray:
     """Return the parameter space of a launch.
 
     Args:
         kernel: whose parameters to fill.
         args: one per parameter: a TensorMap for 128 bytes by value, an array or None for a pointer, a numpy scalar or
             bytes of its own width, or ParamBytes for a structure.
-        encode: makes the 128 bytes of a tensor map.
+        device: encodes tensor maps, and knows its arrays.
     Raises: LaunchError: an argument does not fit; the message names the parameter.
     """
     params = kernel.params
+    # An array, a dictionary or one long text has a length of its own, or none.
+    if not isinstance(cast("object", args), Sequence) or isinstance(args, str | bytes):
+        raise LaunchError(
+            f"args: expected a list of one argument for each parameter, got a {_type_name(args)}",
+            where=kernel.module.path,
+            hint="args=[x, np.int32(n)]",
+        )
     if len(args) != len(params):
         names = ", ".join(f"{p.name} ({_describe(p)})" for p in params)
         raise LaunchError(
@@ -34,7 +53,7 @@ def pack(kernel: Kernel, args: Sequence[Any], encode: Callable[[TensorMap], byte
         )
     block = bytearray(kernel.param_bytes)
     for position, (param, value) in enumerate(zip(params, args, strict=True)):
-        data = _bytes_of(kernel, position, param, value, encode)
+        data = _bytes_of(kernel, position, param, value, device)
         block[param.offset : param.offset + param.size] = data
     return block
 
@@ -62,8 +81,17 @@ def _bytes_of(
     position: int,
     param: Parameter,
     value: Any,
-    encode: Callable[[TensorMap], bytes],
+    device: Device,
 ) -> bytes:
+    for array in _arrays_in(value):
+        if not device.owns(array):
+            raise _mismatch(
+                kernel,
+                position,
+                param,
+                f"an array of another GPU ({array.dtype}{list(array.shape)})",
+                "make it on the GPU that is launched on: gpu.array(x)",
+            )
     if isinstance(value, TensorMap):
         if param.size != MAP_BYTES or not param.is_array:
             raise _mismatch(
@@ -73,9 +101,9 @@ def _bytes_of(
                 "a TensorMap (128 bytes)",
                 "check the order of the arguments",
             )
-        return encode(value)
+        return device.encode(value)
     if isinstance(value, ParamBytes):
-        return _structure(kernel, position, param, value, encode)
+        return _structure(kernel, position, param, value, device)
     if isinstance(value, bytes | bytearray):
         if len(value) != param.size:
             raise _mismatch(
@@ -104,6 +132,7 @@ def _bytes_of(
                 f"a {_type_name(value)} scalar ({len(raw)} bytes)",
                 "match the width",
             )
+        _check_meaning(kernel, position, param, value)
         return raw
     if isinstance(value, bool | int | float):
         raise _mismatch(
@@ -119,19 +148,47 @@ def _bytes_of(
     )
 
 
+def _arrays_in(value: Any) -> list[DeviceArray]:
+    """Return the arrays that an argument reaches."""
+    if isinstance(value, TensorMap):
+        return [value.array]
+    if isinstance(value, ParamBytes):
+        return [*(one.array for one in value.tensor_maps.values()), *value.pointers.values()]
+    return [value] if hasattr(value, "address") else []
+
+
+def _check_meaning(kernel: Kernel, position: int, param: Parameter, value: Any) -> None:
+    """Refuse a number whose bits the parameter reads as another; `.b32` and its like take any bits.
+
+    Raises: LaunchError.
+    """
+    is_whole, wants_whole = value.dtype.kind in "biu", param.type[0] in "us"
+    if param.type[0] != "b" and is_whole != wants_whole:
+        name = f"np.{'int' if wants_whole else 'float'}{8 * param.size}"
+        raise _mismatch(
+            kernel,
+            position,
+            param,
+            f"a {_type_name(value)} scalar, whose bits mean another number",
+            f"{name}(x), or x.tobytes() for the bits as they are",
+        )
+
+
 def _structure(
     kernel: Kernel,
     position: int,
     param: Parameter,
     value: ParamBytes,
-    encode: Callable[[TensorMap], bytes],
+    device: Device,
 ) -> bytes:
     data = bytearray(value.data)
     if len(data) != param.size:
         raise _mismatch(
             kernel, position, param, f"ParamBytes of {len(data)} bytes", "give the whole structure"
         )
-    inserts = [(offset, encode(one), "tensor map") for offset, one in value.tensor_maps.items()]
+    inserts = [
+        (offset, device.encode(one), "tensor map") for offset, one in value.tensor_maps.items()
+    ]
     inserts += [
         (offset, int(one.address).to_bytes(8, "little"), "pointer")
         for offset, one in value.pointers.items()

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from enum import IntEnum
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hopsim.errors import TensorMapError
+from hopsim.launch.given import whole_number, whole_numbers
 from hopsim.layout.swizzle import Swizzle
 from hopsim.layout.tensormap import TensorMapSpec, row_major_strides
 from hopsim.layout.tensormap_types import Interleave, L2Promotion, OobFill, TensorDataType
@@ -39,6 +40,15 @@ def _choice(kind: type[E], name: str, what: str) -> E:
         )
         raise TensorMapError(f"{what} {name!r}: expected one of {known}")
     return kind[key]
+
+
+def _whole(values: Sequence[int], what: str) -> tuple[int, ...]:
+    numbers = whole_numbers(values)
+    if numbers is None:
+        raise TensorMapError(
+            f"{what}: expected whole numbers, innermost dimension first, got {values!r}"
+        )
+    return numbers
 
 
 class DeviceArray(Protocol):
@@ -75,7 +85,7 @@ class TensorMap:
         strides: bytes between neighbours of each dimension but the innermost; default: dense.  0 is allowed.
         element_strides: 1 to 8 for each dimension; default 1.
         interleave: `none`; `16B` and `32B` can be encoded, and using them is not modelled (DEVIATIONS D-TMAKIND).
-        l2_promotion: `none`, `64B`, `128B` or `256B`: a hint, without effect here (D-CACHE).
+        l2_promotion: `none`, `64B`, `128B` or `256B`: how much of L2 a miss asks device memory for (D-PROMOTION).
         oob_fill: `zeros` or `nan`: what elements outside the tensor read as.
         dtype: type name of the map (`float16`, `bfloat16`, `uint8`, ...); default: that of the array.
         offset: bytes from the start of the array to the first element.
@@ -99,26 +109,31 @@ class TensorMap:
     ) -> None:
         if swizzle not in SWIZZLES:
             raise TensorMapError(f"swizzle {swizzle!r}: expected one of {', '.join(SWIZZLES)}")
-        name = dtype or MAP_TYPES.get(array.dtype.name)
+        if not hasattr(cast("object", array), "address"):
+            raise TensorMapError(
+                f"a tensor map is over an array in device memory, got a {type(array).__name__}",
+                hint="TensorMap(gpu.array(x), box=...)",
+            )
+        name = MAP_TYPES.get(dtype or array.dtype.name, dtype)
         if name is None:
             raise TensorMapError(
                 f"a tensor map has no type for {array.dtype.name}",
                 hint=f"pass dtype=, one of {', '.join(MAP_TYPES)}",
             )
-        extents = tuple(dims) if dims is not None else tuple(reversed(array.shape))
+        extents = tuple(reversed(array.shape)) if dims is None else _whole(dims, "dims")
         if strides is None:
             strides = row_major_strides(extents, array.dtype.itemsize)
         self.array = array
         self.swizzle = swizzle
         self.spec = TensorMapSpec(
-            data_type=TensorDataType[name.upper()],
-            global_address=array.address + offset,
+            data_type=TensorDataType.from_name(name),
+            global_address=array.address + whole_number(offset, "offset"),
             dims=extents,
-            strides=tuple(strides),
-            box=tuple(box),
-            element_strides=tuple(element_strides)
-            if element_strides is not None
-            else (1,) * len(extents),
+            strides=_whole(strides, "strides"),
+            box=_whole(box, "box"),
+            element_strides=(1,) * len(extents)
+            if element_strides is None
+            else _whole(element_strides, "element_strides"),
             interleave=_choice(Interleave, interleave, "interleave"),
             swizzle=SWIZZLES[swizzle],
             l2_promotion=_choice(L2Promotion, l2_promotion, "l2_promotion"),

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from hopsim.errors import LaunchError
 from hopsim.isa.program.kernel import Kernel
+from hopsim.launch.given import check_kernel, whole_number, whole_numbers
 
 Triple = tuple[int, int, int]
 GRID_LIMITS = (2**31 - 1, 65535, 65535)
@@ -41,11 +42,14 @@ class Geometry:
 def triple(value: int | Sequence[int], what: str) -> Triple:
     """Return (x, y, z) of an int or a sequence of up to three.
 
-    Raises: LaunchError: another number of them, or one that is not positive.
+    Raises: LaunchError: another number of them, or one that is not whole and positive.
     """
-    numbers = (value,) if isinstance(value, int) else tuple(int(number) for number in value)
-    if not 1 <= len(numbers) <= 3 or any(number < 1 for number in numbers):
-        raise LaunchError(f"{what} {value!r}: expected one to three positive numbers")
+    numbers = whole_numbers(value)
+    if numbers is None or not 1 <= len(numbers) <= 3 or any(number < 1 for number in numbers):
+        raise LaunchError(
+            f"{what} {value!r}: expected one to three positive whole numbers",
+            hint=f"{what}=(8, 8) or {what}=64",
+        )
     x, y, z = (*numbers, 1, 1)[:3]
     return x, y, z
 
@@ -66,6 +70,7 @@ def geometry(
         shared_limit: most shared memory of a CTA in bytes.  cluster_limit: most CTAs of a cluster.
     Raises: LaunchError.
     """
+    check_kernel(kernel)
     where = f"{kernel.module.path}: kernel {kernel.name}"
     shape, threads = triple(grid, "grid"), triple(block, "block")
     required = kernel.directive("reqnctapercluster")
@@ -96,7 +101,7 @@ def geometry(
                 f"grid.{axis} = {total} is not a multiple of cluster.{axis} = {part}", where=where,
                 hint="the grid counts CTAs; round it up to whole clusters",
             )  # fmt: skip
-    static = kernel.shared_bytes
+    static, shared_bytes = kernel.shared_bytes, whole_number(shared_bytes, "shared_bytes")
     if shared_bytes < 0 or static + shared_bytes > shared_limit:
         raise LaunchError(
             f"shared memory: {static} static + {shared_bytes} dynamic = {static + shared_bytes} bytes, "

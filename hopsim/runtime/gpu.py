@@ -29,8 +29,15 @@ from hopsim.hw.timing.occupancy import places
 from hopsim.isa.program.kernel import Kernel
 from hopsim.isa.program.symbols import initial_bytes, size_of
 from hopsim.launch.arguments import pack
-from hopsim.launch.arrays import TensorMap
+from hopsim.launch.arrays import DeviceArray, TensorMap
 from hopsim.launch.geometry import Geometry, geometry, registers_per_thread
+from hopsim.launch.given import (
+    check_contents,
+    element_type,
+    extents_of,
+    host_array,
+    whole_number,
+)
 from hopsim.results import LaunchResult, NotModelledNote, decide_verdict
 from hopsim.runtime.checking import launch_facts, watched_program
 from hopsim.runtime.stories import deadlock_of
@@ -59,18 +66,19 @@ class SimArray:
         """Size in bytes."""
         return self._region.size
 
+    def lies_in(self, memory: GlobalMemory) -> bool:
+        """Whether it is an allocation of this memory."""
+        return memory.holds(self._region)
+
     def numpy(self) -> NDArray[Any]:
         """Return a copy in host memory."""
         return self._region.data[: self._region.size].view(self.dtype).reshape(self.shape).copy()
 
     def write(self, values: NDArray[Any]) -> None:
         """Replace the contents."""
-        if values.shape != self.shape or values.dtype != self.dtype:
-            raise LaunchError(
-                f"the array holds {self.dtype} {self.shape}, got {values.dtype} {values.shape}",
-                hint="make a new array with gpu.array(x)",
-            )
-        self._region.data[: self._region.size] = _bytes(values)
+        host = host_array(values)
+        check_contents(host, self.shape, self.dtype)
+        self._region.data[: self._region.size] = _bytes(host)
         self._region.mark(0, self._region.size)
 
     def __repr__(self) -> str:
@@ -101,21 +109,34 @@ class Gpu:
     # -- memory ------------------------------------------------------------------------------------
 
     def array(self, values: Any) -> SimArray:
-        """Copy a numpy array (ml_dtypes included) to the device."""
-        host = np.asarray(values)
+        """Copy a numpy array (ml_dtypes included) to the device.
+
+        Raises: LaunchError: it is no array of numbers, or a big-endian one.
+        """
+        host = host_array(values)
         region = self.memory.allocate(
             host.nbytes, f"array {host.dtype}{list(host.shape)}", _bytes(host)
         )
         return SimArray(region, host.shape, host.dtype)
 
     def empty(self, shape: int | Sequence[int], dtype: Any) -> SimArray:
-        """Make an array that is not initialised: reading it before it is written is found."""
-        extents = (shape,) if isinstance(shape, int) else tuple(shape)
-        kind = np.dtype(dtype)
+        """Make an array that is not initialised: reading it before it is written is found.
+
+        Raises: LaunchError: no such shape or element type.
+        """
+        extents, kind = extents_of(shape), element_type(dtype)
         size = int(np.prod(extents, dtype=np.int64)) * kind.itemsize
         return SimArray(self.memory.allocate(size, f"array {kind}{list(extents)}"), extents, kind)
 
+    def owns(self, array: DeviceArray) -> bool:
+        """Whether an array lies in this GPU's memory."""
+        return isinstance(array, SimArray) and array.lies_in(self.memory)
+
     # -- launch ------------------------------------------------------------------------------------
+
+    def encode(self, tensor_map: TensorMap) -> bytes:
+        """Return the 128 bytes of a tensor map in hopsim's own format."""
+        return tensor_map.spec.encode()
 
     def launch(
         self,
@@ -154,7 +175,7 @@ class Gpu:
             max_cycles: end a timed run after so many cycles, an untimed one after so many steps.
             warm: what a launch before this one left in the caches of a timed run: `nothing`, the `code`, or code and
                 `memory` (all arrays, as far as L2 holds them).
-            trace: whether to record a timeline (timed runs).
+            trace: whether to record a timeline (timed runs only).
             observers: further listeners, see `hopsim.events`.
             progress: called now and then with the share of CTAs that are done.
         Raises: LaunchError, NotModelled, MachineFault (with `check=False`), ValuesNeeded.
@@ -167,6 +188,14 @@ class Gpu:
             raise LaunchError(f"warm {warm!r}: expected one of {', '.join(WARM)}")
         if schedule == "timed" and not timing:
             schedule = "in-order"
+        if trace and schedule != "timed":
+            raise LaunchError(
+                f"trace=True: a timeline needs time, and the schedule {schedule} knows none",
+                hint='schedule="timed", and timing=True',
+            )
+        seed = whole_number(seed, "seed")
+        if max_cycles is not None and whole_number(max_cycles, "max_cycles") < 0:
+            raise LaunchError(f"max_cycles {max_cycles}: expected 0 or more, or None for no limit")
         device = self.config.device
         shapes = geometry(
             kernel,
@@ -179,7 +208,7 @@ class Gpu:
         )
         setup = self._setup(kernel, shapes, args, values, numerics)
         recorder = None
-        if trace and schedule == "timed":
+        if trace:
             from hopsim.trace.timeline import Timeline
 
             recorder = Timeline()
@@ -213,7 +242,7 @@ class Gpu:
         self, kernel: Kernel, shapes: Geometry, args: Sequence[Any], values: bool, numerics: str
     ) -> Setup:
         device = self.config.device
-        block = pack(kernel, args, encode_map)
+        block = pack(kernel, args, self)
         padded = np.zeros((len(block) + 15) // 16 * 16 or 16, np.uint8)
         padded[: len(block)] = np.frombuffer(bytes(block), np.uint8)
         parameters = Region(0, padded, len(block), "the kernel parameters")
@@ -352,8 +381,3 @@ class Gpu:
             checked=checker is not None,
             trace=recorder,
         )
-
-
-def encode_map(tensor_map: TensorMap) -> bytes:
-    """Return the 128 bytes of a tensor map in hopsim's own format."""
-    return tensor_map.spec.encode()

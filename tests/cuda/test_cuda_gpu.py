@@ -181,6 +181,10 @@ def test_repeats_and_clock(device: hs.CudaGpu) -> None:
         ({"shared_bytes": 300_000}, "the limit is 232448"),
         ({"cluster": 3, "grid": 4}, "not a multiple of cluster"),
         ({"args": []}, "takes 3 arguments, got 0"),
+        (
+            {"args": [hs.Gpu().empty(64, np.uint32), np.uint32(5), None]},
+            "got an array of another GPU",
+        ),
     ],
 )
 def test_what_a_device_cannot_do(

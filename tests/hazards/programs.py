@@ -19,7 +19,7 @@ from hopsim.hazards.facts import CheckOptions
 from hopsim.isa.program.kernel import loads
 from hopsim.launch.arrays import TensorMap
 from hopsim.results import LaunchResult
-from hopsim.runtime.gpu import Gpu, encode_map
+from hopsim.runtime.gpu import Gpu
 
 ARRAY_WORDS = 16384
 SHARED_BYTES = 16384
@@ -112,7 +112,7 @@ def launch(
     source = gpu.array(np.arange(ARRAY_WORDS, dtype=np.uint32).reshape(-1, 32))
     target = gpu.array(np.zeros(ARRAY_WORDS, np.uint32))
     unwritten = gpu.empty(1024, np.uint32)
-    encoded = np.frombuffer(encode_map(TensorMap(source, box=(32, 16))), np.uint8)
+    encoded = np.frombuffer(gpu.encode(TensorMap(source, box=(32, 16))), np.uint8)
     return gpu.launch(
         loads(text)["k"], twin.ctas, twin.threads, twin.cluster, [source, target, unwritten, gpu.array(encoded)], SHARED_BYTES,
         check=options, schedule=schedule, seed=seed, max_cycles=200_000,

@@ -198,6 +198,11 @@ class GlobalMemory:
         self._regions.append(region)
         return region
 
+    def holds(self, region: Region) -> bool:
+        """Whether a region is one of these: memories of two devices give out the same addresses."""
+        position = bisect.bisect_left(self._bases, region.base)
+        return self._regions[position : position + 1] == [region]
+
     def find(self, address: int) -> Region:
         """Return the region that holds `address`.
 

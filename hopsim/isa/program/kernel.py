@@ -13,6 +13,7 @@ import hashlib
 from collections.abc import Iterator
 from functools import cached_property
 from pathlib import Path
+from typing import cast
 
 from hopsim.errors import LaunchError, NotModelled, PtxError
 from hopsim.isa.catalog import FAMILIES
@@ -221,6 +222,11 @@ def loads(text: str, path: str = "<ptx>") -> Module:
 
     Raises: PtxError when the text is wrong.
     """
+    if not isinstance(cast("object", text), str):
+        raise PtxError(
+            f"expected PTX text, got {type(text).__name__}",
+            hint="text.decode() for bytes; hopsim.load() takes the path of a file",
+        )
     return Module(parse(text, path))
 
 

@@ -1,0 +1,248 @@
+"""What a launch is given: every wrong kind of it is refused in words, and nothing is silently read as something else."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+import hopsim as hs
+
+F32 = np.float32
+SCALE = """.version 8.7
+.target sm_90a
+.address_size 64
+.visible .entry scale(.param .u64 x, .param .{type} factor) {
+  .reg .b32 %t, %v, %by; .reg .b64 %a, %o;
+  ld.param.u64 %a, [x]; ld.param.b32 %by, [factor]; mov.u32 %t, %tid.x;
+  mul.wide.u32 %o, %t, 4; add.u64 %a, %a, %o;
+  ld.global.b32 %v, [%a]; mul.f32 %v, %v, %by; st.global.b32 [%a], %v; ret; }"""
+MAP = """.version 8.7
+.target sm_90a
+.address_size 64
+.visible .entry takes(.param .align 64 .b8 m[128]) { ret; }"""
+
+
+def scale(kind: str = "f32") -> hs.Kernel:
+    return hs.loads(SCALE.replace("{type}", kind))["scale"]
+
+
+def ones(gpu: hs.Gpu) -> Any:
+    return gpu.array(np.ones(64, F32))
+
+
+def launch(gpu: hs.Gpu, **changed: Any) -> hs.LaunchResult:
+    """Launch `scale` by two on 64 threads, in order, with something of it replaced."""
+    given: dict[str, Any] = {
+        "kernel": scale(), "grid": 1, "block": 64, "schedule": "in-order", "args": [ones(gpu), F32(2)],
+    }  # fmt: skip
+    return gpu.launch(**(given | changed))
+
+
+# --- arrays of another GPU ------------------------------------------------------------------------
+
+
+def test_an_array_of_another_gpu_is_refused_however_it_comes() -> None:
+    one, other = hs.Gpu(), hs.Gpu()
+    mine, foreign = ones(one), ones(other)
+    assert mine.address == foreign.address
+    with pytest.raises(hs.LaunchError) as refused:
+        launch(one, args=[foreign, F32(2)])
+    assert str(refused.value) == (
+        "<ptx>: argument 0 of scale, parameter x: expected .u64, got an array of another GPU (float32[64])\n"
+        "  try: make it on the GPU that is launched on: gpu.array(x)"
+    )
+    takes = hs.loads(MAP)["takes"]
+    within = hs.TensorMap(foreign, box=(64,))
+    for argument in (
+        within,
+        hs.ParamBytes(bytes(128), tensor_maps={0: within}),
+        hs.ParamBytes(bytes(128), pointers={8: foreign}),
+    ):
+        with pytest.raises(hs.LaunchError, match="got an array of another GPU"):
+            one.launch(takes, 1, 32, args=[argument], schedule="in-order")
+    own = hs.TensorMap(mine, box=(64,))
+    assert one.launch(takes, 1, 32, args=[own], schedule="in-order").verdict == "clean"
+    with pytest.raises(hs.LaunchError, match="got an array of another GPU"):
+        launch(one, args=[hs.Gpu().empty(0, F32), F32(2)])
+
+
+# --- scalars --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "advice"),
+    [
+        ("f32", np.int32(2), "np.float32(x)"),
+        ("f32", np.uint32(2), "np.float32(x)"),
+        ("u32", F32(2), "np.int32(x)"),
+        ("s32", F32(2), "np.int32(x)"),
+        ("f64", np.int64(2), "np.float64(x)"),
+        ("u64", np.float64(2), "np.int64(x)"),
+        ("u16", ml_dtypes.bfloat16(2), "np.int16(x)"),
+    ],
+)
+def test_a_number_of_the_other_kind_is_refused(kind: str, value: Any, advice: str) -> None:
+    gpu = hs.Gpu()
+    with pytest.raises(hs.LaunchError) as refused:
+        launch(gpu, kernel=scale(kind), args=[ones(gpu), value])
+    assert refused.value.what == (
+        f"argument 1 of scale, parameter factor: expected .{kind}, got a {type(value).__name__} scalar,"
+        " whose bits mean another number"
+    )
+    assert refused.value.hint == f"{advice}, or x.tobytes() for the bits as they are"
+
+
+@pytest.mark.parametrize(
+    ("kind", "value"),
+    [
+        ("f32", F32(2)), ("f32", F32(2).tobytes()), ("b32", F32(2)), ("b32", np.uint32(0x40000000)),
+        ("u32", np.int32(0x40000000)), ("s32", np.uint32(0x40000000)), ("f32", np.array(2, ">f4")[()]),
+    ],
+)  # fmt: skip
+def test_the_bits_that_a_parameter_takes(kind: str, value: Any) -> None:
+    gpu = hs.Gpu()
+    x = ones(gpu)
+    assert launch(gpu, kernel=scale(kind), args=[x, value]).verdict == "clean"
+    assert (x.numpy() == 2).all()
+
+
+# --- shapes and options ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("whole", [np.uint8(64), np.int64(64), [np.int32(64)], (64, 1), np.array([64, 1])])  # fmt: skip
+def test_whole_numbers_of_numpy_are_whole_numbers(whole: Any) -> None:
+    gpu = hs.Gpu()
+    result = launch(
+        gpu, block=whole, grid=np.int64(1), cluster=np.uint8(1), shared_bytes=np.int32(16)
+    )
+    assert (result.verdict, result.block, result.grid) == ("clean", (64, 1, 1), (1, 1, 1))
+    empty = gpu.empty(np.int64(64), F32)
+    assert empty.shape == (64,)
+    numbers = hs.TensorMap(empty, box=[np.int64(4)], dims=(np.uint8(64),), offset=np.int64(16)).spec
+    assert numbers == hs.TensorMap(empty, box=(4,), dims=(64,), offset=16).spec
+
+
+@pytest.mark.parametrize(
+    ("changed", "what", "hint"),
+    [
+        (
+            {"block": "64"},
+            "block '64': expected one to three positive whole numbers",
+            "block=(8, 8) or block=64",
+        ),
+        (
+            {"grid": "1"},
+            "grid '1': expected one to three positive whole numbers",
+            "grid=(8, 8) or grid=64",
+        ),
+        (
+            {"grid": 1.5},
+            "grid 1.5: expected one to three positive whole numbers",
+            "grid=(8, 8) or grid=64",
+        ),
+        (
+            {"grid": None},
+            "grid None: expected one to three positive whole numbers",
+            "grid=(8, 8) or grid=64",
+        ),
+        ({"shared_bytes": 1.5}, "shared_bytes: expected a whole number, got 1.5", ""),
+        ({"seed": "a"}, "seed: expected a whole number, got 'a'", ""),
+        ({"max_cycles": "a"}, "max_cycles: expected a whole number, got 'a'", ""),
+        ({"max_cycles": -1}, "max_cycles -1: expected 0 or more, or None for no limit", ""),
+        (
+            {"trace": True},
+            "trace=True: a timeline needs time, and the schedule in-order knows none",
+            'schedule="timed", and timing=True',
+        ),
+        (
+            {"kernel": "scale"},
+            "kernel: expected an entry of a module, got a str",
+            'hs.load("FILE.ptx")["NAME"]',
+        ),
+        (
+            {"kernel": hs.loads(MAP)},
+            "kernel: expected an entry of a module, got a Module",
+            'module["takes"]',
+        ),
+        (
+            {"args": hs.Gpu().empty(4, F32)},
+            "args: expected a list of one argument for each parameter, got a SimArray",
+            "args=[x, np.int32(n)]",
+        ),
+    ],
+)
+def test_options_of_a_launch_that_are_refused(
+    changed: dict[str, Any], what: str, hint: str
+) -> None:
+    with pytest.raises(hs.LaunchError) as refused:
+        launch(hs.Gpu(), **changed)
+    assert (refused.value.what, refused.value.hint) == (what, hint)
+
+
+# --- arrays, maps, text ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda gpu: gpu.empty(-4, F32), "shape: expected a whole number or several, none below 0, got -4"),
+        (lambda gpu: gpu.empty("4", F32), "none below 0, got '4'"),
+        (lambda gpu: gpu.empty((4, 1.5), F32), r"none below 0, got \(4, 1.5\)"),
+        (lambda gpu: gpu.empty(4, "float33"), "dtype: expected an element type of numpy or ml_dtypes, got 'float33'"),
+        (lambda gpu: gpu.empty(4, object), "dtype: expected numbers, got object"),
+        (lambda gpu: gpu.array([object()]), "dtype: expected numbers, got object"),
+        (lambda gpu: gpu.array(["a"]), "dtype: expected numbers, got <U1"),
+        (lambda gpu: gpu.array([[1], [1, 2]]), "expected an array of numbers: .* inhomogeneous shape"),
+        (lambda gpu: gpu.array(np.ones(4, ">f4")), "dtype: expected little-endian numbers, as a GPU reads them, got >f4"),
+        (lambda gpu: ones(gpu).write([1.0] * 64), r"the array holds float32 \(64,\), got float64 \(64,\)"),
+    ],
+)  # fmt: skip
+def test_arrays_that_are_refused(make: Callable[[hs.Gpu], object], words: str) -> None:
+    with pytest.raises(hs.LaunchError, match=words):
+        make(hs.Gpu())
+
+
+def test_a_list_replaces_the_contents_where_its_type_is_the_arrays() -> None:
+    x = hs.Gpu().array(np.zeros(3))
+    x.write([1.0, 2.0, 3.0])  # type: ignore[arg-type]
+    assert x.numpy().tolist() == [1, 2, 3]
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"array": np.zeros(64, F32)}, "a tensor map is over an array in device memory, got a ndarray"),
+        ({"dtype": "bogus"}, "unknown TensorDataType 'bogus'"),
+        ({"box": (64.0,)}, r"box: expected whole numbers, innermost dimension first, got \(64.0,\)"),
+        ({"box": "64"}, "box: expected whole numbers, innermost dimension first, got '64'"),
+        ({"strides": (0.5,)}, "strides: expected whole numbers"),
+        ({"dims": (1.5,)}, "dims: expected whole numbers"),
+        ({"element_strides": "1"}, "element_strides: expected whole numbers"),
+        ({"offset": 0.5}, "offset: expected a whole number, got 0.5"),
+    ],
+)  # fmt: skip
+def test_tensor_maps_that_are_refused(options: dict[str, Any], words: str) -> None:
+    with pytest.raises(hs.LaunchError, match=words):
+        hs.TensorMap(**({"array": ones(hs.Gpu()), "box": (64,)} | options))
+
+
+def test_a_map_takes_the_names_of_the_types_that_arrays_have() -> None:
+    x = hs.Gpu().array(np.zeros(64, np.uint8))
+    assert hs.TensorMap(x, box=(64,), dtype="float8_e4m3fn").spec == hs.TensorMap(x, box=(64,)).spec
+
+
+@pytest.mark.parametrize("text", [MAP.encode(), None])
+def test_text_is_text(text: Any) -> None:
+    with pytest.raises(hs.PtxError, match="expected PTX text, got "):
+        hs.loads(text)
+
+
+def test_a_timeline_that_cannot_be_written(tmp_path: Path) -> None:
+    result = launch(hs.Gpu(), schedule="timed", trace=True)
+    with pytest.raises(hs.HopsimError, match=r"cannot write .*t\.json: No such file or directory"):
+        result.save_trace(tmp_path / "none" / "t.json")
