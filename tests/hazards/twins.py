@@ -1326,6 +1326,9 @@ THREADS = [
     Twin(
         "thread-race with no barrier of the warp either",
         "@%leader st.shared.b32 [%s], 5; //a\n+bar.sync 0;\nred.shared.add.u32 [%s], 1; //b\n",
+        (("HS500", "a", "b"),),
+    ),
+    Twin(
         "missing-syncwarp before ldmatrix",
         put("a")
         + "+bar.warp.sync -1;\n"
