@@ -6,13 +6,64 @@ Observers never change the machine; one that raises stops the run.
 
 Agents are `(cta, tids)`: the linear CTA index and the thread numbers in it, an array that nobody changes.  Asynchronous
 operations have a number, unique in the launch.  Bytes of shared memory are counted from its start (the reserved first KiB
-included), those of global memory are device addresses.
+included), those of global memory are device addresses.  The `line` of an event is where its instruction stands: in a checked
+run a `Place` if others share that line.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
+
+
+class Place(int):
+    """The PTX line of an instruction that shares it with others, and its column: equal to no other, and no plain line.
+
+    >>> wait, branch = Place(7, 4), Place(7, 52)
+    >>> f":{wait}", int(wait), wait == branch, wait < branch < 8
+    (':7:4', 7, False, True)
+    """
+
+    column: int
+
+    def __new__(cls, line: int, column: int) -> Place:
+        """Return the place of an instruction."""
+        place = super().__new__(cls, line)
+        place.column = column
+        return place
+
+    def _order(self, other: int) -> int:
+        """Return a number below, equal to or above 0: where this stands to another; a plain line begins at column 0."""
+        column = other.column if isinstance(other, Place) else 0
+        return int(self) - int(other) or self.column - column
+
+    def __eq__(self, other: object) -> bool:
+        """Whether it is the same instruction."""
+        return isinstance(other, Place) and not self._order(other)
+
+    def __ne__(self, other: object) -> bool:
+        """Whether it is another."""
+        return not self == other
+
+    def __lt__(self, other: int) -> bool:
+        """Whether it stands before."""
+        return self._order(other) < 0
+
+    def __gt__(self, other: int) -> bool:
+        """Whether it stands behind."""
+        return self._order(other) > 0
+
+    def __hash__(self) -> int:
+        """By line and column."""
+        return hash((int(self), self.column))
+
+    def __str__(self) -> str:
+        """`line:column`."""
+        return f"{int(self)}:{self.column}"
+
+    def __format__(self, spec: str) -> str:
+        """The same."""
+        return format(str(self), spec)
 
 
 class Access(NamedTuple):

@@ -217,7 +217,7 @@ class Checker(Observer):
                 )  # fmt: skip
         first = self.world.cta(0).agents[0]
         if not facts.has_register_bound:
-            for line in sorted(facts.kernel_lines):
+            for line in facts.kernel_lines:
                 if facts.mnemonic(line).startswith("setmaxnreg"):
                     findings.add(
                         Finding(

@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Final, Literal
+from typing import Literal
 
 from hopsim.results import Dim, SourceLocation
-
-LABEL: Final = re.compile(r"^\s*[$\w.]+:\s*")
-GUARD: Final = re.compile(r"^@!?%?[\w$.]+\s+")
-MNEMONIC: Final = re.compile(r"[a-z][\w.:]*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,11 +52,12 @@ class CheckOptions:
 
 @dataclass(frozen=True)
 class LaunchFacts:
-    """The program and the shape of a launch.
+    """The program and the shape of a launch.  Instructions that share a PTX line are told apart by their `Place`s.
 
     Args:
         path: of the PTX text.  lines: its lines.
-        kernel_lines: PTX lines of the instructions of the kernel.
+        mnemonics: PTX lines of the instructions of the kernel, to their opcodes.
+        texts: PTX lines of the instructions that do not have one line to themselves, to what is written.
         sources: PTX line to source line, as `.loc` tells.
         version: of the module.
         grid: CTAs.  block: threads.  cluster: CTAs.
@@ -73,13 +69,15 @@ class LaunchFacts:
         serialised_lines: PTX lines of wgmma that ptxas will wait for one by one.
         poll_lines: PTX lines of loads that a loop repeats until their value ends it.
         parity_lines: PTX lines of loads whose value becomes the parity of a wait.
+        unread_answers: PTX lines of waits on mbarriers whose answer nothing reads.
         lines_after: the PTX lines that may execute after a line.
         shared_name: what lies at an address of shared memory.
     """
 
     path: str
     lines: Sequence[str]
-    kernel_lines: frozenset[int]
+    mnemonics: Mapping[int, str]
+    texts: Mapping[int, str]
     sources: Mapping[int, SourceLocation]
     version: tuple[int, int]
     grid: Dim
@@ -93,9 +91,15 @@ class LaunchFacts:
     serialised_lines: Sequence[int] = ()
     poll_lines: frozenset[int] = frozenset()
     parity_lines: frozenset[int] = frozenset()
+    unread_answers: frozenset[int] = frozenset()
     lines_after: Callable[[int], frozenset[int]] = lambda line: frozenset()
     shared_name: Callable[[int], str] = lambda address: ""
     _texts: dict[int, str] = field(default_factory=dict[int, str], repr=False, compare=False)
+
+    @cached_property
+    def kernel_lines(self) -> Sequence[int]:
+        """PTX lines of the instructions of the kernel, sorted."""
+        return sorted(self.mnemonics)
 
     @property
     def threads(self) -> int:
@@ -118,7 +122,7 @@ class LaunchFacts:
 
     def text(self, line: int) -> str:
         """Return the instruction at a PTX line, without comment."""
-        known = self._texts.get(line)
+        known = self.texts.get(line) or self._texts.get(line)
         if known is None:
             raw = self.lines[line - 1] if 0 < line <= len(self.lines) else ""
             known = self._texts[line] = " ".join(raw.split("//")[0].split())
@@ -126,9 +130,7 @@ class LaunchFacts:
 
     def mnemonic(self, line: int) -> str:
         """Return the opcode at a PTX line, with its modifiers."""
-        text = GUARD.sub("", LABEL.sub("", self.text(line)))
-        found = MNEMONIC.match(text)
-        return found.group() if found else ""
+        return self.mnemonics.get(line, "")
 
     def coordinates(self, cta: int) -> Dim:
         """Return the coordinates of a CTA in the grid."""

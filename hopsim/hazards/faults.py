@@ -6,6 +6,7 @@ import re
 from typing import Final
 
 from hopsim.errors import MachineFault
+from hopsim.events import Place
 from hopsim.hazards.findings import Finding, Findings
 from hopsim.hazards.rules import RULES
 from hopsim.results import Access
@@ -38,13 +39,15 @@ KINDS: Final[tuple[tuple[str, str], ...]] = (
         "HS703",
     ),
 )
-WHERE: Final = re.compile(r":(\d+): cta \((\d+),(\d+),(\d+)\)(?: warps? (\d+))?")
+WHERE: Final = re.compile(r":(\d+)(?::(\d+))?: cta \((\d+),(\d+),(\d+)\)(?: warps? (\d+))?")
 
 
 def rule_of(fault: MachineFault) -> str:
     """Return the rule that a fault belongs to."""
+    # The source line that may follow is of no account: other instructions may stand on it.
+    said = fault.what.partition("\n")[0]
     for pattern, rule in KINDS:
-        if re.search(pattern, fault.what):
+        if re.search(pattern, said):
             return rule
     return "HS700"
 
@@ -53,16 +56,19 @@ def enter(findings: Findings, fault: MachineFault) -> None:
     """Enter a fault as the last finding of a run."""
     rule = rule_of(fault)
     place = WHERE.search(fault.where)
-    text = findings.facts.text(int(place.group(1))) if place is not None else ""
+    line, column, *who = (0, 0) if place is None else (int(one or 0) for one in place.groups())
+    if column:
+        line = Place(line, column)
+    text = findings.facts.text(line)
     if rule == "HS211" and "multicast::cluster" in text:
         rule = "HS204"
     if rule == "HS702" and "shared" in fault.what:
         rule = "HS701"
     side: Access | None = None
     if place is not None:
-        line, x, y, z, warp = (int(one or 0) for one in place.groups())
+        x, y, z, warp = who
         side = Access(
-            what="fault", cta=(x, y, z), warp=warp, lanes=0, line=line, text=findings.facts.text(line), proxy="generic",
+            what="fault", cta=(x, y, z), warp=warp, lanes=0, line=line, text=text, proxy="generic",
             space="shared::cta" if "shared" in fault.what else "global", source=findings.facts.sources.get(line),
         )  # fmt: skip
     findings.add(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from hopsim.hazards.clocks import Agent
@@ -76,8 +76,8 @@ class Finding:
             more = len(self.others) - OTHERS_SHOWN
             message += f" (also {shown}{f' and {more} more' if more > 0 else ''})"
         return Hazard(
-            rule=self.rule, title=rule.name, level=self.level, message=message, first=self.first,
-            second=self.second, missing=self.missing, hint=self.hint, chain=self.chain, causes=self.causes,
+            rule=self.rule, title=rule.name, level=self.level, message=message, first=_told(self.first),
+            second=_told(self.second), missing=self.missing, hint=self.hint, chain=self.chain, causes=self.causes,
             count=self.count, silicon=silicon_of(rule), ptx=rule.ptx,
         )  # fmt: skip
 
@@ -192,6 +192,11 @@ def _key(finding: Finding) -> tuple[Any, ...]:
         _site(finding.second),
         finding.message if finding.first is None else "",
     )
+
+
+def _told(access: Access | None) -> Access | None:
+    """Return a side for the result, where a line is a line."""
+    return None if access is None else replace(access, line=int(access.line))
 
 
 def _site(access: Access | None) -> Any:

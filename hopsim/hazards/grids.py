@@ -5,7 +5,6 @@ Source: PTX ISA 8.7 "griddepcontrol"; contested rule `grid_dependency`: what the
 
 from __future__ import annotations
 
-import re
 from typing import Final
 
 from hopsim.events import SyncEvent
@@ -15,7 +14,7 @@ from hopsim.hazards.records import Eye
 from hopsim.hazards.rules import RULES
 from hopsim.hazards.world import World
 
-WAIT: Final = re.compile(r"\bgriddepcontrol\.wait\b")
+WAIT: Final = "griddepcontrol.wait"
 
 
 class Grids:
@@ -24,9 +23,8 @@ class Grids:
     def __init__(self, world: World, findings: Findings) -> None:
         self.world = world
         self.findings = findings
-        lines = (
-            line for line in sorted(world.facts.kernel_lines) if WAIT.search(world.facts.text(line))
-        )
+        facts = world.facts
+        lines = (line for line in facts.kernel_lines if facts.mnemonic(line) == WAIT)
         self.line = next(lines, 0)
 
     @property

@@ -5,7 +5,6 @@ Source: PTX ISA 8.7 "mbarrier"; 9.4 "mbarrier" for the proxy of the operand.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
@@ -47,7 +46,6 @@ class Mbarriers:
         self.sent: dict[int, list[Sent]] = {}
         self.life = ObjectLife(world, findings, lifetime)
         self.flying = self.life.flying
-        self._looped: dict[int, bool] = {}
         self._handlers = {
             "init": self.life.init, "inval": self.life.inval,
             "arrive": self._arrive, "drop": self._arrive, "send": self._send,
@@ -329,35 +327,12 @@ class Mbarriers:
 
     def _check_loop(self, agent: Agent, mask: int, line: int, barrier: Barrier) -> None:
         """try_wait may say no after a while: its answer must be used."""
-        looped = self._looped.get(line)
-        if looped is None:
-            looped = self._looped[line] = self._answer_is_used(line)
-        if not looped:
+        if line in self.world.facts.unread_answers:
             self.life.misuse(
                 "HS222", "hazard", None, (agent, mask, line, "wait"), barrier.address,
                 "a loop around try_wait: it may return false after a time limit",
                 f"after :{line}, branch back to it while the predicate is false",
             )  # fmt: skip
-
-    def _answer_is_used(self, line: int) -> bool:
-        """Whether the program reads the predicate of a wait anywhere behind it."""
-        facts = self.world.facts
-        found = re.search(r"_wait\S*\s+([%\w$]+)\s*,", facts.text(line))
-        if found is None:
-            return True
-        name = re.compile(r"(?<![\w$%])" + re.escape(found.group(1)) + r"(?![\w$])")
-        for number in sorted({line} | facts.lines_after(line)):
-            text = facts.text(number)
-            uses = len(name.findall(text))
-            if number == line:
-                uses -= 1
-            if (
-                uses
-                and ".reg" not in text
-                and not re.search(r"_wait\S*\s+" + re.escape(found.group(1)), text)
-            ):
-                return True
-        return False
 
 
 def _met(covers: Callable[[Agent, int], bool], agent: Agent, epoch: int) -> bool:

@@ -173,8 +173,8 @@ class Names:
         ):
             return ("HS105",)
         facts = self.world.facts
-        for line in range(first.line + 1, second.line):
-            fence = line in facts.kernel_lines and facts.mnemonic(line).startswith(FENCE)
+        for line in facts.kernel_lines:
+            fence = first.line < line < second.line and facts.mnemonic(line).startswith(FENCE)
             if fence and (agent.number, line) not in self.world.fenced:
                 return ("HS107",)
         return ("HS112",) if gap.second[0] is not agent or mask & ~gap.second[1] else ()

@@ -131,14 +131,10 @@ def _suppliers_wait(barrier: Barrier, waits: Sequence[Wait], world: World) -> bo
 
 
 def _until_load(world: World, line: int) -> int:
-    """Return how many lines stand between a line and the next that begins a load."""
+    """Return how many instructions stand between a line and the next that begins a load."""
     facts = world.facts
-    after = (
-        other
-        for other in sorted(facts.kernel_lines)
-        if other > line and LOAD.search(facts.text(other))
-    )
-    return next(after, 1 << 30) - line
+    after = [facts.text(other) for other in facts.kernel_lines if other > line]
+    return next((count for count, text in enumerate(after) if LOAD.search(text)), len(after))
 
 
 def _why(barrier: Barrier, agent: Agent) -> Reason:
@@ -264,7 +260,7 @@ def _why_named(
         return Reason("HS509", state, hint, gone=gone[0])
     arrives = [
         line
-        for line in sorted(facts.kernel_lines)
+        for line in facts.kernel_lines
         if BAR_ARRIVE.search(facts.text(line)) and _number_of(facts.text(line)) in (number, None)
     ]
     if arrives and several and not meeting.uses:

@@ -21,7 +21,14 @@ from hopsim.isa.program.symbols import SHARED_RESERVED_BYTES
 from hopsim.isa.ptx.ast import Directive
 from hopsim.launch.geometry import Geometry
 from hopsim.results import SourceLocation
-from hopsim.runtime.polling import lines_after, parity_lines, poll_lines, polled_program
+from hopsim.runtime.places import Places, line_of, texts_of
+from hopsim.runtime.polling import (
+    lines_after,
+    parity_lines,
+    poll_lines,
+    polled_program,
+    unread_answers,
+)
 
 FILE = re.compile(r'\s*(\d+)\s+"([^"]*)"')
 # Instructions whose effects on order no rule follows yet.
@@ -32,7 +39,11 @@ Use = tuple[int, int, int, int, bool]
 
 
 def launch_facts(
-    kernel: Kernel, program: Sequence[Segment], shapes: Geometry, memory: GlobalMemory
+    kernel: Kernel,
+    program: Sequence[Segment],
+    places: Places,
+    shapes: Geometry,
+    memory: GlobalMemory,
 ) -> LaunchFacts:
     """Return what the checker is told of a launch."""
     files: dict[int, str] = {}
@@ -43,21 +54,23 @@ def launch_facts(
                 files[int(found.group(1))] = found.group(2)
     sources: dict[int, SourceLocation] = {}
     unchecked: list[tuple[int, str, str]] = []
-    lines: set[int] = set()
+    mnemonics: dict[int, str] = {}
     text = kernel.module.lines
     for instruction in kernel.body.instructions:
-        line = instruction.span.line
-        lines.add(line)
+        span = instruction.span
+        line = places.get(span, span.line)
+        mnemonics[line] = instruction.mnemonic
         loc = instruction.loc
         if loc is not None and loc.file in files:
             sources[line] = SourceLocation(files[loc.file], loc.line, loc.column)
         for start, why in UNCHECKED:
             if instruction.mnemonic.startswith(start):
-                unchecked.append((line, text[line - 1].strip(), why))
+                unchecked.append((span.line, text[span.line - 1].strip(), why))
     return LaunchFacts(
         path=kernel.module.path,
         lines=text,
-        kernel_lines=frozenset(lines),
+        mnemonics=mnemonics,
+        texts=texts_of(kernel, places),
         sources=sources,
         version=kernel.module.tree.version,
         grid=shapes.grid,
@@ -68,15 +81,16 @@ def launch_facts(
         register_names=[register.name for register in kernel.body.registers],
         unchecked=unchecked,
         has_register_bound=kernel.has_register_bound,
-        serialised_lines=tuple(kernel.serialised_wgmma),
+        serialised_lines=[line_of(bound, places) for bound in kernel.serialised_wgmma],
         poll_lines=poll_lines(program),
-        parity_lines=parity_lines(kernel),
-        lines_after=lambda line: lines_after(kernel, line),
+        parity_lines=parity_lines(kernel, places),
+        unread_answers=unread_answers(program),
+        lines_after=lambda line: lines_after(kernel, places, line),
         shared_name=kernel.placement.shared_name,
     )
 
 
-def watched_program(program: Sequence[Segment], probe: Probe) -> Sequence[Segment]:
+def watched_program(program: Sequence[Segment], places: Places, probe: Probe) -> Sequence[Segment]:
     """Return the program with its uses of wgmma's registers told to `probe.register`, and its looks to `probe.sync`."""
     program = polled_program(program, probe)
     watched = 0
@@ -85,7 +99,7 @@ def watched_program(program: Sequence[Segment], probe: Probe) -> Sequence[Segmen
             watched |= _wgmma_registers(bound)
     if not watched:
         return program
-    return [_watch(segment, watched, probe) for segment in program]
+    return [_watch(segment, watched, places, probe) for segment in program]
 
 
 def _wgmma_registers(bound: BoundInstruction) -> int:
@@ -100,7 +114,7 @@ def _wgmma_registers(bound: BoundInstruction) -> int:
     return mask
 
 
-def _use(bound: BoundInstruction, watched: int) -> Use | None:
+def _use(bound: BoundInstruction, watched: int, places: Places) -> Use | None:
     if _wgmma_registers(bound):
         return None
     read = written = 0
@@ -112,7 +126,7 @@ def _use(bound: BoundInstruction, watched: int) -> Use | None:
         return None
     guard = bound.instruction.guard
     return (
-        bound.line,
+        line_of(bound, places),
         read,
         written,
         -1 if guard is None else guard[0].index,
@@ -120,8 +134,8 @@ def _use(bound: BoundInstruction, watched: int) -> Use | None:
     )
 
 
-def _watch(segment: Segment, watched: int, probe: Probe) -> Segment:
-    uses = [_use(bound, watched) for bound in segment.instructions]
+def _watch(segment: Segment, watched: int, places: Places, probe: Probe) -> Segment:
+    uses = [_use(bound, watched, places) for bound in segment.instructions]
     head, body = segment.head, segment.body
     first = uses[0] if head is not None else None
     rest = tuple(use for use in (uses[1:] if head is not None else uses) if use is not None)

@@ -40,6 +40,7 @@ from hopsim.launch.given import (
 )
 from hopsim.results import LaunchResult, NotModelledNote, decide_verdict
 from hopsim.runtime.checking import launch_facts, watched_program
+from hopsim.runtime.places import Places, placed_program, places_of
 from hopsim.runtime.stories import deadlock_of
 
 SCHEDULES = ("timed", "in-order", "seeded", "adversarial")
@@ -214,14 +215,18 @@ class Gpu:
             recorder = Timeline()
         plan = self._schedule(schedule, seed, max_cycles, warm, recorder, progress)
         checker = None
+        places: Places = {}
         listeners = list(observers)
         if check and values:
             options = check if isinstance(check, CheckOptions) else CheckOptions()
-            checker = Checker(launch_facts(kernel, setup.program, shapes, self.memory), options)
+            places = places_of(kernel)
+            setup = replace(setup, program=placed_program(setup.program, places))
+            facts = launch_facts(kernel, setup.program, places, shapes, self.memory)
+            checker = Checker(facts, options)
             listeners.append(checker)
         probe = Probe(listeners)
         if probe.register:
-            setup = replace(setup, program=watched_program(setup.program, probe))
+            setup = replace(setup, program=watched_program(setup.program, places, probe))
         machine = Machine(setup, plan, probe)
         try:
             outcome = plan.run(machine)
@@ -342,7 +347,9 @@ class Gpu:
             line = machine.spinning[0].line if machine.spinning else 0
             text = kernel.module.lines[line - 1].strip() if line else ""
             notes.append(
-                NotModelledNote("the run was ended by its limit of cycles or steps", line, text)
+                NotModelledNote(
+                    "the run was ended by its limit of cycles or steps", int(line), text
+                )
             )
         if not machine.values:
             notes.append(
@@ -351,6 +358,9 @@ class Gpu:
         elif checker is None:
             notes.append(NotModelledNote("check=False: races were not checked"))
         hazards = () if checker is None else tuple(checker.finish(deadlock))
+        if deadlock is not None:
+            waiting = tuple(replace(wait, line=int(wait.line)) for wait in deadlock.waiting)
+            deadlock = replace(deadlock, waiting=waiting)
         if checker is not None:
             notes += checker.not_modelled
         facts = outcome.facts

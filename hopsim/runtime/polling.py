@@ -1,4 +1,4 @@
-"""Loops that wait for a word in memory, and words that hold the parity of a wait: found in the program, told to the checker.
+"""Loops that wait for a word in memory, words that hold the parity of a wait, waits that nobody heeds: found in the program.
 
 A loop that waits is a strong load whose value decides whether the very same load comes next, with nothing else that others
 could see in between.  Its segment is wrapped: after each look the checker hears what it saw, in which threads that ended
@@ -16,10 +16,13 @@ from hopsim.isa.forms.decode import BoundInstruction, RegisterArg, SymbolArg
 from hopsim.isa.program.codegen import Segment
 from hopsim.isa.program.flow import EXIT, SYNCHRONISING, is_branch
 from hopsim.isa.program.kernel import Kernel
+from hopsim.isa.ptx.ast import Register
+from hopsim.runtime.places import Places, line_of
 
 # What a loop may do between two looks besides computing.
 IDLE: Final = ("nanosleep",)
 STRONG: Final = (*SYNCHRONISING, "volatile", "mmio")
+WAITS: Final = ("mbarrier.test_wait", "mbarrier.try_wait")
 PARITY_WAITS: Final = ("mbarrier.test_wait.parity", "mbarrier.try_wait.parity")
 
 
@@ -66,7 +69,7 @@ def _comes_back(program: Sequence[Segment], start: int, wanted: int) -> bool:
     return False
 
 
-def parity_lines(kernel: Kernel) -> frozenset[int]:
+def parity_lines(kernel: Kernel, places: Places) -> frozenset[int]:
     """Return the PTX lines of loads from shared memory whose value becomes the parity that a wait is for."""
     wanted: set[int] = set()
     for bound in kernel.instructions:
@@ -84,20 +87,44 @@ def parity_lines(kernel: Kernel) -> frozenset[int]:
             if not bound.writes & wanted:
                 continue
             if bound.instruction.opcode[:2] in (("ld", "shared"), ("ld", "shared::cta")):
-                found.add(bound.line)
+                found.add(line_of(bound, places))
             elif bound.form.purity == "pure" and not bound.reads <= wanted:
                 wanted |= bound.reads
                 grown = True
     return frozenset(found)
 
 
-def lines_after(kernel: Kernel, line: int) -> frozenset[int]:
+def unread_answers(program: Sequence[Segment]) -> frozenset[int]:
+    """Return the PTX lines of waits on mbarriers whose answer no instruction reads before another takes its place."""
+    return frozenset(
+        segment.line
+        for segment in program
+        if segment.instructions[0].form.syntax.startswith(WAITS)
+        and not _is_read(program, segment, segment.instructions[0].destinations[0].register)
+    )
+
+
+def _is_read(program: Sequence[Segment], segment: Segment, register: Register | None) -> bool:
+    """Whether what the head of a segment leaves in a register is read."""
+    if register is None:
+        return False
+    for bound in segment.instructions[1:]:
+        if register.index in bound.reads:
+            return True
+        if register.index in bound.writes and bound.instruction.guard is None:
+            return False
+    return any(
+        one != EXIT and program[one].live >> register.index & 1 for one in segment.successors
+    )
+
+
+def lines_after(kernel: Kernel, places: Places, line: int) -> frozenset[int]:
     """Return the PTX lines that may execute after the instruction of a line."""
     plans, body = kernel.plans, kernel.instructions
     found: set[int] = set()
     todo: list[int] = []
     for plan in plans:
-        lines = [bound.line for bound in body[plan.start : plan.stop]]
+        lines = [line_of(bound, places) for bound in body[plan.start : plan.stop]]
         if line in lines:
             found |= set(lines[lines.index(line) + 1 :])
             todo += plan.successors
@@ -106,7 +133,9 @@ def lines_after(kernel: Kernel, line: int) -> frozenset[int]:
         number = todo.pop()
         if number != EXIT and number not in seen:
             seen.add(number)
-            found |= {bound.line for bound in body[plans[number].start : plans[number].stop]}
+            found |= {
+                line_of(bound, places) for bound in body[plans[number].start : plans[number].stop]
+            }
             todo += plans[number].successors
     return frozenset(found)
 

@@ -106,8 +106,12 @@ def launch(
     options: CheckOptions | bool = True,
     schedule: str = "in-order",
     seed: int = 0,
+    joined: bool = False,
 ) -> LaunchResult:
     text = text_of(twin.body, good, twin.threads, twin.version, twin.bound)
+    if joined:
+        head, body = re.sub(r"//.*", "", text).split("{\n", 1)
+        text = head + "{\n" + " ".join(body.splitlines())
     gpu = Gpu()
     source = gpu.array(np.arange(ARRAY_WORDS, dtype=np.uint32).reshape(-1, 32))
     target = gpu.array(np.zeros(ARRAY_WORDS, np.uint32))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from hopsim.results import Hazard
 from tests.hazards.programs import Twin, findings, launch, line_of, put, text_of
 from tests.hazards.twins import TWINS
 
@@ -54,6 +55,22 @@ def test_good_twin(twin: Twin, order: tuple[str, int]) -> None:
     result = launch(twin, good=True, options=twin.options, schedule=order[0], seed=order[1])
     assert list(result.hazards) == []
     assert result.verdict == "clean"
+
+
+@pytest.mark.parametrize("twin", TWINS, ids=lambda twin: twin.name)
+def test_instructions_of_one_line_are_told_apart(twin: Twin) -> None:
+    for good in (True, False):
+        alone = launch(twin, good=good, options=twin.options)
+        joined = launch(twin, good=good, options=twin.options, joined=True)
+        assert joined.verdict == alone.verdict
+        assert [told(hazard) for hazard in joined.hazards] == [
+            told(hazard) for hazard in alone.hazards
+        ]
+
+
+def told(hazard: Hazard) -> tuple[object, ...]:
+    sides = [side and (side.what, side.text, side.lanes) for side in (hazard.first, hazard.second)]
+    return (hazard.rule, hazard.level, hazard.causes, hazard.count, sides)
 
 
 # x1 takes the addresses of lanes 0 to 7 alone; lane i holds words of row i / 4, transposed of rows 2 (i % 4) and the next.

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 
 import pytest
 
+from hopsim.explore.examine import check_once
 from hopsim.explore.sweep import IN_ORDER, Hardware, orders, plan_of, run, sweep
 from hopsim.hazards.rules import RULES
 from hopsim.zoo.catalog import ROOMS, TWINS, twin_named, twins_of
-from hopsim.zoo.trial import strict_hazards, try_twin
-from hopsim.zoo.twin import Twin
+from hopsim.zoo.trial import check_twin, rules_of, strict_hazards, try_twin
+from hopsim.zoo.twin import Twin, TwinCase
 
 every_twin = pytest.mark.parametrize("twin", TWINS, ids=lambda twin: twin.name)
 
@@ -34,6 +36,27 @@ def test_good_is_the_same_under_any_order(twin: Twin) -> None:
     baseline = run(case, kernel, plan_of(IN_ORDER), IN_ORDER, Hardware()).ending
     endings = sweep(case, orders(4), kernel=kernel)
     assert [str(one.order) for one in endings if one.differs(baseline)] == []
+
+
+# What stands on one line is told apart by instruction: real compilers join the lines of inline assembly.
+@pytest.mark.parametrize("width", [1 << 20, 2], ids=["all", "two"])
+@every_twin
+def test_lines_do_not_matter(twin: Twin, width: int) -> None:
+    for is_good in (True, False):
+        case = TwinCase(twin, joined(twin.ptx(is_good), width))
+        told = check_once(case, case.kernel())[0]
+        alone = check_twin(twin, is_good)
+        assert told.verdict == alone.verdict
+        for level in ("hazard", "note"):
+            assert rules_of(told, level) == rules_of(alone, level)
+
+
+def joined(text: str, width: int) -> str:
+    """Return a text with the lines of its body joined, some to a line."""
+    head, body = re.sub(r"//.*", "", text).split("{\n", 1)
+    lines = body.splitlines()
+    rows = [" ".join(lines[at : at + width]) for at in range(0, len(lines), width)]
+    return head + "{\n" + "\n".join(rows) + "\n"
 
 
 @every_twin

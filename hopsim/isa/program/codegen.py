@@ -43,7 +43,7 @@ class Segment:
 
     `stop` says that a step ends before this segment: its head can be seen from outside the warp.  `join` is the segment
     where lanes that part ways here meet again (EXIT: never).  `live` is the mask of registers live at its start, `line`
-    the PTX line of its first instruction.
+    the PTX line of its first instruction, `last_line` of its last.
     """
 
     number: int
@@ -55,11 +55,7 @@ class Segment:
     instructions: tuple[BoundInstruction, ...]
     successors: tuple[int, ...]
     line: int
-
-    @property
-    def last_line(self) -> int:
-        """PTX line of its last instruction."""
-        return self.instructions[-1].line
+    last_line: int
 
 
 def invert(predicate: Predicate) -> Predicate:
@@ -364,6 +360,7 @@ def generate(
                 tuple(body[plan.start : plan.stop]),
                 plan.successors,
                 body[plan.start].line,
+                body[plan.stop - 1].line,
             )
         )
     return result

@@ -21,7 +21,7 @@ from hopsim.isa.forms.decode import BoundInstruction, decode
 from hopsim.isa.program import flow
 from hopsim.isa.program.allocation import registers_wanted
 from hopsim.isa.program.codegen import Segment, generate
-from hopsim.isa.program.pipeline import serialised_lines
+from hopsim.isa.program.pipeline import serialised_by
 from hopsim.isa.program.symbols import Parameter, Placement, parameters, place
 from hopsim.isa.ptx.ast import FlatBody, Function, LabelRef, PtxModule
 from hopsim.isa.ptx.parser import parse
@@ -152,9 +152,9 @@ class Kernel:
         return registers_wanted(self.instructions, self.plans, self._live, self.register_widths)
 
     @cached_property
-    def serialised_wgmma(self) -> list[int]:
-        """Lines for which ptxas serialises the wgmma of this kernel (C7515); empty when it keeps them asynchronous."""
-        return serialised_lines(self.instructions, self.plans)
+    def serialised_wgmma(self) -> list[BoundInstruction]:
+        """Definitions for which ptxas serialises the wgmma of this kernel (C7515); empty when it keeps them asynchronous."""
+        return serialised_by(self.instructions, self.plans)
 
     def program(self, values: bool) -> list[Segment]:
         """Return the compiled segments, made on first use."""

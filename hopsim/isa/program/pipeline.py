@@ -68,8 +68,10 @@ def dominators(plans: Sequence[SegmentPlan]) -> list[int]:
     return masks
 
 
-def serialised_lines(body: Sequence[BoundInstruction], plans: Sequence[SegmentPlan]) -> list[int]:
-    """Return the PTX lines of ordinary definitions for which ptxas serialises wgmma; empty when it does not.
+def serialised_by(
+    body: Sequence[BoundInstruction], plans: Sequence[SegmentPlan]
+) -> list[BoundInstruction]:
+    """Return the ordinary definitions for which ptxas serialises wgmma; empty when it does not.
 
     Args:
         body: the instructions of a function.  plans: its segments.
@@ -91,7 +93,7 @@ def serialised_lines(body: Sequence[BoundInstruction], plans: Sequence[SegmentPl
     for plan in plans:
         if any(map(is_end, range(plan.start, plan.stop))):
             ended |= 1 << plan.number
-    lines: list[int] = []
+    found: list[BoundInstruction] = []
     for plan in plans:
         for index in range(plan.start, plan.stop):
             mask = 0
@@ -109,8 +111,8 @@ def serialised_lines(body: Sequence[BoundInstruction], plans: Sequence[SegmentPl
             ):
                 continue
             if _reaches_wait(body, plans, tensor, flying, plan.number, index, mask):
-                lines.append(body[index].line)
-    return lines
+                found.append(body[index])
+    return found
 
 
 def _in_flight(

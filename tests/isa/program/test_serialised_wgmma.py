@@ -76,7 +76,8 @@ def test_the_lines_are_those_of_the_zero_trip_path() -> None:
     found = hs.loads(text)["mm_tma"].serialised_wgmma
     assert len(found) == 64
     assert all(
-        re.match(r"\tmov\.b32 \t%r\d+, (0f00000000|%r142);", lines[number - 1]) for number in found
+        re.match(r"\tmov\.b32 \t%r\d+, (0f00000000|%r142);", lines[bound.line - 1])
+        for bound in found
     )
 
 
