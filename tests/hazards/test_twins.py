@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from hopsim.results import Hazard
@@ -71,6 +73,17 @@ def test_instructions_of_one_line_are_told_apart(twin: Twin) -> None:
 def told(hazard: Hazard) -> tuple[object, ...]:
     sides = [side and (side.what, side.text, side.lanes) for side in (hazard.first, hazard.second)]
     return (hazard.rule, hazard.level, hazard.causes, hazard.count, sides)
+
+
+def test_columns_are_for_hints() -> None:
+    twin = next(twin for twin in TWINS if twin.name == "early-return-warp")
+    result = launch(twin, good=False, joined=True)
+    (hazard,) = result.hazards
+    assert hazard.second is not None
+    assert result.deadlock is not None
+    lines = {hazard.second.line, *(wait.line for wait in result.deadlock.waiting)}
+    assert [type(line) for line in lines] == [int]
+    assert re.search(r"only those who come at :\d+:\d+$", hazard.hint)
 
 
 # x1 takes the addresses of lanes 0 to 7 alone; lane i holds words of row i / 4, transposed of rows 2 (i % 4) and the next.

@@ -887,6 +887,19 @@ MBARRIERS = [
         (("HS222", "", "b"),),
     ),
     Twin(
+        # Behind it something else is in the register, and a comment reads nothing.
+        "try-wait-not-looped, though its predicate is used again",
+        init()
+        + SYNC
+        + expect()
+        + load()
+        + "-mbarrier.try_wait.parity.shared::cta.b64 %p3, [%s+8192], 0; //b\n"
+        + wait(mark="+")
+        + get()
+        + "mov.b32 %r5, 0; /* %p3 */\nsetp.eq.u32 %p3, %t, 999;\n@%p3 bra SKIP;\nSKIP:\n",
+        (("HS222", "", "b"),),
+    ),
+    Twin(
         "try-wait-not-looped",
         init()
         + SYNC
