@@ -17,6 +17,8 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from hopsim.units import Kind
 
 CONFIG_VERSION: Final = 1
+SECTORS_PER_LINE: Final = 4
+"""L2 keeps what it holds of a line in a mask of so many bits."""
 
 
 @dataclass(frozen=True)
@@ -71,6 +73,7 @@ Bytes = Annotated[int, Unit(("bytes",), "_bytes"), Field(ge=1)]
 Hertz = Annotated[float, Unit(("hertz",), "_hz", whole=False), Field(gt=0)]
 Cycles = Annotated[int, Unit(_TIME, "_cycles"), Field(ge=0)]
 Interval = Annotated[float, Unit(_TIME, "_cycles", whole=False), Field(ge=0)]
+Period = Annotated[float, Unit(_TIME, "_cycles", whole=False), Field(gt=0)]
 Rate = Annotated[float, Unit(_RATE, "_bytes_per_clk", whole=False), Field(gt=0)]
 Ratio = Annotated[float, Unit(("fraction",), "", whole=False), Field(gt=0)]
 Ratios = Annotated[
@@ -159,7 +162,7 @@ class Clock(Group):
     """Share of the tensor cores' time above which the clock falls further."""
     drop_hz: Hertz
     """How far it falls in the end for each whole share above the knee."""
-    settling_cycles: Interval
+    settling_cycles: Period
     """In which all but 37 % of a fall happen."""
     sustained_drop_hz: Hertz
     """The same after many launches on end."""
@@ -433,11 +436,17 @@ class L2(Group):
 
     @model_validator(mode="after")
     def _shapes_agree(self) -> Self:
-        if self.line_bytes % self.sector_bytes:
+        each = SECTORS_PER_LINE
+        if self.line_bytes != each * self.sector_bytes or self.line_bytes.bit_count() != 1:
             raise ValueError(
-                f"line {self.line_bytes} B must be a multiple of sector {self.sector_bytes} B"
+                f"line must be {each} sectors and a power of two,"
+                f" got line {self.line_bytes} B, sector {self.sector_bytes} B"
             )
-        each = self.line_bytes // self.sector_bytes
+        least = self.line_bytes * self.partitions * self.ways
+        if self.capacity_bytes < least:
+            raise ValueError(
+                f"capacity must be at least {least} B, a set of each partition, got {self.capacity_bytes} B"
+            )
         if each % self.sectors_per_look_up:
             got = f"{each} sectors of a line are no multiple of {self.sectors_per_look_up}"
             raise ValueError(f"a look-up must give an even part of a line: {got}")
@@ -456,7 +465,7 @@ class Dram(Group):
     """The slowest misses take so much longer; a request of n lines waits for the slowest of n."""
     refresh_cycles: Cycles
     """A channel that refreshes answers so much later."""
-    refresh_interval_cycles: Cycles
+    refresh_interval_cycles: Annotated[Cycles, Field(ge=1)]
     """From one refresh of a channel to the next."""
     interleave_bytes: Bytes
     """Neighbouring addresses that one channel holds."""

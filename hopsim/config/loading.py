@@ -267,6 +267,11 @@ def _nearest(text: str, known: Iterable[str]) -> str:
 
 def _build(name: str, written: Mapping[str, _Written]) -> HardwareConfig:
     clock_hz = float(_convert(written[_CLOCK].value, _PLACES[_CLOCK], 0.0, _where(_CLOCK, written)))
+    if clock_hz <= 0:
+        raise ConfigError(
+            f"expected a value greater than 0, got {written[_CLOCK].value!r}",
+            where=_where(_CLOCK, written),
+        )
     tree: dict[str, dict[str, Any]] = {}
     facts: list[Fact] = []
     for key, place in _PLACES.items():

@@ -172,6 +172,26 @@ def test_it_cannot_be_changed() -> None:
             " got 8+16+16+16+16+16+18+18+2+2+2+2 = 132",
         ),
         (
+            {"device.clock": "0MHz"},
+            "override: device.clock: expected a value greater than 0, got '0MHz'",
+        ),
+        (
+            {"clock.settling": "0us"},
+            "override: clock.settling: expected a value greater than 0, got '0us'",
+        ),
+        (
+            {"dram.refresh_interval": "0cycles"},
+            "override: dram.refresh_interval: expected a value greater than or equal to 1, got '0cycles'",
+        ),
+        (
+            {"l2.sector": "1B"},
+            "override: l2.sector: line must be 4 sectors and a power of two, got line 128 B, sector 1 B",
+        ),
+        (
+            {"l2.capacity": "1KiB"},
+            "override: l2.capacity: capacity must be at least 4096 B, a set of each partition, got 1024 B",
+        ),
+        (
             {"l2.latency_far": "3cycles"},
             "override: l2.latency_far: latency_far must be at least latency_near, got 3 < 243 cycles",
         ),
