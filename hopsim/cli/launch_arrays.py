@@ -111,6 +111,12 @@ def read_npy(path: Path, dtype: np.dtype[Any] | None, where: str) -> NDArray[Any
         raise ConfigError(f"cannot read {path}: {error.strerror or error}", where=where) from None
     except (ValueError, EOFError) as error:
         raise ConfigError(f"{path} is no .npy file: {error}", where=where) from None
+    if not host.dtype.isnative:
+        raise ConfigError(
+            f"{path} holds {host.dtype}, expected little-endian numbers, as a GPU reads them",
+            where=where,
+            hint='x.astype(x.dtype.newbyteorder("<"))',
+        )
     if dtype is None or host.dtype == dtype:
         if host.dtype.kind not in "iufb" and host.dtype.name not in _OWN:
             raise ConfigError(
@@ -159,6 +165,12 @@ def _random(table: TomlTable, shape: tuple[int, ...], dtype: np.dtype[Any]) -> F
         return lambda rng: rng.uniform(low, high, shape).astype(dtype)
     if low != int(low) or high != int(high):
         raise table.error(f"integers: expected whole low and high, got {low:g} and {high:g}")
-    if dtype.kind == "u" and low < 0:
-        raise table.error(f"integers from {low:g} do not fit {dtype}", hint="low = 0")
-    return lambda rng: rng.integers(int(low), int(high), shape, endpoint=True).astype(dtype)
+    # Drawn as wide ones: a seed gives the same numbers in every type that holds them.
+    drawn = np.uint64 if dtype.kind == "u" else np.int64
+    limits = np.iinfo(dtype if dtype.kind in "iu" else drawn)
+    if low < limits.min or high > limits.max:
+        raise table.error(
+            f"integers from {low:g} to {high:g} do not fit {dtype} ({limits.min} to {limits.max})",
+            hint="low = 0" if dtype.kind == "u" and low < 0 else "",
+        )
+    return lambda rng: rng.integers(int(low), int(high), shape, drawn, endpoint=True).astype(dtype)
