@@ -87,11 +87,12 @@ def attention(
         warm=warm,
         trace=trace,
     )
-    problem = AttentionProblem(heads, seq_q, seq_kv or seq_q, head_dim, causal, dtype)
+    seq_kv = seq_q if seq_kv is None else seq_kv
+    problem = AttentionProblem(heads, seq_q, seq_kv, head_dim, causal, dtype)
     kernel = build(problem, block_kv=block_kv, stages=stages)
     saved = save_ptx(kernel.ptx, ptx)
-    q, k, v = operands(heads, seq_q, seq_kv or seq_q, head_dim, dtype, seed if values else None)
-    with progress_bar(f"attention {heads} x {seq_q} x {seq_kv or seq_q}") as tell:
+    q, k, v = operands(heads, seq_q, seq_kv, head_dim, dtype, seed if values else None)
+    with progress_bar(f"attention {heads} x {seq_q} x {seq_kv}") as tell:
         done = launch(device, kernel, q, k, v, progress=tell, **options)
     result = done.result
     rows, content, is_right = _outcome(done, (q, k, v))

@@ -19,6 +19,10 @@ def score_report(score: Score, verbose: bool = False) -> Text:
         verbose: whether to tell every mutant.
     """
     text = Text()
+    if not score.judgments:
+        text.append(f"{score.subject}: ", style="bold")
+        text.append("nothing to mutate: no synchronization to remove or weaken", style="yellow")
+        return text
     counts = {
         name: len(score.of(name))
         for name in ("reported", "contested", "equivalent", "survivor", "refused")

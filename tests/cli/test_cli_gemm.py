@@ -179,7 +179,12 @@ def test_a_deadline_is_not_modelled(tmp_path: Path) -> None:
     ("more", "code", "message"),
     [
         (("--k", "12"), 2, "row pitch of A and B must be a multiple of 16 bytes for TMA, got 24"),
-        (("--tile", "100x64x64"), 2, "gemm: tile m = 100 cannot be split"),
+        (("--tile", "100x64x64"), 2, "gemm: tile m must be a multiple of 64 (64 rows a wgmma, 1"),
+        (("--tile", "65x64x64", "--warpgroups", "2"), 2, "gemm: tile m must be a multiple of 128"),
+        (("--tile", "64x36x64", "--cluster", "2x1"), 2, "gemm: tile n must be a multiple of 8"),
+        (("--tile", "64x72x64", "--cluster", "2x1"), 2, "try: make n a multiple of 16"),
+        (("--stages", "0"), 2, "gemm: stages must be 2 to 64"),
+        (("--warpgroups", "0"), 2, "gemm: warpgroups must be 1 or 2"),
         (
             ("--tile", "64x64"),
             2,

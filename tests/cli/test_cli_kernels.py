@@ -59,7 +59,11 @@ def test_fp8_tells_both_errors(tmp_path: Path) -> None:
     [
         (("attention", "--head-dim", "96"), "head_dim must be 64 or 128"),
         (("attention", "--stages", "9"), "bytes of shared memory"),
+        (("attention", "--seq-kv", "0"), "seq_kv must be from 1 to 16777216, got 0"),
         (("fp8", "--tile-n", "20"), "tile n"),
+        (("fp8", "--spread", "nan"), "fp8: spread must be from 0 to 48, got nan"),
+        (("fp8", "--spread", "inf"), "fp8: spread must be from 0 to 48, got inf"),
+        (("fp8", "--spread", "-5"), "fp8: spread must be from 0 to 48, got -5"),
     ],
 )
 def test_mistakes_are_told(arguments: tuple[str, ...], said: str) -> None:

@@ -85,6 +85,21 @@ def test_a_file_of_somebody_else() -> None:
     assert CliRunner().invoke(app, ["mutate", "no-such-kernel"]).exit_code == 2
 
 
+def test_a_kernel_without_synchronization_has_no_score(tmp_path: Path) -> None:
+    kernel, launch = tmp_path / "alone.ptx", tmp_path / "alone.toml"
+    kernel.write_text(
+        ".version 8.7\n.target sm_90a\n.address_size 64\n.visible .entry alone() { ret; }\n"
+    )
+    launch.write_text("grid = 1\nblock = 32\n")
+    words = [str(kernel), "--launch", str(launch), "--jobs", "1"]
+    done = CliRunner().invoke(app, ["mutate", *words], terminal_width=400)
+    assert done.exit_code == 0, done.stdout
+    assert "nothing to mutate: no synchronization to remove or weaken" in done.stdout.replace(
+        "\n", " "
+    )
+    assert "%" not in done.stdout
+
+
 def test_only_correct_kernels_are_judged() -> None:
     class Broken:
         name = "broken"

@@ -7,11 +7,12 @@ compare(hopsim.Gpu("h100-sxm"), problem, a, b)      # two Outcomes
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from hopsim.errors import LaunchError
 from hopsim.kernels.fp8_scaled import launch as scaled
 from hopsim.kernels.fp8_scaled import quantise
 from hopsim.kernels.gemm import launch as plain
@@ -23,6 +24,8 @@ from hopsim.results import LaunchResult
 
 F32 = NDArray[np.float32]
 F64 = NDArray[np.float64]
+MOST_SPREAD: Final = 48
+"""Sums of products of 2^48 are below 2^127 with any K."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +65,11 @@ def operands(problem: GemmProblem, seed: int, spread: float) -> tuple[F32, F32]:
 
     Args:
         spread: those powers are uniform from 2^0 to 2^spread.
+
+    Raises: LaunchError: a spread below 0, or one whose products leave float32.
     """
+    if not 0 <= spread <= MOST_SPREAD:
+        raise LaunchError(f"spread must be from 0 to {MOST_SPREAD}, got {spread:g}", where="fp8")
     rng = np.random.default_rng(seed)
 
     def one(rows: int) -> F32:

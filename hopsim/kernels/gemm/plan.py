@@ -106,8 +106,12 @@ class GemmPlan:
     promotes: bool = False
 
     def __post_init__(self) -> None:
-        self._check_cluster()
+        if self.cluster not in CLUSTERS:
+            raise _refuse(
+                f"cluster must be (1,1), (2,1), (1,2) or (2,2), got ({self.cluster[0]},{self.cluster[1]})"
+            )
         self._check_tile()
+        self._check_shares()
         if self.order not in ORDERS:
             raise _refuse(f"order must be one of {', '.join(ORDERS)}, got {self.order!r}")
         if self.group_m < 1:
@@ -332,17 +336,9 @@ class GemmPlan:
                 "multiple of 128 (a swizzle width)",
                 hint=f"k = {unit // 4}, {unit // 2}, {unit} or {2 * unit}",
             )
-        for name, operand in (("A", self.a), ("B", self.b)):
-            what = operand.problem()
-            if what:
-                raise _refuse(f"{name} of tile {tile}: {what}")
 
-    def _check_cluster(self) -> None:
+    def _check_shares(self) -> None:
         along_m, along_n = self.cluster
-        if self.cluster not in CLUSTERS:
-            raise _refuse(
-                f"cluster must be (1,1), (2,1), (1,2) or (2,2), got ({along_m},{along_n})"
-            )
         for name, rows, parts in (("m", self.tile.m, along_n), ("n", self.tile.n, along_m)):
             if rows % (8 * parts):
                 raise _refuse(
@@ -350,6 +346,10 @@ class GemmPlan:
                     "swizzle periods (8 rows)",
                     hint=f"make {name} a multiple of {8 * parts}",
                 )
+        for name, operand in (("A", self.a), ("B", self.b)):
+            what = operand.problem()
+            if what:
+                raise _refuse(f"{name} of tile {self.tile}: {what}")
 
     def _check_splits(self) -> None:
         if self.splits < 1:

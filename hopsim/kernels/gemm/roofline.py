@@ -80,10 +80,10 @@ def fit(
     best: tuple[float, Fit] | None = None
     refusal: LaunchError | None = None
     for one in tiles:
-        groups = warpgroups or _warpgroups(schedule, one)
+        groups = _warpgroups(schedule, one) if warpgroups is None else warpgroups
         options = {**given, "warpgroups": groups}
         try:
-            depth = stages or _deepest(problem, schedule, one, options)
+            depth = _deepest(problem, schedule, one, options) if stages is None else stages
             make_plan(schedule, problem, one, depth, options)
         except LaunchError as error:
             refusal = error
