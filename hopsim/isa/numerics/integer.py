@@ -212,7 +212,11 @@ def make_sad(width: int, signed: bool) -> Ternary:
     low, high = make_min(width, signed), make_max(width, signed)
 
     def sad(a: Value, b: Value, c: Value) -> Value:
-        total = high(a, b) - low(a, b) + c
+        difference = high(a, b) - low(a, b)
+        if isinstance(difference, int):
+            # Below 0 where the signs of the two differ; then it does not fit the dtype of an addend array.
+            difference &= mask
+        total = difference + c
         return total & mask if isinstance(total, int) else total
 
     return sad
