@@ -19,8 +19,6 @@ from hopsim.isa.wgmma import WgmmaShape
 class Context(Protocol):
     """The executing threads, as instructions see them."""
 
-    carry: Any
-
     def fault(self, what: str, hint: str = "", source: str = "") -> HopsimError:
         """Make (not raise) an error at the current instruction."""
         ...

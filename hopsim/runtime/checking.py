@@ -78,7 +78,7 @@ def launch_facts(
         cluster=shapes.cluster,
         regions=[(region.base, region.size, region.name) for region in memory.regions],
         shared_bytes=SHARED_RESERVED_BYTES + shapes.shared_bytes,
-        register_names=[register.name for register in kernel.body.registers],
+        register_names=[register.name for register in kernel.registers],
         unchecked=unchecked,
         has_register_bound=kernel.has_register_bound,
         serialised_lines=[line_of(bound, places) for bound in kernel.serialised_wgmma],

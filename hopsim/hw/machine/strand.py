@@ -66,7 +66,6 @@ class StrandCore:
         self.trail: list[Segment] = []
         self.access: Any = None
         self.acting: StrandCore | None = None
-        self.carry: Any = 0
         self._views: dict[bytes, tuple[Any, Any]] = {}
 
     # -- identity ----------------------------------------------------------------------------------

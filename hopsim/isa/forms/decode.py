@@ -125,10 +125,13 @@ class _Mismatch(Exception):
 
 
 class _Binder:
-    def __init__(self, instruction: FlatInstruction, form: Form, slots: dict[str, str]) -> None:
+    def __init__(
+        self, instruction: FlatInstruction, form: Form, slots: dict[str, str], carry: Register
+    ) -> None:
         self.instruction = instruction
         self.form = form
         self.slots = slots
+        self.carry = carry
         self.args: list[Arg] = []
         self.names: list[str] = []
         self.destinations: list[Destination] = []
@@ -161,6 +164,7 @@ class _Binder:
             position += 1
         if position < len(given):
             raise _Mismatch(f"operand {position + 1} does not fit")
+        self._carry()
         guard = self.instruction.guard
         if guard is not None:
             self.reads.add(guard[0].index)
@@ -168,6 +172,17 @@ class _Binder:
             self.instruction, self.form, tuple(sorted(self.slots.items())), tuple(self.args), tuple(self.names),
             tuple(self.destinations), self.single, self.target, frozenset(self.reads), frozenset(self.writes),
         )  # fmt: skip
+
+    def _carry(self) -> None:
+        """Add CC.CF to what is read and written."""
+        if self.form.takes_carry:
+            self.reads.add(self.carry.index)
+            self.args.append(RegisterArg(self.carry, 1))
+            self.names.append("carry")
+        if "cc" in self.instruction.opcode:
+            self.single = False
+            self.writes.add(self.carry.index)
+            self.destinations.append(Destination(self.carry, 1, False))
 
     def _fits(self, spec: OperandSpec, operand: FlatOperand) -> bool:
         if spec.shape in ("address", "tensor"):
@@ -359,8 +374,14 @@ class _Binder:
         self.destinations.append(Destination(operand, kind.width_bits, kind.is_signed))
 
 
-def decode(instruction: FlatInstruction, path: str = "<ptx>", text: str = "") -> BoundInstruction:
+def decode(
+    instruction: FlatInstruction, carry: Register, path: str = "<ptx>", text: str = ""
+) -> BoundInstruction:
     """Choose the form of one instruction and bind its operands.
+
+    Args:
+        instruction: one of a body.  carry: the body's CC.CF.
+        path: of the file, for messages.  text: the line, for messages.
 
     Raises:
         NotModelled: no declared form has this opcode and these modifiers, or hopsim lacks what an operand names.
@@ -378,7 +399,7 @@ def decode(instruction: FlatInstruction, path: str = "<ptx>", text: str = "") ->
                 reasons.append(wrong)
                 continue
         try:
-            return _Binder(instruction, form, slots).bind()
+            return _Binder(instruction, form, slots, carry).bind()
         except _Mismatch as mismatch:
             reasons.append(str(mismatch))
         except NotModelled as problem:

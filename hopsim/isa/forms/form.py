@@ -25,6 +25,9 @@ Three kinds of semantics, chosen by the decorator:
   of the program, so that a schedule can choose what happens before it.  It returns its destinations, None when it has
   none, or BLOCKED after it has told `ctx` what it waits for; it is then called again when the wait may be over.
 
+Extended precision: `.cc` in the opcode says that the carry flag CC.CF is one more result, after the destinations, and
+`takes_carry` that it is one more operand, the last.
+
 From a declaration derive parsing, operand checks, register reads and writes, the bound closure, the support matrix
 (`hopsim isa`) and test parameters.
 """
@@ -112,6 +115,7 @@ class Form:
     data: bool = False
     data_operands: tuple[str, ...] = ()
     collective: bool = False
+    takes_carry: bool = False
     check: Callable[[dict[str, str]], str] | None = None
     counts: Counts | None = None
     type_slots: frozenset[str] = frozenset()
@@ -121,6 +125,11 @@ class Form:
     def name(self) -> str:
         """The base opcode, for example `mbarrier.arrive`."""
         return ".".join(self.base)
+
+    @property
+    def uses_carry(self) -> bool:
+        """Whether it takes or leaves CC.CF."""
+        return self.takes_carry or "cc" in (*self.base, *self.required)
 
     def bind(self, slots: dict[str, str]) -> Operation | str:
         """Call the factory: type slots arrive as `ScalarType` (or None), the others as words (or `""`)."""
@@ -280,7 +289,7 @@ def _declare(purity: Purity, syntax: str, options: dict[str, Any]) -> Callable[[
     effects = tuple(options.pop("effects", ()))
     flags = {
         key: options.pop(key)
-        for key in ("quiet", "may_block", "data", "collective")
+        for key in ("quiet", "may_block", "data", "collective", "takes_carry")
         if key in options
     }
     data_operands = tuple(options.pop("data_operands", ()))
@@ -306,7 +315,7 @@ def form(syntax: str, **options: Any) -> Callable[[Factory], Factory]:
 
     Args:
         syntax: see the module docstring.
-        options: alternatives of each slot (tuples of words), and `unit`, `source`, `effects`, `check`.
+        options: alternatives of each slot (tuples of words), and `unit`, `source`, `effects`, `check`, `takes_carry`.
 
     `check(slots)` returns what is wrong with a combination of slots, or the empty string (`Unmodelled` where only hopsim
     lacks it); `counts(slots)` gives the number of items of each vector operand, by name.

@@ -1,6 +1,6 @@
 """Integer arithmetic: add to dp4a, bit fields, and the extended-precision forms with a carry.
 
-The carry flag CC.CF is state of the thread, `ctx.carry`: a bool, or an array of bool, a lane each.
+The carry flag CC.CF is state of the thread: a register like any other, though no text names it.
 
 Guess (D-SEQUENCE): the unit of `div` and `rem` is `mufu` (ptxas expands them to a software sequence around MUFU.RCP).
 """
@@ -10,8 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-from hopsim.isa.context import Context
-from hopsim.isa.forms.form import form, local_form
+from hopsim.isa.forms.form import form
 from hopsim.isa.forms.templates import wide_product, wrapping
 from hopsim.isa.numerics import bitfield, carry, integer
 from hopsim.isa.types import ScalarType
@@ -276,68 +275,69 @@ def bmsk(mode: Any) -> Callable[..., Value]:
 # --- extended precision ---------------------------------------------------------------------------
 
 
-def _no_carry(operation: Callable[..., Any]) -> Callable[..., Value]:
+def _no_carry(operation: Callable[..., Any]) -> Callable[..., Any]:
     """Take no carry, leave one."""
-
-    def run(ctx: Context, *operands: Value) -> Value:
-        result, ctx.carry = operation(*operands, False)
-        return result
-
-    return run
+    return lambda *operands: operation(*operands, False)
 
 
-def _with_carry(operation: Callable[..., Any], leave: bool) -> Callable[..., Value]:
+def _with_carry(operation: Callable[..., Any], leave: bool) -> Callable[..., Any]:
     """Take the carry; leave one when the instruction says `.cc`."""
-
-    def run(ctx: Context, *operands: Value) -> Value:
-        result, after = operation(*operands, ctx.carry)
-        if leave:
-            ctx.carry = after
-        return result
-
-    return run
+    return operation if leave else lambda *operands: operation(*operands)[0]
 
 
-@local_form("add.cc.{t} d, a, b", t=WIDE, unit="alu", source=_source("add.cc"))
-def add_cc(t: ScalarType) -> Callable[..., Value]:
+@form("add.cc.{t} d, a, b", t=WIDE, unit="alu", source=_source("add.cc"))
+def add_cc(t: ScalarType) -> Callable[..., Any]:
     """a + b; leaves the carry."""
     return _no_carry(carry.make_add_carry(t.width_bits))
 
 
-@local_form("addc{.cc}.{t} d, a, b", cc=("cc",), t=WIDE, unit="alu", source=_source("addc"))
-def addc(cc: str, t: ScalarType) -> Callable[..., Value]:
+@form(
+    "addc{.cc}.{t} d, a, b",
+    cc=("cc",),
+    t=WIDE,
+    takes_carry=True,
+    unit="alu",
+    source=_source("addc"),
+)
+def addc(cc: str, t: ScalarType) -> Callable[..., Any]:
     """a + b + carry."""
     return _with_carry(carry.make_add_carry(t.width_bits), bool(cc))
 
 
-@local_form("sub.cc.{t} d, a, b", t=WIDE, unit="alu", source=_source("sub.cc"))
-def sub_cc(t: ScalarType) -> Callable[..., Value]:
+@form("sub.cc.{t} d, a, b", t=WIDE, unit="alu", source=_source("sub.cc"))
+def sub_cc(t: ScalarType) -> Callable[..., Any]:
     """a - b; leaves the borrow."""
     return _no_carry(carry.make_sub_carry(t.width_bits))
 
 
-@local_form("subc{.cc}.{t} d, a, b", cc=("cc",), t=WIDE, unit="alu", source=_source("subc"))
-def subc(cc: str, t: ScalarType) -> Callable[..., Value]:
+@form(
+    "subc{.cc}.{t} d, a, b",
+    cc=("cc",),
+    t=WIDE,
+    takes_carry=True,
+    unit="alu",
+    source=_source("subc"),
+)
+def subc(cc: str, t: ScalarType) -> Callable[..., Any]:
     """a - (b + borrow)."""
     return _with_carry(carry.make_sub_carry(t.width_bits), bool(cc))
 
 
-@local_form(
-    "mad.{half}.cc.{t} d, a, b, c", half=HALF, t=WIDE, unit="imad", source=_source("mad.cc")
-)
-def mad_cc(half: Any, t: ScalarType) -> Callable[..., Value]:
+@form("mad.{half}.cc.{t} d, a, b, c", half=HALF, t=WIDE, unit="imad", source=_source("mad.cc"))
+def mad_cc(half: Any, t: ScalarType) -> Callable[..., Any]:
     """One half of a * b, plus c; leaves the carry."""
     return _no_carry(carry.make_mad_carry(t.width_bits, half, t.is_signed))
 
 
-@local_form(
+@form(
     "madc.{half}{.cc}.{t} d, a, b, c",
     half=HALF,
     cc=("cc",),
     t=WIDE,
+    takes_carry=True,
     unit="imad",
     source=_source("madc"),
 )
-def madc(half: Any, cc: str, t: ScalarType) -> Callable[..., Value]:
+def madc(half: Any, cc: str, t: ScalarType) -> Callable[..., Any]:
     """One half of a * b, plus c, plus carry."""
     return _with_carry(carry.make_mad_carry(t.width_bits, half, t.is_signed), bool(cc))

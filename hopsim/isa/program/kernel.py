@@ -23,7 +23,7 @@ from hopsim.isa.program.allocation import registers_wanted
 from hopsim.isa.program.codegen import Segment, generate
 from hopsim.isa.program.pipeline import serialised_by
 from hopsim.isa.program.symbols import Parameter, Placement, parameters, place
-from hopsim.isa.ptx.ast import FlatBody, Function, LabelRef, PtxModule
+from hopsim.isa.ptx.ast import FlatBody, Function, LabelRef, PtxModule, Register
 from hopsim.isa.ptx.parser import parse
 from hopsim.isa.ptx.scope import flatten
 
@@ -93,7 +93,7 @@ class Kernel:
             number = instruction.span.line
             text = lines[number - 1] if 0 < number <= len(lines) else instruction.mnemonic
             try:
-                bound.append(decode(instruction, self.module.path, text))
+                bound.append(decode(instruction, self.body.carry, self.module.path, text))
             except NotModelled as problem:
                 unsupported.append((number, text.strip(), problem.what))
         return tuple(bound), tuple(unsupported)
@@ -142,9 +142,17 @@ class Kernel:
         return flow.live_registers(self.instructions, self.plans)
 
     @cached_property
+    def registers(self) -> tuple[Register, ...]:
+        """The virtual registers; the last is CC.CF where carries are used."""
+        named, carry = self.body.registers, self.body.carry
+        if any(carry.index in bound.reads | bound.writes for bound in self.instructions):
+            return (*named, carry)
+        return named
+
+    @cached_property
     def register_widths(self) -> list[int]:
         """Width in bits of each virtual register (1: predicate)."""
-        return [register.width_bits for register in self.body.registers]
+        return [register.width_bits for register in self.registers]
 
     @cached_property
     def registers_wanted(self) -> int:

@@ -363,3 +363,8 @@ class FlatBody:
     registers: tuple[Register, ...]
     labels: dict[str, int]
     variables: tuple[Variable, ...]
+
+    @property
+    def carry(self) -> Register:
+        """The condition code CC.CF, a register that no text names: it follows those of the body."""
+        return Register("CC.CF", "pred", 1, len(self.registers))

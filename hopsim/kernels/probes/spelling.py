@@ -95,7 +95,9 @@ def spell(form: Form, slots: dict[str, str], table: int = 0x96) -> Line:
 
 
 def is_scalar(form: Form) -> bool:
-    """Whether a form reads and writes nothing but registers, one each."""
-    return form.purity == "pure" and all(
-        spec.shape in ("scalar", "pair") and not spec.optional for spec in form.operands
+    """Whether a form reads and writes nothing but the registers that it names, one each."""
+    return (
+        form.purity == "pure"
+        and not form.uses_carry
+        and all(spec.shape in ("scalar", "pair") and not spec.optional for spec in form.operands)
     )

@@ -32,7 +32,6 @@ class Threads:
     """What the forms of this package ask of the executing threads."""
 
     def __init__(self) -> None:
-        self.carry: Any = False
         self.sp = {"%tid.x": 7, "%laneid": 7}
         self.shared_base = 0x400
         self.calls: list[tuple[Any, ...]] = []
@@ -59,8 +58,9 @@ def body_of(*lines: str) -> FlatBody:
 
 
 def bind(line: str) -> BoundInstruction:
-    (instruction,) = body_of(line).instructions
-    return decode(instruction, "test.ptx", line)
+    body = body_of(line)
+    (instruction,) = body.instructions
+    return decode(instruction, body.carry, "test.ptx", line)
 
 
 @dataclass
@@ -76,19 +76,18 @@ def execute(
     texts = (lines,) if isinstance(lines, str) else lines
     body = body_of(*texts)
     strand = threads or Threads()
-    registers: list[Any] = [
-        values.get(r.name, False if r.width_bits == 1 else 0) for r in body.registers
-    ]
+    known = (*body.registers, body.carry)
+    registers: list[Any] = [values.get(r.name, False if r.width_bits == 1 else 0) for r in known]
     for run in compiled(*texts):
         run(strand, registers)
-    return Outcome({r.name: registers[r.index] for r in body.registers}, strand)
+    return Outcome({r.name: registers[r.index] for r in known}, strand)
 
 
 @lru_cache(4096)
 def compiled(*lines: str) -> list[Any]:
     """The bodies of the segments of straight-line code."""
     body = body_of(*lines)
-    bound = [decode(instruction) for instruction in body.instructions]
+    bound = [decode(instruction, body.carry) for instruction in body.instructions]
     plans = flow.segments(bound, set())
     nothing = [0] * len(plans)
     segments = generate(bound, plans, nothing, nothing, {"smem": 0x20, "P": 0}, frozenset(), True)
@@ -124,7 +123,7 @@ def opcode(form: Form, slots: dict[str, str]) -> str:
 def sample(form: Form, slots: dict[str, str]) -> tuple[str, dict[str, int]]:
     """A text of the form, and the width in bits of every register that it reads."""
     operands: list[str] = []
-    reads: dict[str, int] = {}
+    reads: dict[str, int] = {"CC.CF": 1} if form.takes_carry else {}
     count = 0
 
     def register(spec: OperandSpec) -> str:

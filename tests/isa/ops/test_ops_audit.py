@@ -22,13 +22,14 @@ OVERLAPS: dict[tuple[str, str], str] = {}
 
 
 def fitting(text: str) -> list[Form]:
-    (instruction,) = body_of(text).instructions
+    body = body_of(text)
+    (instruction,) = body.instructions
     found: list[Form] = []
     for form, slots in FORMS.find(instruction.opcode):
         if form.check is not None and form.check(slots):
             continue
         try:
-            decoder._Binder(instruction, form, slots).bind()
+            decoder._Binder(instruction, form, slots, body.carry).bind()
         except decoder._Mismatch:
             continue
         found.append(form)
@@ -148,7 +149,9 @@ def test_an_unknown_form_is_not_modelled(text: str) -> None:
 
 def test_branches_name_their_target() -> None:
     body = body_of("bra.uni L;", "@p0 bra L;", "L:", "ret;")
-    first, second, third = (decoder.decode(instruction) for instruction in body.instructions)
+    first, second, third = (
+        decoder.decode(instruction, body.carry) for instruction in body.instructions
+    )
     assert first.target is not None
     assert (first.target.target, second.reads, third.target) == (2, frozenset({0}), None)
     assert {bound.form.unit for bound in (first, second, third)} == {"branch"}
@@ -229,4 +232,4 @@ def test_clock_registers_are_left_to_their_own_form() -> None:
 
 
 def test_a_special_register_is_read_when_the_instruction_runs() -> None:
-    assert execute("mov.b32 r0, %laneid;", {}).registers == {"r0": 7}
+    assert execute("mov.b32 r0, %laneid;", {}).registers["r0"] == 7

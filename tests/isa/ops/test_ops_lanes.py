@@ -10,7 +10,7 @@ import pytest
 
 from hopsim.isa.forms.form import Form
 from hopsim.isa.types import DTYPES
-from tests.isa.ops.assembly import Threads, bind, execute, own_forms, sample, spellings
+from tests.isa.ops.assembly import bind, execute, own_forms, sample, spellings
 
 LANES = 32
 EDGES = {
@@ -49,19 +49,12 @@ def test_ints_and_lanes_agree(form: Form) -> None:
         bound = bind(text)
         assert bound.form is form, text
         arrays = {name: words(rng, width) for name, width in reads.items()}
-        carry = rng.integers(0, 2, LANES).astype(np.bool_)
         written = [d.register for d in bound.destinations if d.register is not None]
         rounds = 3 if len(chosen) > 20 else 8
         expected: list[dict[str, Any]] = []
         for lane in range(LANES if len(chosen) <= 20 else 12):
-            threads = Threads()
-            threads.carry = bool(carry[lane])
-            outcome = execute(
-                text, {name: at(value, lane) for name, value in arrays.items()}, threads
-            )
-            results = {r.name: outcome.registers[r.name] for r in written} | {
-                "carry": threads.carry
-            }
+            outcome = execute(text, {name: at(value, lane) for name, value in arrays.items()})
+            results = {r.name: outcome.registers[r.name] for r in written}
             assert all(scalar(value) for value in results.values()), (text, results)
             for register in written:
                 assert 0 <= results[register.name] < 1 << register.width_bits, (text, results)
@@ -76,9 +69,7 @@ def test_ints_and_lanes_agree(form: Form) -> None:
                 name: value if keep else at(value, lane)
                 for (name, value), keep in zip(arrays.items(), kept, strict=True)
             }
-            threads = Threads()
-            threads.carry = carry if all(kept) else bool(carry[lane])
-            outcome = execute(text, mixed, threads)
+            outcome = execute(text, mixed)
             lanes = range(len(expected)) if all(kept) else (lane,)
             for k in lanes:
                 for register in written:
@@ -87,4 +78,3 @@ def test_ints_and_lanes_agree(form: Form) -> None:
                         np.bool_ if register.width_bits == 1 else DTYPES[register.width_bits]
                     ), (text, got)
                     assert at(got, k) == expected[k][register.name], (text, k, kept)
-                assert at(threads.carry, k) == expected[k]["carry"], (text, k)

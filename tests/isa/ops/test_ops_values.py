@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.isa.ops.assembly import Threads, execute
+from tests.isa.ops.assembly import execute
 
 NAN, INF = 0x7FFFFFFF, 0x7F800000
 ONE, TWO, THREE, HALF = 0x3F800000, 0x40000000, 0x40400000, 0x3F000000
@@ -249,12 +249,15 @@ def test_wide_multiply_add_through_the_carry(a: int, b: int, c: int) -> None:
 
 
 def test_only_cc_forms_leave_a_carry() -> None:
-    threads = Threads()
-    threads.carry = True
-    assert execute("addc.u32 r0, r1, 0;", {"r1": 0xFFFFFFFF}, threads).registers["r0"] == 0
-    assert threads.carry is True
-    execute("addc.cc.u32 r0, r1, 0;", {"r1": 0}, threads)
-    assert threads.carry is False
+    registers = execute("addc.u32 r0, r1, 0;", {"r1": 0xFFFFFFFF, "CC.CF": True}).registers
+    assert (registers["r0"], registers["CC.CF"]) == (0, True)
+    registers = execute("addc.cc.u32 r0, r1, 0;", {"r1": 0, "CC.CF": True}).registers
+    assert (registers["r0"], registers["CC.CF"]) == (1, False)
+
+
+def test_a_uniform_difference_of_two_signs_is_added_to_an_array() -> None:
+    values = {"r1": 0xFFFFFFFF, "r2": 4, "r3": np.array([0, 10], np.uint32)}
+    assert execute("sad.s32 r0, r1, r2, r3;", values).registers["r0"].tolist() == [5, 15]
 
 
 # --- addresses ------------------------------------------------------------------------------------
