@@ -267,6 +267,8 @@ class _Binder:
         assert kind is not None, (
             f"{self.form.syntax}: operand {spec.name} has no type {spec.type!r}"
         )
+        if spec.immediate and not isinstance(operand, Immediate):
+            raise _Mismatch(f"operand {spec.name} must be an immediate")
         if isinstance(operand, Register):
             self.reads.add(operand.index)
             self._check_width(spec, kind, operand)

@@ -14,7 +14,7 @@ The syntax string is the PTX line with slots:
   `name:t` gives its type (a slot or a PTX type; without it, slot `t`).  `name?` may be missing.
   `[a]` is an address, `[a, {c}]` an address with tensor coordinates.  `{d}` is a vector, `{d}?` a vector or a scalar.
   `d|p:pred` is a pair, `d|p:pred?` a pair whose second half may be missing.  `name:label` is a branch target.
-  `name:clock` is one of the clock special registers.  A type with `~` (`d:t~`) may sit in a wider
+  `#name` is an immediate.  `name:clock` is one of the clock special registers.  A type with `~` (`d:t~`) may sit in a wider
   register (PTX "Operand Size Exceeding Instruction-Type Size").
 
 Three kinds of semantics, chosen by the decorator:
@@ -94,6 +94,7 @@ class OperandSpec:
     relaxed: bool
     optional: bool
     second: OperandSpec | None = None
+    immediate: bool = False
 
 
 @dataclass(frozen=True)
@@ -172,7 +173,7 @@ class Form:
 
 _SLOT = re.compile(r"\{(\.?)(\w+)\}")
 _ITEM = re.compile(
-    r"(?P<by_index>[+&])?(?:"
+    r"(?P<mark>[+&#])?(?:"
     r"\[(?P<addr>\w+)(?:\s*,\s*\{(?P<coords>\w+)\})?\]"
     r"|\{(?P<vec>\w+)\}(?::(?P<vtype>\w+~?))?(?P<maybe>\?)?"
     r"|(?P<name>\w+)(?::(?P<type>\w+~?))?(?:\|(?P<second>\w+)(?::(?P<stype>\w+~?))?(?P<sopt>\?)?)?"
@@ -203,14 +204,15 @@ def _operand(item: str, default: str) -> OperandSpec:
     found = _ITEM.match(item)
     assert found, f"operand {item!r} is not in the syntax language"
     optional = found["opt"] is not None
+    mark = found["mark"]
 
     def typed(text: str | None) -> tuple[str, bool]:
         name = text or default
         return (name[:-1], True) if name.endswith("~") else (name, False)
 
     def role(name: str) -> str:
-        if found["by_index"]:
-            return "update" if found["by_index"] == "+" else "borrow"
+        if mark in ("+", "&"):
+            return "update" if mark == "+" else "borrow"
         return "write" if name.startswith("d") else "read"
 
     if found["addr"]:
@@ -229,7 +231,7 @@ def _operand(item: str, default: str) -> OperandSpec:
         second = OperandSpec(found["second"], "scalar", "write", skind, srelaxed, False)
         shape = "maybe_pair" if found["sopt"] else "pair"
         return OperandSpec(name, shape, "write", kind, relaxed, False, second)
-    return OperandSpec(name, "scalar", role(name), kind, relaxed, optional)
+    return OperandSpec(name, "scalar", role(name), kind, relaxed, optional, immediate=mark == "#")
 
 
 def parse_syntax(

@@ -219,7 +219,7 @@ def bulk_commit() -> Any:
     return run
 
 
-@shared_form("cp.async.bulk.wait_group{.read} n:u32", read=("read",), may_block=True, unit="tma_sync",
+@shared_form("cp.async.bulk.wait_group{.read} #n:u32", read=("read",), may_block=True, unit="tma_sync",
              effects=("bulk wait",), source='PTX ISA 8.7, "cp.async.bulk.wait_group"')  # fmt: skip
 def bulk_wait(read: str) -> Any:
     """Waits until at most n of this thread's newest bulk groups are pending (.read: still reading)."""
@@ -233,7 +233,7 @@ def bulk_wait(read: str) -> Any:
 # --- cp.async -------------------------------------------------------------------------------------
 
 
-@shared_form("cp.async.{cache}.{dst}.global{.l2}{.hint} [b], [a], n:u32, s:u32?, policy:b64?", cache=("ca", "cg"),
+@shared_form("cp.async.{cache}.{dst}.global{.l2}{.hint} [b], [a], #n:u32, s:u32?, policy:b64?", cache=("ca", "cg"),
              dst=("shared", "shared::cta"), l2=("L2::64B", "L2::128B", "L2::256B"), hint=HINT, unit="cp_async",
              effects=("reads [a]", "writes [b]", "cp.async group"), source=LEGACY)  # fmt: skip
 def cp_async(cache: str, dst: str, l2: str, hint: str) -> Any:
@@ -256,7 +256,7 @@ def cp_async(cache: str, dst: str, l2: str, hint: str) -> Any:
     return run
 
 
-@shared_form("cp.async.{cache}.{dst}.global{.l2}{.hint} [b], [a], n:u32, p:pred", cache=("ca", "cg"),
+@shared_form("cp.async.{cache}.{dst}.global{.l2}{.hint} [b], [a], #n:u32, p:pred", cache=("ca", "cg"),
              dst=("shared", "shared::cta"), l2=("L2::64B", "L2::128B", "L2::256B"), hint=HINT, unit="cp_async",
              effects=("reads [a]", "writes [b]", "cp.async group"), source=LEGACY)  # fmt: skip
 def cp_async_ignore(cache: str, dst: str, l2: str, hint: str) -> Any:
@@ -285,7 +285,7 @@ def cp_async_commit() -> Any:
 
 
 @shared_form(
-    "cp.async.wait_group n:u32",
+    "cp.async.wait_group #n:u32",
     may_block=True,
     unit="cp_async",
     effects=("cp.async wait",),
@@ -368,7 +368,7 @@ def tensormap_replace_wide(field: str, space: str) -> Any:
 
 
 @shared_form(
-    "tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release.{scope}.sync.aligned [b], [a], n:b32",
+    "tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release.{scope}.sync.aligned [b], [a], #n:b32",
     scope=("cta", "cluster", "gpu", "sys"), unit="tma_sync", effects=("reads [a]", "writes [b]", "proxy fence"),
     source='PTX ISA 8.7, "tensormap.cp_fenceproxy"',
 )  # fmt: skip

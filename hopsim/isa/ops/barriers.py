@@ -158,7 +158,7 @@ def fence_tensormap_release(scope: str) -> Any:
     return _fence("fence.proxy.tensormap", "release", scope)
 
 
-@shared_form("fence.proxy.tensormap::generic.acquire.{scope} [a], n:b32", scope=("cta", "cluster", "gpu", "sys"),
+@shared_form("fence.proxy.tensormap::generic.acquire.{scope} [a], #n:b32", scope=("cta", "cluster", "gpu", "sys"),
              quiet=True, unit="fence", effects=("proxy fence",), source=FENCE)  # fmt: skip
 def fence_tensormap_acquire(scope: str) -> Any:
     """Makes changes of the tensor map at an address visible to later TMA operations of this thread."""
@@ -186,7 +186,7 @@ def fence_mbarrier_init() -> Any:
 # --- registers, grids -----------------------------------------------------------------------------
 
 
-@shared_form("setmaxnreg.{action}.sync.aligned.u32 n:u32", action=("inc", "dec"), may_block=True, unit="special",
+@shared_form("setmaxnreg.{action}.sync.aligned.u32 #n:u32", action=("inc", "dec"), may_block=True, unit="special",
              effects=("registers",), source='PTX ISA 8.7, "setmaxnreg"')  # fmt: skip
 def setmaxnreg(action: str) -> Any:
     """Moves registers between warps of the CTA."""

@@ -73,7 +73,7 @@ def cnot(t: ScalarType) -> Callable[..., Value]:
     return bitfield.make_cnot(t.width_bits)
 
 
-@form("lop3.b32 d, a, b, c, lut", unit="alu", source='PTX ISA 8.7, "lop3"')
+@form("lop3.b32 d, a, b, c, #lut", unit="alu", source='PTX ISA 8.7, "lop3"')
 def lop3() -> Callable[..., Value]:
     """Any function of three bits, by an 8-bit truth table."""
 
@@ -84,7 +84,7 @@ def lop3() -> Callable[..., Value]:
 
 
 @form(
-    "lop3.{op}.b32 d|p:pred, a, b, c, lut, q:pred",
+    "lop3.{op}.b32 d|p:pred, a, b, c, #lut, q:pred",
     op=("and", "or"),
     unit="alu",
     source='PTX ISA 8.7, "lop3"',

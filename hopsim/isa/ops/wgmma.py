@@ -60,8 +60,8 @@ def _check_registers(ctx: Context, what: WgmmaShape, count: int, parts: int | No
 
 
 @shared_form(
-    "wgmma.mma_async.sync.aligned.{shape}.{dt}.{at}.{bt} +{d}:b32, a:b64, b:b64, s:pred, ia:s32?, ib:s32?, ta:s32?, "
-    "tb:s32?",
+    "wgmma.mma_async.sync.aligned.{shape}.{dt}.{at}.{bt} +{d}:b32, a:b64, b:b64, s:pred, #ia:s32?, #ib:s32?, #ta:s32?, "
+    "#tb:s32?",
     shape=SHAPES, dt=("f32", "f16"), at=HALF, bt=HALF, check=_problem, data=True, collective=True, may_block=True, quiet=True,
     unit="tensor", effects=("reads [a], [b] async", "updates d"), source=SOURCE,
 )  # fmt: skip
@@ -95,7 +95,7 @@ def wgmma_half(shape: str, dt: Any, at: Any, bt: Any) -> Any:
 
 
 @shared_form(
-    "wgmma.mma_async.sync.aligned.{shape}.{dt}.{at}.{bt} +{d}:b32, &{a}:b32, b:b64, s:pred, ia:s32?, ib:s32?, tb:s32?",
+    "wgmma.mma_async.sync.aligned.{shape}.{dt}.{at}.{bt} +{d}:b32, &{a}:b32, b:b64, s:pred, #ia:s32?, #ib:s32?, #tb:s32?",
     shape=SHAPES, dt=("f32", "f16"), at=HALF, bt=HALF, check=_problem, data=True, collective=True, may_block=True, quiet=True,
     unit="tensor", effects=("reads a", "reads [b] async", "updates d"), source=SOURCE,
 )  # fmt: skip
@@ -126,7 +126,7 @@ def wgmma_half_registers(shape: str, dt: Any, at: Any, bt: Any) -> Any:
 
 
 @shared_form(
-    "wgmma.mma_async.sync.aligned.{shape}.{dt}.{at}.{bt} +{d}:b32, a:b64, b:b64, s:pred, ia:s32?, ib:s32?",
+    "wgmma.mma_async.sync.aligned.{shape}.{dt}.{at}.{bt} +{d}:b32, a:b64, b:b64, s:pred, #ia:s32?, #ib:s32?",
     shape=SHAPES, dt=("f32", "f16"), at=NARROW, bt=NARROW, check=_problem, data=True, collective=True, may_block=True, quiet=True,
     unit="tensor", effects=("reads [a], [b] async", "updates d"), source=SOURCE,
 )  # fmt: skip
@@ -149,7 +149,7 @@ def wgmma_narrow(shape: str, dt: Any, at: Any, bt: Any) -> Any:
 
 
 @shared_form(
-    "wgmma.mma_async.sync.aligned.{shape}.{dt}.{at}.{bt} +{d}:b32, &{a}:b32, b:b64, s:pred, ia:s32?, ib:s32?",
+    "wgmma.mma_async.sync.aligned.{shape}.{dt}.{at}.{bt} +{d}:b32, &{a}:b32, b:b64, s:pred, #ia:s32?, #ib:s32?",
     shape=SHAPES, dt=("f32", "f16"), at=NARROW, bt=NARROW, check=_problem, data=True, collective=True, may_block=True, quiet=True,
     unit="tensor", effects=("reads a", "reads [b] async", "updates d"), source=SOURCE,
 )  # fmt: skip
@@ -233,7 +233,7 @@ def wgmma_commit() -> Any:
     return run
 
 
-@shared_form("wgmma.wait_group.sync.aligned n:u32", may_block=True, unit="tensor_sync", effects=("wgmma wait",),
+@shared_form("wgmma.wait_group.sync.aligned #n:u32", may_block=True, unit="tensor_sync", effects=("wgmma wait",),
              source='PTX ISA 8.7, "wgmma.wait_group"')  # fmt: skip
 def wgmma_wait() -> Any:
     """Waits until at most n of the newest groups are pending."""

@@ -144,7 +144,7 @@ def sample(form: Form, slots: dict[str, str]) -> tuple[str, dict[str, int]]:
             whole = next(width for name, width in width_of.items() if name != spec.name)
             items = [register(spec) for _ in range(whole // width_of[spec.name])]
             operands.append("{" + ", ".join(items) + "}")
-        elif spec.name == "lut":
+        elif spec.immediate:
             operands.append("0xCA")
         elif spec.second is not None:
             operands.append(f"{register(spec)}|{register(spec.second)}")

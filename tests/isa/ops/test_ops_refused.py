@@ -13,8 +13,10 @@ HEAD = """.version 8.7
 .visible .entry k(.param .u64 p)
 {
 .reg .b16 %h<3>; .reg .b32 %r<3>; .reg .b64 %a; .reg .b128 %q<3>;
+.reg .pred %p<3>; .reg .f32 %f<4>;
 ld.param.u64 %a, [p];
 """
+MMA = "wgmma.mma_async.sync.aligned.m64n8k16.f32.bf16.bf16 {%f0, %f1, %f2, %f3}"
 
 
 def kernel(line: str) -> hs.Kernel:
@@ -31,7 +33,7 @@ def kernel(line: str) -> hs.Kernel:
 )
 def test_not_modelled(line: str, why: str) -> None:
     ((number, text, reason),) = kernel(line).unsupported
-    assert (number, text) == (8, line)
+    assert (number, text) == (9, line)
     assert why in reason
 
 
@@ -40,8 +42,22 @@ def test_not_modelled(line: str, why: str) -> None:
     [
         ("atom.global.max.noftz.f16x2 %r1, [%a], %r2;", "max.f16x2 needs .v2, .v4 or .v8"),
         ("atom.global.and.f32 %r1, [%a], %r2;", "and does not take .f32; expected .b32, .b64"),
+        ("cp.async.wait_group %r1;", "operand n must be an immediate"),
+        ("cp.async.bulk.wait_group.read %r1;", "operand n must be an immediate"),
+        ("wgmma.wait_group.sync.aligned %r1;", "operand n must be an immediate"),
+        ("setmaxnreg.inc.sync.aligned.u32 %r1;", "operand n must be an immediate"),
+        ("cp.async.ca.shared.global [%r1], [%a], %r2;", "operand n must be an immediate"),
+        ("cp.async.ca.shared.global [%r1], [%a], %r2, %p1;", "operand n must be an immediate"),
+        (f"{MMA}, %a, %a, 1, %r1, 1, 0, 0;", "operand ia must be an immediate"),
+        (f"{MMA}, %a, %a, 1, 1, %r1, 0, 0;", "operand ib must be an immediate"),
+        (f"{MMA}, %a, %a, 1, 1, 1, %r1, 0;", "operand ta must be an immediate"),
+        ("fence.proxy.tensormap::generic.acquire.gpu [%a], %r1;", "operand n must be an immediate"),
+        ("tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release.gpu.sync.aligned "
+         "[%a], [%r1], %r2;", "operand n must be an immediate"),
+        ("lop3.b32 %r1, %r1, %r1, %r2, %r2;", "operand lut must be an immediate"),
+        ("lop3.or.b32 %r1|%p1, %r1, %r1, %r2, %r2, %p2;", "operand lut must be an immediate"),
     ],
-)
+)  # fmt: skip
 def test_wrong(line: str, why: str) -> None:
     with pytest.raises(PtxError, match=why):
         assert kernel(line).unsupported
