@@ -148,7 +148,14 @@ class _Modifiers:
                 attributes.append(_attribute(cursor))
             else:
                 self.vector = _VECTORS[last]
+        type_start = cursor.start
         self.type = _type(cursor, f"'{last}'")
+        if self.type == "pred" and self.space != "reg":
+            cursor.source.fail(
+                f"a predicate cannot be in '.{self.space}', only in '.reg'",
+                type_start,
+                "keep it in memory as an integer: selp.u32 makes one, setp reads it",
+            )
         if self.space == "param" and cursor.text == ".ptr":
             attributes += _pointer(cursor)
         self.attributes = tuple(attributes)

@@ -172,6 +172,11 @@ class _Parser:
             return [self._function(cursor, linkage, start)]
         if word == "param":
             cursor.fail("'.param' cannot stand at module level: expected '.entry' or '.func'")
+        if word == "local":
+            cursor.fail(
+                "'.local' cannot stand at module level: local memory belongs to a function",
+                "declare it in the function that uses it",
+            )
         return parse_variables(cursor, linkage)
 
     def _directive_word(self, cursor: Cursor, known: tuple[str, ...], place: str) -> str:

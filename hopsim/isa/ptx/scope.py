@@ -170,7 +170,7 @@ class _Flattening:
         self.names.span = instruction.span
         guard = None
         if instruction.guard is not None:
-            guard = (self.register(instruction.guard.name, scope), instruction.guard.negated)
+            guard = (self.guard(instruction.guard.name, scope), instruction.guard.negated)
         operands = tuple([self.operand(operand, scope) for operand in instruction.operands])
         self.instructions.append(
             FlatInstruction(instruction.span, self.loc, guard, instruction.opcode, operands)
@@ -217,6 +217,16 @@ class _Flattening:
         if not isinstance(resolved, Register):
             self.names.fail(f"expected a register, got '{name.name}'", name.name)
         return resolved
+
+    def guard(self, name: Name, scope: Scope) -> Register:
+        register = self.register(name, scope)
+        if register.type != "pred":
+            self.names.fail(
+                f"the guard '{name.name}' is .{register.type}, expected .pred",
+                name.name,
+                "make a predicate of it with a setp instruction",
+            )
+        return register
 
     def address(self, address: Address, scope: Scope) -> FlatAddress:
         base = address.base
