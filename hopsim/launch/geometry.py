@@ -95,6 +95,11 @@ def geometry(
     size = group[0] * group[1] * group[2]
     if size > cluster_limit:
         raise LaunchError(f"a cluster of {size} CTAs; the limit is {cluster_limit}", where=where)
+    most = kernel.directive("maxclusterrank")
+    if most is not None and size > most[0]:
+        raise LaunchError(
+            f"a cluster of {size} CTAs, but .maxclusterrank allows {most[0]}", where=where
+        )
     for axis, total, part in zip("xyz", shape, group, strict=True):
         if total % part:
             raise LaunchError(

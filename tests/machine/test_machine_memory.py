@@ -422,6 +422,13 @@ def test_memory_that_was_never_written_is_found() -> None:
         device.launch(kernel, grid=1, block=32, args=[target, target], check=False)
 
 
+def test_a_cluster_is_no_larger_than_its_kernel_allows() -> None:
+    kernel = build("st.global.u32 [%mine], 1;", directives=".maxclusterrank 2")
+    launch(kernel, grid=4, cluster=2, out=128)
+    with pytest.raises(LaunchError, match="a cluster of 4 CTAs, but .maxclusterrank allows 2"):
+        launch(kernel, grid=4, cluster=4, out=128)
+
+
 def test_generic_accesses_of_lanes_in_different_spaces_are_refused_clearly() -> None:
     body = """
     .shared .align 4 .b32 box;

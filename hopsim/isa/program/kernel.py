@@ -13,7 +13,7 @@ import hashlib
 from collections.abc import Iterator
 from functools import cached_property
 from pathlib import Path
-from typing import cast
+from typing import Final, cast
 
 from hopsim.errors import LaunchError, NotModelled, PtxError
 from hopsim.isa.catalog import FAMILIES
@@ -26,6 +26,9 @@ from hopsim.isa.program.symbols import Parameter, Placement, parameters, place
 from hopsim.isa.ptx.ast import FlatBody, Function, LabelRef, PtxModule, Register
 from hopsim.isa.ptx.parser import parse
 from hopsim.isa.ptx.scope import flatten
+
+SM_90A_ALONE: Final = ("wgmma", "setmaxnreg", "tensormap.replace")
+"""Instructions of this architecture only, as ptxas 13.0 has them."""
 
 # Importing the catalogue declares every instruction form; without them nothing could be decoded.
 _DECLARED = FAMILIES
@@ -94,9 +97,24 @@ class Kernel:
             text = lines[number - 1] if 0 < number <= len(lines) else instruction.mnemonic
             try:
                 bound.append(decode(instruction, self.body.carry, self.module.path, text))
+                self._check_target(bound[-1], text)
             except NotModelled as problem:
                 unsupported.append((number, text.strip(), problem.what))
         return tuple(bound), tuple(unsupported)
+
+    def _check_target(self, bound: BoundInstruction, text: str) -> None:
+        """Raise where an instruction is of sm_90a alone and the module is for another target."""
+        target = self.module.tree.target[0]
+        if target != "sm_90a" and bound.form.name.startswith(SM_90A_ALONE):
+            span = bound.instruction.span
+            raise PtxError(
+                f"{bound.instruction.mnemonic} needs .target sm_90a, got {target}",
+                where=self.module.path,
+                line=span.line,
+                column=span.column,
+                text=text,
+                source=bound.form.source,
+            )
 
     @property
     def unsupported(self) -> list[tuple[int, str, str]]:

@@ -89,8 +89,11 @@ _PERFORMANCE: Final = {
 """Least and most numbers after each.  Source: PTX ISA 8.7 "Performance-Tuning Directives",
 "Cluster Dimension Directives", "Kernel and Function Directives"."""
 
-_DEFAULT_ADDRESS_SIZE: Final = 64
-"""Without `.address_size`.  The PTX ISA says 32, but `ptxas -arch=sm_90a` (13.0) takes 64."""
+_ADDRESS_SIZE: Final = 64
+"""The one that `ptxas -arch=sm_90a` (13.0) takes, also without `.address_size`, where the PTX ISA says 32."""
+
+_HOPPER: Final = 90
+_ARCHITECTURE: Final = re.compile(r"sm_(\d+)([af]?)", re.ASCII)
 
 
 def parse(text: str, path: str = "<ptx>") -> PtxModule:
@@ -121,12 +124,17 @@ class _Parser:
         cursor = Cursor(self.source, 0)
         version = self._version(cursor)
         self._header(cursor, ".target", "after '.version'")
-        target = [declared_name(cursor, "'.target'")]
+        target = [self._target(cursor, "'.target'")]
         while cursor.accept(","):
-            target.append(declared_name(cursor, "','"))
-        address_size = _DEFAULT_ADDRESS_SIZE
+            target.append(self._target(cursor, "','"))
+        address_size = _ADDRESS_SIZE
         if cursor.accept(".address_size"):
-            address_size = integer(cursor, "an address size of 32 or 64")
+            start = cursor.start
+            address_size = integer(cursor, "an address size")
+            if address_size != _ADDRESS_SIZE:
+                self.source.fail(
+                    f"sm_90 has addresses of {_ADDRESS_SIZE} bits only, got {address_size}", start
+                )
         items: list[Function | Variable | Directive] = []
         while not cursor.at("end"):
             items.extend(self._item(cursor))
@@ -140,6 +148,19 @@ class _Parser:
                 f"expected '{word}' {place}, got {cursor.shown()}",
                 "a PTX file begins with .version, .target and .address_size",
             )
+
+    def _target(self, cursor: Cursor, after: str) -> str:
+        start = cursor.start
+        name = declared_name(cursor, after)
+        match = _ARCHITECTURE.fullmatch(name)
+        # What has a letter runs on that architecture alone, what has none also on later ones.
+        if match and (int(match[1]) > _HOPPER or (match[2] and int(match[1]) != _HOPPER)):
+            self.source.fail(
+                f"code for {name} does not run on Hopper",
+                start,
+                "compile for sm_90a, or for sm_90 or an older one without a letter",
+            )
+        return name
 
     def _version(self, cursor: Cursor) -> tuple[int, int]:
         self._header(cursor, ".version", "at the start of the file")

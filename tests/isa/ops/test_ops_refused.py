@@ -61,3 +61,25 @@ def test_not_modelled(line: str, why: str) -> None:
 def test_wrong(line: str, why: str) -> None:
     with pytest.raises(PtxError, match=why):
         assert kernel(line).unsupported
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "wgmma.fence.sync.aligned;",
+        "setmaxnreg.inc.sync.aligned.u32 40;",
+        "tensormap.replace.tile.rank.global.b1024.b32 [%a], 3;",
+    ],
+)
+def test_what_sm_90a_alone_has_needs_that_target(line: str) -> None:
+    assert kernel(line).unsupported == []
+    for target in ("sm_90", "sm_70"):
+        text = f"{HEAD}{line}\nret;\n}}\n".replace("sm_90a", target)
+        with pytest.raises(PtxError, match=f"needs .target sm_90a, got {target}"):
+            assert hs.loads(text)["k"].unsupported
+
+
+def test_code_for_an_older_target_runs() -> None:
+    text = f"{HEAD}add.u32 %r1, %r2, 1;\nret;\n}}\n"
+    for target in ("sm_90", "sm_80, debug"):
+        assert hs.loads(text.replace("sm_90a", target))["k"].unsupported == []

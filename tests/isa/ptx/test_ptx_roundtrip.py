@@ -213,7 +213,7 @@ modules = st.builds(
     PtxModule,
     st.tuples(st.integers(1, 99), st.integers(0, 9)),
     st.sampled_from([("sm_90a",), ("sm_90a", "debug")]),
-    st.sampled_from([32, 64]),
+    st.just(64),
     st.lists(
         st.one_of(variables("global"), variables("const"), functions(), module_directives),
         max_size=3,
