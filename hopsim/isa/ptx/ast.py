@@ -220,7 +220,7 @@ class Function:
     """An `.entry` or `.func`.  `body` is None for a declaration.
 
     `directives` are the performance directives between parameters and body:
-    `(("reqntid", (128,)), ("minnctapersm", (1,)))`.
+    `(("reqntid", (128,)), ("minnctapersm", (1,)))`; `pragmas` stand there too.
     """
 
     span: Span = field(compare=False)
@@ -231,6 +231,7 @@ class Function:
     params: tuple[Variable, ...]
     directives: tuple[tuple[str, tuple[int, ...]], ...]
     body: Block | None
+    pragmas: tuple[Directive, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,11 @@ from hopsim.isa.ptx.ast import Span
 IDENTIFIER: Final = r"(?:[A-Za-z_][\w$]*+|[$%][\w$]++)"
 """A PTX identifier: `foo`, `_a`, `$L__BB0_1`, `%r5`; `_` alone is the sink."""
 
-_COMMENT: Final = re.compile(r'"[^"\n]*+"|//[^\n]*+|/\*.*?\*/|/\*', re.DOTALL)
+# A preprocessor's `# 12 "a.cu"` says where a text came from: no more than a comment.
+_COMMENT: Final = re.compile(
+    r'"[^"\n]*+"|//[^\n]*+|/\*.*?\*/|/\*|^[ \t]*+\#[ \t]*+(?:line[ \t]++)?\d[^\n]*+',
+    re.DOTALL | re.MULTILINE,
+)
 _NOT_NEWLINE: Final = re.compile(r"[^\n]")
 _TOKEN: Final = re.compile(
     rf"""\s*+(?:
@@ -47,13 +51,13 @@ class Source:
         self.text = text
         self.path = path
         self._line_starts: list[int] = []
-        self.code = _COMMENT.sub(self._blank, text) if "/" in text else text
+        self.code = _COMMENT.sub(self._blank, text) if "/" in text or "#" in text else text
 
     def _blank(self, match: re.Match[str]) -> str:
         found = match[0]
         if found[0] == '"':
             return found
-        if found[1] == "/":
+        if found[0] != "/" or found[1] == "/":
             return " " * len(found)
         if len(found) < 4:
             self.fail(

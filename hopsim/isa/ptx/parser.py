@@ -271,6 +271,10 @@ class _Parser:
         name = declared_name(cursor, f"'.{kind}'")
         params = parse_parameters(cursor) if cursor.text == "(" else ()
         directives += self._performance(cursor)
+        pragmas: list[Directive] = []
+        while cursor.text == ".pragma":
+            pragmas.append(self._text_directive(cursor))
+            directives += self._performance(cursor)
         body = None
         if cursor.text == "{":
             place = cursor.start
@@ -280,12 +284,12 @@ class _Parser:
         elif not cursor.accept(";"):
             cursor.fail(f"expected '{{' or ';' after the header of '{name}', got {cursor.shown()}")
         return Function(
-            self.source.locate(start), kind, name, linkage, returns, params, tuple(directives), body
-        )
+            self.source.locate(start), kind, name, linkage, returns, params, tuple(directives), body, tuple(pragmas)
+        )  # fmt: skip
 
     def _performance(self, cursor: Cursor) -> list[tuple[str, tuple[int, ...]]]:
         directives: list[tuple[str, tuple[int, ...]]] = []
-        while cursor.at("dotted"):
+        while cursor.at("dotted") and cursor.text != ".pragma":
             word = self._directive_word(cursor, tuple(_PERFORMANCE), "in a function header")
             start = cursor.start
             cursor.advance()

@@ -116,6 +116,7 @@ def _function(function: Function) -> list[str]:
     lines.append(")")
     for name, numbers in function.directives:
         lines.append(f".{name} {', '.join(map(str, numbers))}".rstrip())
+    lines += map(_directive, function.pragmas)
     if function.body is None:
         lines.append(";")
     else:

@@ -180,6 +180,15 @@ def test_register_declarations() -> None:
     )
 
 
+def test_a_pragma_of_a_function_stands_among_its_directives() -> None:
+    (function,) = module(
+        '.entry k() .reqntid 32 .pragma "nounroll"; .minnctapersm 2 { ret; }'
+    ).items
+    assert isinstance(function, Function)
+    assert function.directives == (("reqntid", (32,)), ("minnctapersm", (2,)))
+    assert function.pragmas == (Directive(ANYWHERE, "pragma", '"nounroll"'),)
+
+
 def test_loc_and_text_directives() -> None:
     statements = body(
         ".loc\t1 18 0   // a.py:18:0\n"
@@ -209,6 +218,12 @@ def test_comments_do_not_move_anything() -> None:
     assert isinstance(found, Instruction)
     assert found == Instruction(ANYWHERE, None, ("mov", "b32"), (name("%r1"), integer(5)))
     assert found.span == Span(7, 9)
+
+
+def test_line_markers_of_a_preprocessor_are_comments() -> None:
+    (found,) = body('# 1 "a.cu" 2\n mov.b32 %r1, 5;\n  #line 7\n')
+    assert isinstance(found, Instruction)
+    assert found.span == Span(7, 2)
 
 
 def test_guarded_instruction_starts_at_the_guard() -> None:

@@ -199,6 +199,7 @@ def functions(draw: st.DrawFn) -> Function:
         draw(parameters),
         draw(performance),
         draw(st.none() | bodies),
+        draw(st.sampled_from([(), (Directive(SPAN, "pragma", '"nounroll"'),)])),
     )
 
 
