@@ -13,7 +13,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, Literal, Protocol, cast
@@ -307,7 +307,7 @@ class LaunchResult:
     trace: SavedTrace | None = field(default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:
-        is_hazard = any(hazard.level == "hazard" for hazard in self.hazards)
+        is_hazard = has_hazard(self.hazards)
         if (self.verdict == "deadlock") != (self.deadlock is not None):
             raise ValueError(f"verdict {self.verdict!r} with deadlock {self.deadlock!r}")
         if self.verdict == "hazard" and not is_hazard:
@@ -356,6 +356,11 @@ class LaunchResult:
             ) from None
 
 
+def has_hazard(found: Iterable[Hazard]) -> bool:
+    """Whether something was found that is more than a note."""
+    return any(hazard.level == "hazard" for hazard in found)
+
+
 def decide_verdict(
     hazards: Sequence[Hazard], deadlock: Deadlock | None, not_modelled: Sequence[NotModelledNote]
 ) -> Verdict:
@@ -366,7 +371,7 @@ def decide_verdict(
     """
     if deadlock is not None:
         return "deadlock"
-    if any(hazard.level == "hazard" for hazard in hazards):
+    if has_hazard(hazards):
         return "hazard"
     return "not-modelled" if not_modelled else "clean"
 

@@ -8,7 +8,7 @@ from typing import Final
 
 from hopsim.hazards.clocks import Agent
 from hopsim.hazards.objects import Source
-from hopsim.hazards.world import includes
+from hopsim.hazards.world import includes, scope_around
 
 MOST_STEPS = 4096
 # First letter of an edge that its receiver takes without acquiring, or with a scope of its own CTA or cluster.
@@ -85,7 +85,7 @@ def _step(source: Source, what: str, line: int, reader: Agent) -> _Step:
             label = label or f"{scope} scope"
             if name == "fence":
                 fences.append(line)
-    needed = "cluster" if one.cluster == other.cluster else "gpu"
+    needed = scope_around(one, other)
     return _Step(name, source.line, line, label, tuple((at, needed) for at in fences))
 
 

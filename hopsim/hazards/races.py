@@ -17,7 +17,7 @@ from hopsim.hazards.naming import Names, barrier_of, epoch_of
 from hopsim.hazards.objects import Barrier
 from hopsim.hazards.ordering import BRIDGE, ORDER, Gap, bridge_of, find_gap
 from hopsim.hazards.records import LOADS, Eye, Flight, Record
-from hopsim.hazards.world import World, includes
+from hopsim.hazards.world import World, includes, scope_around
 
 CLASSIFIED_PER_SITE: Final = 8
 STORES: Final = frozenset({"tma store", "tma reduce", "bulk store", "bulk reduce"})
@@ -283,7 +283,7 @@ def _narrow_map_fences(first: Record, second: Record) -> str:
     )
     if not lines:
         return ""
-    scope = "cluster" if first.cta.cluster == second.cta.cluster else "gpu"
+    scope = scope_around(first.cta, second.cta)
     return f", of .{scope} scope: too narrow at {' and '.join(f':{line}' for line in lines)}"
 
 

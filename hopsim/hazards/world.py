@@ -70,6 +70,11 @@ def includes(scope: str, one: CtaState, other: CtaState) -> bool:
     return reach(scope, one) == reach(scope, other)
 
 
+def scope_around(one: CtaState, other: CtaState) -> str:
+    """Return the narrowest scope that holds two CTAs."""
+    return "cluster" if one.cluster == other.cluster else "gpu"
+
+
 class World:
     """Everything the rules share."""
 
@@ -157,4 +162,4 @@ class World:
             self._swept = len(self.states.all) * 2 + STATES_KEPT
 
 
-__all__ = ["CtaState", "Parties", "Reach", "World", "includes", "reach"]
+__all__ = ["CtaState", "Parties", "Reach", "World", "includes", "reach", "scope_around"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -18,7 +18,7 @@ from hopsim.report.launch import launch_rows, verdict_rows
 from hopsim.report.quantities import plural
 from hopsim.report.schedules import schedule_rows, schedule_story, schedules_content
 from hopsim.report.suppressions import Triage, lines_of
-from hopsim.results import Hazard, LaunchResult, decide_verdict
+from hopsim.results import LaunchResult, decide_verdict, has_hazard
 
 ENDS = {"deadlock": 3, "fault": 1, "cap": 4}
 
@@ -43,11 +43,6 @@ def exit_code_of_check(result: LaunchResult, found: Triage, schedules: Schedules
     return (
         1 if schedules.differing and not has_hazard(hazard for hazard, _ in found.left_out) else 0
     )
-
-
-def has_hazard(found: Iterable[Hazard]) -> bool:
-    """Whether something was found that is more than a note."""
-    return any(hazard.level == "hazard" for hazard in found)
 
 
 def check_report(

@@ -21,7 +21,7 @@ from hopsim.isa.program.symbols import SHARED_RESERVED_BYTES
 from hopsim.isa.ptx.ast import Directive
 from hopsim.launch.geometry import Geometry
 from hopsim.results import SourceLocation
-from hopsim.runtime.places import Places, line_of, texts_of
+from hopsim.runtime.places import Places, line_at, line_of, texts_of
 from hopsim.runtime.polling import (
     lines_after,
     parity_lines,
@@ -58,7 +58,7 @@ def launch_facts(
     text = kernel.module.lines
     for instruction in kernel.body.instructions:
         span = instruction.span
-        line = places.get(span, span.line)
+        line = line_at(span, places)
         mnemonics[line] = instruction.mnemonic
         loc = instruction.loc
         if loc is not None and loc.file in files:

@@ -25,7 +25,7 @@ from hopsim.hw.machine.launch import Machine, Setup
 from hopsim.hw.machine.memory import GlobalMemory, Region
 from hopsim.hw.machine.schedule import Outcome, Schedule
 from hopsim.hw.machine.untimed import Adversarial, InOrder, Seeded
-from hopsim.hw.timing.occupancy import places
+from hopsim.hw.timing.occupancy import most_ctas
 from hopsim.isa.program.kernel import Kernel
 from hopsim.isa.program.symbols import initial_bytes, size_of
 from hopsim.launch.arguments import pack
@@ -272,7 +272,9 @@ class Gpu:
             values=values,
             numerics=numerics,
             sm_count=device.sm_count,
-            places=places(device, shapes.threads, shapes.shared_bytes, math.prod(shapes.cluster)),
+            places=most_ctas(
+                device, shapes.threads, shapes.shared_bytes, math.prod(shapes.cluster)
+            ),
             explicit_cluster=shapes.cluster != (1, 1, 1),
             # The checker finds reads of shared memory that nobody wrote, and goes on.
             track_initialisation=False,

@@ -28,10 +28,14 @@ def places_of(kernel: Kernel) -> Places:
     return {span: Place(span.line, span.column) for span in spans if many[span.line] > 1}
 
 
+def line_at(span: Span, places: Places) -> int:
+    """Return the line of an instruction that begins there, or its place."""
+    return places.get(span, span.line)
+
+
 def line_of(bound: BoundInstruction, places: Places) -> int:
     """Return the line of an instruction, or its place."""
-    span = bound.instruction.span
-    return places.get(span, span.line)
+    return line_at(bound.instruction.span, places)
 
 
 def placed_program(program: Sequence[Segment], places: Places) -> Sequence[Segment]:
@@ -55,7 +59,7 @@ def texts_of(kernel: Kernel, places: Places) -> dict[int, str]:
     for instruction in kernel.body.instructions:
         span = instruction.span
         if span in places or ";" not in lines[span.line - 1]:
-            found[places.get(span, span.line)] = _statement(lines, span)
+            found[line_at(span, places)] = _statement(lines, span)
     return found
 
 

@@ -310,9 +310,6 @@ def _is_predicate(value: Any) -> bool:
     return value.dtype == np.bool_ if hasattr(value, "dtype") else isinstance(value, bool)
 
 
-__all__ = ["FULL", "OFFSET_MASK", "WarpOps"]
-
-
 @cache
 def row_shares(warps: int, count: int, trans: bool) -> tuple[Array, Array]:
     """Return which lanes hold elements of which rows of ldmatrix and stmatrix: (threads, rows), pair by pair.
@@ -330,3 +327,6 @@ def row_shares(warps: int, count: int, trans: bool) -> tuple[Array, Array]:
     lane, row = np.array(pairs, np.int64).T
     matrix = np.arange(warps * count)[:, None]
     return (matrix // count * WARP + lane).reshape(-1), (matrix * 8 + row).reshape(-1)
+
+
+__all__ = ["FULL", "OFFSET_MASK", "WarpOps"]

@@ -21,7 +21,7 @@ def _up(value: int, step: int) -> int:
     return -(-value // step) * step
 
 
-def places(device: Device, threads: int, shared_bytes: int, cluster_size: int) -> int:
+def most_ctas(device: Device, threads: int, shared_bytes: int, cluster_size: int) -> int:
     """Return the most CTAs that the chip can hold at once, in whole clusters, however few registers they take."""
     per_sm = occupancy(device, threads, 1, shared_bytes).ctas_per_sm
     return cluster_size * sum(
