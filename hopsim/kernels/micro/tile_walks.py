@@ -77,15 +77,14 @@ class TileWalk:
             gpu.array(np.zeros((b, columns), np.float16)),
         )
 
-
-def _rows(c: Clocked, one: TileWalk) -> tuple[Reg, Reg]:
-    """Write which rows of A and B are the CTA's first."""
-    cta = c.k.let(".b32", "cta", "mov.u32", "%ctaid.x")
-    row_a = c.k.let(".b32", "row_a", "rem.u32", cta, one.along_m)
-    c.k.emit("mul.lo.u32", row_a, row_a, one.rows_a)
-    row_b = c.k.let(".b32", "row_b", "div.u32", cta, one.along_m)
-    c.k.emit("mul.lo.u32", row_b, row_b, one.rows_b)
-    return row_a, row_b
+    def first_rows(self, c: Clocked) -> tuple[Reg, Reg]:
+        """Write which rows of A and B are the CTA's first."""
+        cta = c.k.let(".b32", "cta", "mov.u32", "%ctaid.x")
+        row_a = c.k.let(".b32", "row_a", "rem.u32", cta, self.along_m)
+        c.k.emit("mul.lo.u32", row_a, row_a, self.rows_a)
+        row_b = c.k.let(".b32", "row_b", "div.u32", cta, self.along_m)
+        c.k.emit("mul.lo.u32", row_b, row_b, self.rows_b)
+        return row_a, row_b
 
 
 def _benchmark(
@@ -118,7 +117,7 @@ def boxes(one: TileWalk) -> Benchmark:
         place = c.k.let(".b64", f"{operand}_map", "mov.b64", operand)
         c.k.emit("cvta.param.u64", place, place)
         maps.append(place)
-    row_a, row_b = _rows(c, one)
+    row_a, row_b = one.first_rows(c)
     barriers = [address(c.shared, slots + 8 * slot) for slot in range(one.depth)]
     for barrier in barriers:
         c.k.emit("mbarrier.init.shared::cta.b64", barrier, 1, guard=c.first)
@@ -152,7 +151,7 @@ def copies(one: TileWalk) -> Benchmark:
         one.name("copies"), [Param("a", ".u64"), Param("b", ".u64")], [f".reqntid {THREADS}"]
     )
     c.own_row(1)
-    row_a, row_b = _rows(c, one)
+    row_a, row_b = one.first_rows(c)
     chunk = c.k.let(".b32", "chunk", "and.b32", c.thread, LANES - 1)
     own = c.k.let(".b32", "own_row", "shr.u32", c.thread, LANES.bit_length() - 1)
     firsts: list[tuple[Reg, Reg]] = []

@@ -152,4 +152,7 @@ def benchmarks() -> list[Benchmark]:
         for m, n, rows_b, pitch in ((4, 2, 256, 1024), (4, 4, 128, 1024), (8, 4, 256, 2048), (2, 1, 256, 1024))
     ]  # fmt: skip
     found.append(Tiles(1, 1, 128, 256, 1024))
+    for rows_a, rows_b in ((64, 64), (64, 128), (128, 128), (64, 256), (128, 256)):
+        found += [Tiles(12, 11, rows_a, rows_b, pitch) for pitch in (4096, 4112, 4128)]
+        found.append(Tiles(12, 11, rows_a, rows_b, 4128, "none"))
     return [tiles_at_once(tiles) for tiles in found]
