@@ -515,6 +515,8 @@ class CpAsync(Group):
     issue_interval_cycles: Interval
     commit_cycles: Cycles
     wait_cycles: Cycles
+    bandwidth_per_sm_bytes_per_clk: Rate
+    """At which what it brings from L2 goes to shared memory."""
 
 
 def _complete(key: str, table: dict[str, int] | dict[str, float], names: tuple[str, ...]) -> None:

@@ -43,7 +43,8 @@ QUICK = (
     "cold_boxes_16_128r_p1024", "cold_chain_1_16r_p8192_step1", "cold_chain_1_128r_p128_step1",
     "cold_chain_16_32r_p8192_step1_l2_256B", "hot_rows_1_16of64_p8192_same", "sequence_div_s32", "sequence_rem_u64", "sequence_div_rn_f64", "wgmma_ahead_n128_a2", "mma_loop_w4",
     "few_rows_tma_1_16of64_32own_d4_cold", "tma_load_strided_spread_16_d2", "tma_load_l2_64_by_sm",
-    "cold_tiles_4x2_128r_256r_p1024_l2_256B", "cold_tiles_4x4_128r_128r_p1024_l2_256B_m2", "entry_16_w4_parameter_first",
+    "cold_tiles_4x2_128r_256r_p1024_l2_256B", "cold_tiles_4x4_128r_128r_p1024_l2_256B_m2",
+    "cold_walk_12x11_64r_64r_d4_p4096_128c", "entry_16_w4_parameter_first",
     "inits_8_w8", "tma_store_64_w2_d1_p128", "store_burst_w8",
 )  # fmt: skip
 
@@ -63,6 +64,17 @@ def test_it_runs_on_the_simulator(name: str) -> None:
     assert row["cycles"].keys() == recorded["cycles"].keys()
     assert all(value >= 0 for label, value in row["cycles"].items() if "ns" not in label)
     assert row.get("slopes", {}).keys() == recorded.get("slopes", {}).keys()
+
+
+@pytest.mark.parametrize("warps", [1, 4, 8])
+def test_what_cp_async_brings_out_of_l2_comes_as_recorded(warps: int) -> None:
+    (chosen,) = (one for one in benchmarks() if one.name == f"cp_async_w{warps}")
+    found = run(hs.Gpu(), chosen, 0, check=False)["cycles"]
+    hits = {
+        label: cycles for label, cycles in BY_NAME[chosen.name]["cycles"].items() if "hit" in label
+    }
+    assert len(hits) == 3
+    assert {label: found[label] for label in hits} == pytest.approx(hits, rel=0.1)
 
 
 def test_no_recorded_clock_is_nonsense() -> None:

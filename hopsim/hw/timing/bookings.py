@@ -17,7 +17,7 @@ from hopsim.hw.machine.operations import Operation
 from hopsim.hw.machine.work import CopyWork, TmaWork
 from hopsim.hw.timing.fabric import Fabric
 from hopsim.hw.timing.global_access import Coalescer
-from hopsim.hw.timing.gpc_port import WHOLE_ROWS, GpcPort, JoinKey, Splits, join_key
+from hopsim.hw.timing.gpc_port import WHOLE_ROWS, GpcPort, JoinKey, Late, Splits, join_key
 from hopsim.hw.timing.l2 import L2Cache
 from hopsim.hw.timing.l2_tags import Lines, Masks, by_line
 from hopsim.hw.timing.sm import Sm
@@ -39,8 +39,10 @@ class _Waiting(NamedTuple):
     Args:
         finish: when device memory is done with it; 0: it has no part in it.
         port: of its GPC, which it is `through` then.
-        count_bytes: of it.
+        count_bytes: of it; 0: it takes no turns.
         slack: how much later than through the port it can be without landing later.
+        late: what is booked when it comes.
+        latency: from then until it lands.
     """
 
     finish: float
@@ -48,6 +50,8 @@ class _Waiting(NamedTuple):
     through: float
     count_bytes: int
     slack: float
+    late: Late | None
+    latency: float
 
 
 class Footprint(NamedTuple):
@@ -129,16 +133,23 @@ class Bookings:
             landed = time + self._config.mbarrier.remote_arrive_latency_cycles
         return Booked(landed, landed)
 
-    def overtaken(self, operation: Operation) -> float:
-        """Return how much later an operation lands than it was booked for; none is asked about twice."""
+    def delay(self, operation: Operation, now: float) -> float:
+        """Return how much later than now an operation lands that was to land now.
+
+        First what was overtaken waits; then what device memory has given is handed on.
+        """
         waiting = self._waiting.pop(operation.number, None)
         if waiting is None:
             return 0.0
-        finish, port, through, count_bytes, slack = waiting
+        finish, port, through, count_bytes, slack, late, latency = waiting
         delay = self._l2.overtaken(finish) if finish else 0.0
         if count_bytes:
-            later = port.overtaken(through, count_bytes)
-            delay = max(delay, later - slack)
+            delay = max(delay, port.overtaken(through, count_bytes) - slack)
+        if late is None:
+            return delay
+        if not delay:
+            return port.arrive(late, now - latency)
+        self._waiting[operation.number] = _Waiting(0.0, port, 0.0, 0, 0.0, late, latency)
         return delay
 
     def landed(self, operation: Operation) -> None:
@@ -215,8 +226,10 @@ class Bookings:
             requests = len(lines) + splits[1] + outside_bytes // self._line_bytes
             end = engine.send(begin, count_bytes, requests)
             ready = sm.port.read(
-                time, begin, end, lines, sectors, key, masks, len(destinations), beside, splits
-            )
+                time, begin, end, lines, sectors, key, masks, len(destinations), beside, splits,
+                lands=True,
+            )  # fmt: skip
+            late = sm.port.late
             if outside_bytes:
                 ready = max(ready, self._l2.outside.read(time, end, outside_bytes, place))
             landed = ready + engine.load_latency(rank, len(destinations) > 1)
@@ -224,9 +237,11 @@ class Bookings:
             if finish and len(destinations) > 1:
                 landed += self._multicast_fetch * len(lines)
             if sectors:
-                slack = max(0.0, ready - self._l2.near - sm.port.through)
+                through = sm.port.through
+                slack = max(0.0, ready - self._l2.near - through)
+                in_turn = 0 if late else sectors * self._sector_bytes
                 self._waiting[operation.number] = _Waiting(
-                    finish, sm.port, sm.port.through, sectors * self._sector_bytes, slack
+                    finish, sm.port, through, in_turn, slack, late, landed - ready
                 )
             engine.returned(landed)
             return Booked(landed, landed)
@@ -274,16 +289,20 @@ class Bookings:
         # Recordings of GEMMs count hardly any wavefronts for these: 10 to 14 for 32 to 64 instructions.
         begin = sm.pipe.book(time, passes, passes, counted=False)
         sector_bytes = self._config.l2.sector_bytes
-        end = sm.fill(begin, sectors * sector_bytes)
+        end = sm.fill(begin, sectors * sector_bytes, copies=True)
         # Lanes that ask for the sectors of others are answered each for itself.
         asking = work.lanes if isinstance(addresses, int) else len(addresses)
         again = work.count_bytes * asking - sectors * sector_bytes
-        ready = sm.port.read(time, begin, end, numbers, sectors, key, None if whole else masks)
+        wanted = None if whole else masks
+        ready = sm.port.read(time, begin, end, numbers, sectors, key, wanted, lands=True)
+        late = sm.port.late
         if again > 0:
             end = sm.wait_for_fill(self._l2.read_again(time, begin, numbers, again, sm.number))
             ready = max(ready, end + self._l2.near)
         if self._l2.finish:
-            self._waiting[operation.number] = _Waiting(self._l2.finish, sm.port, 0.0, 0, 0.0)
+            self._waiting[operation.number] = _Waiting(
+                self._l2.finish, sm.port, 0.0, 0, 0.0, late, float(self._config.smem.latency_cycles)
+            )
         return self._due_at(operation, ready + self._config.smem.latency_cycles)
 
     def _due_at(self, operation: Operation, time: float) -> Booked:

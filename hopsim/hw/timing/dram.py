@@ -65,12 +65,12 @@ class DramChannels:
         "_overtaking_cycles",
         "_refresh_cycles",
         "_refreshing",
-        "_spread_cycles",
         "_window_cycles",
         "_window_end",
         "busy_cycles",
         "free",
         "read_bytes",
+        "spread_cycles",
         "written_bytes",
     )
 
@@ -100,7 +100,7 @@ class DramChannels:
         self._bytes_per_clk = config.bandwidth_bytes_per_clk * config.efficiency * factor
         beyond = config.latency_cycles - self._l2_cycles
         self._latency_cycles = self._l2_cycles + beyond / factor
-        self._spread_cycles = config.latency_spread_cycles / factor
+        self.spread_cycles = config.latency_spread_cycles / factor
         self._refresh_cycles = config.refresh_cycles / factor
         self._contention_cycles = config.contention_latency_cycles / factor
         self._overtaking_cycles = config.overtaking_most_cycles / factor
@@ -113,7 +113,7 @@ class DramChannels:
         a row of its own, come later than neighbours, which share rows, when the channels are busy.
         """
         count = len(lines)
-        latency = self._latency_cycles + self._spread_cycles * count / (count + 1)
+        latency = self._latency_cycles + self.spread_cycles * count / (count + 1)
         held = lines >> self._line_shift
         channels = 1 + int(np.count_nonzero(held[1:] != held[:-1]))
         refresh = 0.0
@@ -142,6 +142,16 @@ class DramChannels:
     def overtaken(self, finish: float) -> float:
         """Return how much later a request is done than at `finish`, for others that came while it waited."""
         return min(self._overtaking * self._backlog.behind(finish), self._overtaking_cycles)
+
+    def first(self, begin: float, finish: float, count_bytes: int) -> float:
+        """Return when the first byte of a request comes on an idle chip.
+
+        Args:
+            begin: when it is asked for.
+            finish: when channels are done with the request.
+            count_bytes: of the request.
+        """
+        return max(begin, finish - count_bytes / self._bytes_per_clk) + self._latency_cycles
 
     def prefetch(self, now: float, count_bytes: int) -> None:
         """Fetch bytes that nobody waits for yet."""

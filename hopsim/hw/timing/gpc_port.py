@@ -3,7 +3,7 @@
 Different lines come at one rate, those of all SMs in turns.  Lines that an SM of the GPC has just asked for are not asked
 for again: up to so many SMs share a request, and the lines are handed to each of them, at a rate of their own.  A line is on
 its way only for some time: the later an SM asks, the more it asks for itself.  Where slices are busy, lines are on their way
-for longer.
+for longer.  Rows in two lines that come out of device memory are booked when they have come.
 
 Source: hopsim's recordings on an H100 SXM (tests/silicon/micro.json, group boxes; Nsight Compute's sectors).
 Own boxes against the same boxes, from 1 to 132 SMs: of n SMs of a GPC that read the same together, whichever they are,
@@ -12,6 +12,8 @@ n / 4 rounded up ask L2.  Pairs of the 16 SMs of a GPC that read the same get 92
 rows, 1,040 bytes apart, every second of which begins within a sector, a third share; 1,056 bytes apart two thirds do.
 Of what is joined of rows in two lines, a third comes through the port again (tests/silicon/l2_joined.json, *_p41*).
 With one stage of tiles on its way SMs stay together (tile_walk_*_d1): the first box is through as late as the last.
+Out of device memory, tiles whose rows begin at lines come as soon as if the port had been theirs since they were asked for;
+others 3 to 10 % later, as if it had been since the first of them came (cold_walk_*, cold_tiles_12x11_*).
 """
 
 from __future__ import annotations
@@ -22,6 +24,7 @@ from hopsim.config.groups import L2
 from hopsim.hw.timing.backlog import Backlog
 from hopsim.hw.timing.l2 import L2Cache
 from hopsim.hw.timing.l2_tags import BITS, Lines, Masks
+from hopsim.hw.timing.way import Way
 
 # Of a box: lines more than with rows that begin at lines, parts of sectors, lines with such parts.
 Splits = tuple[int, int, int]
@@ -54,11 +57,13 @@ class _Request:
         window: how much later another SM finds none of them on its way.
         disorder: added to how late it is.
         ready: when they reach the SMs.
-        finish: `L2Cache.finish` of it.
-        through: when the last of them is through the port.
+        finish, first: `L2Cache.finish` and `L2Cache.first` of it.
+        through: when the last of them is through the port; 0: that is booked when they have come.
     """
 
-    __slots__ = ("begin", "disorder", "finish", "ready", "sharing", "through", "window")
+    __slots__ = (
+        "begin", "disorder", "finish", "first", "held", "ready", "sharing", "through", "window",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -67,6 +72,7 @@ class _Request:
         disorder: float,
         ready: float,
         finish: float,
+        first: float,
         through: float,
     ) -> None:
         self.begin = begin
@@ -74,8 +80,32 @@ class _Request:
         self.disorder = disorder
         self.ready = ready
         self.finish = finish
+        self.first = first
         self.sharing = 1
         self.through = through
+        # When they have come and are through.
+        self.held = 0.0
+
+
+class Late:
+    """What device memory has to give before it can come through the port and be handed to SMs.
+
+    Args:
+        begin: when the first of it can come through.
+        count_bytes: what comes through.
+        lines: what is handed on, in lines or parts of them.
+        request: that it is or shares; None: nobody shares it.
+    """
+
+    __slots__ = ("begin", "count_bytes", "lines", "request")
+
+    def __init__(
+        self, begin: float, count_bytes: float, lines: float, request: _Request | None
+    ) -> None:
+        self.begin = begin
+        self.count_bytes = count_bytes
+        self.lines = lines
+        self.request = request
 
 
 class GpcPort:
@@ -93,18 +123,17 @@ class GpcPort:
         "_awaited",
         "_backlog",
         "_crowded",
-        "_delivered",
-        "_delivery_rate",
+        "_delivery",
         "_disorder",
-        "_free",
         "_nominal",
         "_parts_disorder",
-        "_rate",
+        "_port",
         "_second",
         "_sharers",
         "_window",
         "gpc",
         "l2",
+        "late",
         "others",
         "through",
     )
@@ -112,9 +141,9 @@ class GpcPort:
     def __init__(self, config: L2, l2: L2Cache, gpc: int, sms: int) -> None:
         # Larger GPCs have wider ports.
         self._nominal = config.bandwidth_per_gpc_bytes_per_clk * max(1.0, sms / USUAL_SMS)
-        self._rate = self._nominal
+        self._port = Way(self._nominal)
         # A part of a line takes as long as a line.
-        self._delivery_rate = config.delivery_per_gpc_bytes_per_clk / config.line_bytes
+        self._delivery = Way(config.delivery_per_gpc_bytes_per_clk / config.line_bytes)
         # The rest of a row, in its second line, comes quicker than another row.
         self._second = config.delivery_split
         self._sharers = config.sms_per_request
@@ -125,17 +154,17 @@ class GpcPort:
         self._again = config.joined_again
         self.l2 = l2
         self.gpc = gpc
-        self._free = 0.0
-        self._delivered = 0.0
         self._backlog = Backlog()
         self.others = sms - 1
-        # When what was read last is through the port if no other SM asks.
+        # When what was read last is through the port if no other SM asks; 0: that is booked when it has come.
         self.through = 0.0
+        # What of it is left to be booked then.
+        self.late: Late | None = None
         self._awaited: dict[JoinKey, _Request] = {}
 
     def speed_up(self, factor: float) -> None:
         """Take so many times fewer SM cycles than at the highest SM clock, from now on; handing to SMs stays."""
-        self._rate = self._nominal * factor
+        self._port.rate = self._nominal * factor
 
     def read(
         self,
@@ -149,6 +178,7 @@ class GpcPort:
         receivers: int = 1,
         beside: Lines | None = None,
         splits: Splits = WHOLE_ROWS,
+        lands: bool = False,
     ) -> float:
         """Read a box or the lines of a warp; return when the last byte reaches the SMs.
 
@@ -161,12 +191,15 @@ class GpcPort:
             beside: as `L2Cache.read` takes it.
             splits: of a box: lines that it has more than one whose rows begin at lines, parts of sectors, lines with such
                 parts, which nobody shares.
+            lands: whether `arrive` is asked when it is said to be there, about what is `late` then, if anything.
         """
         l2 = self.l2
         more, parts, uneven = splits
         count = len(lines)
-        delivered = self._hand(begin, receivers * (count - more + more * self._second + parts))
+        handed = receivers * (count - more + more * self._second + parts)
+        self.late = None
         if key is None:
+            delivered = self._delivery.take(begin, handed)
             return l2.read(
                 now, max(sent, delivered), lines, sectors, self.gpc, masks, begin, beside
             )
@@ -178,14 +211,37 @@ class GpcPort:
             again = uneven + gone
             if again < count:
                 return self._join(
-                    request, now, begin, sent, delivered, lines, sectors, masks, again, splits
+                    request, now, begin, sent, handed, lines, sectors, masks, again, splits, lands
                 )
-        self.through = through = self._bring(now, begin, sectors)
         ready = l2.read(now, sent, lines, sectors, self.gpc, masks, begin, beside, parts)
-        ready = max(ready, through + l2.near, delivered + l2.near)
+        count_bytes = sectors * l2.sector_bytes
+        through = 0.0
+        is_late = lands and more > 0 and l2.finish > 0.0
+        if not is_late:
+            through = self._bring(now, begin, count_bytes)
+            delivered = self._delivery.take(begin, handed)
+            ready = max(ready, through + l2.near, delivered + l2.near)
+        self.through = through
+        asked = None
         if receivers == 1:
-            self._awaited[key] = self._request(begin, sent, ready, parts, through)
+            asked = self._awaited[key] = self._request(begin, sent, ready, parts, through)
+        if is_late:
+            self.late = Late(max(begin, l2.first - l2.near), count_bytes, handed, asked)
         return ready
+
+    def arrive(self, late: Late, now: float) -> float:
+        """Book what has come out of device memory; return how much later than now it is with the SMs."""
+        # The way back from L2 has been counted.
+        at = now - self.l2.near
+        delay = self._delivery.take_late(late.begin, at, late.lines)
+        if late.count_bytes:
+            delay = max(delay, self._port.take_late(late.begin, at, late.count_bytes))
+        request = late.request
+        if request is not None:
+            # Whoever shares it waits until it is through.
+            request.held = max(request.held, now + delay)
+            delay = request.held - now
+        return delay
 
     def _request(
         self, begin: float, sent: float, ready: float, parts: int, through: float
@@ -198,7 +254,7 @@ class GpcPort:
         disorder = self._disorder if l2.crowd > l2.near or through - begin > l2.near else 0.0
         if parts:
             disorder += self._parts_disorder * max(0.0, ready - begin - 2.0 * l2.near)
-        return _Request(sent, window, disorder, ready, l2.finish, through)
+        return _Request(sent, window, disorder, ready, l2.finish, l2.first, through)
 
     def _join(
         self,
@@ -206,18 +262,20 @@ class GpcPort:
         now: float,
         begin: float,
         sent: float,
-        delivered: float,
+        handed: float,
         lines: Lines,
         sectors: int,
         masks: Masks | None,
         again: int,
         splits: Splits,
+        lands: bool,
     ) -> float:
         """Share a request but for its last lines, so many, which have come and gone; return when all are there."""
         request.sharing += 1
         l2 = self.l2
         ready = request.ready
         finish = request.finish
+        first = request.first
         count = len(lines)
         rest = lines[count - again :]
         held = None if masks is None else masks[count - again :]
@@ -225,16 +283,23 @@ class GpcPort:
         more, parts, _ = splits
         # Of a row in two lines, some of what is joined comes once more.
         once_more = self._again * (sectors - missing) * more / (count - more) if more else 0.0
-        through = request.through
-        if missing or once_more:
-            through = max(through, self._bring(now, begin, missing + once_more))
-        self.through = through
+        brought = (missing + once_more) * l2.sector_bytes
         if again:
             alone = parts * again // count
             late = l2.read(now, sent, rest, missing, self.gpc, held, begin, None, alone)
             ready = max(ready, late)
             finish = max(finish, l2.finish)
+            first = max(first, l2.first)
         l2.finish = finish
+        if lands and more and finish > 0.0:
+            self.through = 0.0
+            self.late = Late(max(begin, first - l2.near), brought, handed, request)
+            return l2.join(sent, sectors - missing, ready)
+        through = request.through
+        if brought:
+            through = max(through, self._bring(now, begin, brought))
+        self.through = through
+        delivered = self._delivery.take(begin, handed)
         ready = max(ready, through + l2.near, delivered + l2.near)
         return l2.join(sent, sectors - missing, ready)
 
@@ -250,17 +315,10 @@ class GpcPort:
         if not behind:
             return 0.0
         others = self.others
-        return min(behind * others / (others + 1), others * count_bytes / self._rate)
+        return min(behind * others / (others + 1), others * count_bytes / self._port.rate)
 
-    def _bring(self, now: float, begin: float, sectors: float) -> float:
-        """Bring sectors from L2 from `begin` on; return when the last one is through."""
-        count_bytes = sectors * self.l2.sector_bytes
-        self._free = (self._free if self._free > begin else begin) + count_bytes / self._rate
-        self._backlog.note(now, self._free)
-        return self._free
-
-    def _hand(self, begin: float, lines: float) -> float:
-        """Hand lines, or parts of them, to SMs from `begin` on; return when the last one is through."""
-        delivered = self._delivered if self._delivered > begin else begin
-        self._delivered = delivered + lines / self._delivery_rate
-        return self._delivered
+    def _bring(self, now: float, begin: float, count_bytes: float) -> float:
+        """Bring bytes from L2 from `begin` on; return when the last one is through."""
+        through = self._port.take(begin, count_bytes)
+        self._backlog.note(now, through)
+        return through

@@ -135,6 +135,8 @@ class L2Cache:
         self._last_arrival = 0.0
         # When device memory is done with what was read last if nobody asks it for more; 0: it has no part in it.
         self.finish = 0.0
+        # When the first of what was read last comes to the SM, if device memory has a part in it.
+        self.first = 0.0
         # Of what was read last: how much later it comes than L2 alone would give it, how long a crowded slice lets wait.
         self.late = 0.0
         self.crowd = 0.0
@@ -187,7 +189,7 @@ class L2Cache:
         """
         counters = self.counters
         counters.requested += sectors
-        self.finish = self.late = 0.0
+        self.finish = self.first = self.late = 0.0
         count = len(lines)
         if count == 0:
             return start + self.near
@@ -334,6 +336,7 @@ class L2Cache:
         self.counters.dram_read += sectors
         delay = self._dram.read(now, sectors * self.sector_bytes)
         self.finish = now + delay
+        self.first = self._dram.first(begin, self.finish, sectors * self.sector_bytes)
         latency, refresh = self._dram.latency(lines)
         latency += max(0.0, self._repeated.free - start)
         # Other lines come meanwhile. (What is more than an SM takes to ask is a queue.)
@@ -401,6 +404,7 @@ class L2Cache:
         finish = float(self._finish[lines].max())
         if finish > self.finish:
             self.finish = finish
+        self.first = max(self.first, arrival - self._dram.spread_cycles)
         return arrival
 
     def _serve(self, now: float, side: int, sectors: float) -> float:

@@ -431,9 +431,10 @@ class TimedSchedule(Schedule):
     def _land(self, event: Landing) -> None:
         """Do the next stage of an operation."""
         operation = event.operation
-        delay = self._bookings.overtaken(operation)
+        now = float(self.env.now)
+        delay = self._bookings.delay(operation, now)
         if delay:
-            event.set(float(self.env.now) + delay)
+            event.set(now + delay)
             return
         self._begin_landing()
         assert self._machine is not None

@@ -22,8 +22,8 @@ class Sm:
     """
 
     __slots__ = (
-        "_fill_rate", "_filled", "_send_rate", "_sent", "active_cycles", "active_since", "ctas", "gpc", "issue", "l1", "mma",
-        "name", "number", "pipe", "port", "stored", "tensor", "tma", "used",
+        "_copy_rate", "_fill_rate", "_filled", "_send_rate", "_sent", "active_cycles", "active_since", "ctas", "gpc",
+        "issue", "l1", "mma", "name", "number", "pipe", "port", "stored", "tensor", "tma", "used",
     )  # fmt: skip
 
     def __init__(
@@ -46,6 +46,7 @@ class Sm:
         # Until when the way into L1 is taken.
         self._filled = 0.0
         self._fill_rate = config.l2.bandwidth_per_sm_bytes_per_clk
+        self._copy_rate = config.cp_async.bandwidth_per_sm_bytes_per_clk
         # Until when the way out of it is taken, and when L2 has all that threads have stored.
         self._sent = 0.0
         self._send_rate = config.l2.store_bandwidth_per_sm_bytes_per_clk
@@ -55,11 +56,14 @@ class Sm:
         self.active_since = 0.0
         self.active_cycles = 0.0
 
-    def fill(self, time: float, count_bytes: int) -> float:
-        """Take the way into L1 for bytes that threads asked for; return when the last one is through."""
-        self._filled = (
-            self._filled if self._filled > time else time
-        ) + count_bytes / self._fill_rate
+    def fill(self, time: float, count_bytes: int, copies: bool = False) -> float:
+        """Take the way into L1 for bytes that threads asked for; return when the last one is through.
+
+        Args:
+            copies: whether they go to shared memory (`cp.async`), which takes less than to registers.
+        """
+        rate = self._copy_rate if copies else self._fill_rate
+        self._filled = (self._filled if self._filled > time else time) + count_bytes / rate
         return self._filled
 
     def wait_for_fill(self, time: float) -> float:

@@ -91,6 +91,10 @@ def _store(r: Recordings, rows: int) -> float:
     return r.cycles(f"tma_store_{rows}", "read 2")
 
 
+def _copies(r: Recordings, count: int) -> float:
+    return r.cycles("cp_async_w8", f"L2 hit, {count} copies a thread")
+
+
 ISSUE_CYCLES: Final = 1.0
 DERIVATIONS: Final[tuple[Derivation, ...]] = (
     _latency("issue.latency.imad", "arithmetic_0", "mad.lo.s32"),
@@ -135,6 +139,10 @@ DERIVATIONS: Final[tuple[Derivation, ...]] = (
     Derivation(
         "tma.issue_interval", "cycles", "tma_load_8, L2 hits, 8 boxes of 1 KiB less 4, a quarter",
         lambda r: (r.cycles("tma_load_8", "L2 hit, 8 boxes") - r.cycles("tma_load_8", "L2 hit, 4 boxes")) / 4,
+    ),
+    Derivation(
+        "cp_async.bandwidth_per_sm", "B/clk", "cp_async_w8, L2 hits, 8 copies a thread more, 32 KiB",
+        lambda r: 256 * 8 * 16 / (_copies(r, 12) - _copies(r, 4)), digits=1,
     ),
     Derivation(
         "barrier.bar_sync_latency", "cycles", "bar_sync_32, less 2 for its warp",

@@ -40,7 +40,11 @@ WITHIN: Final = {
     "red_v2_f32_8_132_s4_clean": 0.12,
     "hot_rows_1_64of64_p8192_same": 0.05,
     "hot_rows_132_1of64_p8192_same": 0.12,
-    "few_rows_copies_128_16of64_32own_d3_cold": 0.08,
+    "few_rows_copies_128_16of64_32own_d3_cold": 0.13,
+    "cold_walk_12x11_64r_64r_d4_p4096_128c": 0.05,
+    "cold_walk_12x11_64r_128r_d4_p4128_256c": 0.06,
+    "cold_walk_12x11_128r_128r_d4_p4128_512c": 0.06,
+    "cold_tiles_8x12_128r_128r_p1056": 0.08,
 }
 """By name, how far a prediction may lie from the recording, as a share."""
 SLOW: Final = [name for name in WITHIN if name.startswith(("red_", "hot_rows_132", "few_rows"))]
