@@ -226,9 +226,8 @@ class Bookings:
             requests = len(lines) + splits[1] + outside_bytes // self._line_bytes
             end = engine.send(begin, count_bytes, requests)
             ready = sm.port.read(
-                time, begin, end, lines, sectors, key, masks, len(destinations), beside, splits,
-                lands=True,
-            )  # fmt: skip
+                time, begin, end, lines, sectors, key, masks, len(destinations), beside, splits
+            )
             late = sm.port.late
             if outside_bytes:
                 ready = max(ready, self._l2.outside.read(time, end, outside_bytes, place))
@@ -293,15 +292,13 @@ class Bookings:
         # Lanes that ask for the sectors of others are answered each for itself.
         asking = work.lanes if isinstance(addresses, int) else len(addresses)
         again = work.count_bytes * asking - sectors * sector_bytes
-        wanted = None if whole else masks
-        ready = sm.port.read(time, begin, end, numbers, sectors, key, wanted, lands=True)
-        late = sm.port.late
+        ready = sm.port.read(time, begin, end, numbers, sectors, key, None if whole else masks)
         if again > 0:
             end = sm.wait_for_fill(self._l2.read_again(time, begin, numbers, again, sm.number))
             ready = max(ready, end + self._l2.near)
         if self._l2.finish:
             self._waiting[operation.number] = _Waiting(
-                self._l2.finish, sm.port, 0.0, 0, 0.0, late, float(self._config.smem.latency_cycles)
+                self._l2.finish, sm.port, 0.0, 0, 0.0, None, 0.0
             )
         return self._due_at(operation, ready + self._config.smem.latency_cycles)
 

@@ -178,7 +178,6 @@ class GpcPort:
         receivers: int = 1,
         beside: Lines | None = None,
         splits: Splits = WHOLE_ROWS,
-        lands: bool = False,
     ) -> float:
         """Read a box or the lines of a warp; return when the last byte reaches the SMs.
 
@@ -190,8 +189,7 @@ class GpcPort:
             receivers: SMs that each get all of it; what several get is not shared with others.
             beside: as `L2Cache.read` takes it.
             splits: of a box: lines that it has more than one whose rows begin at lines, parts of sectors, lines with such
-                parts, which nobody shares.
-            lands: whether `arrive` is asked when it is said to be there, about what is `late` then, if anything.
+                parts, which nobody shares.  Who has more lines asks `arrive` about what is `late`, when it has come.
         """
         l2 = self.l2
         more, parts, uneven = splits
@@ -211,12 +209,12 @@ class GpcPort:
             again = uneven + gone
             if again < count:
                 return self._join(
-                    request, now, begin, sent, handed, lines, sectors, masks, again, splits, lands
+                    request, now, begin, sent, handed, lines, sectors, masks, again, splits
                 )
         ready = l2.read(now, sent, lines, sectors, self.gpc, masks, begin, beside, parts)
         count_bytes = sectors * l2.sector_bytes
         through = 0.0
-        is_late = lands and more > 0 and l2.finish > 0.0
+        is_late = more > 0 and l2.finish > 0.0
         if not is_late:
             through = self._bring(now, begin, count_bytes)
             delivered = self._delivery.take(begin, handed)
@@ -268,7 +266,6 @@ class GpcPort:
         masks: Masks | None,
         again: int,
         splits: Splits,
-        lands: bool,
     ) -> float:
         """Share a request but for its last lines, so many, which have come and gone; return when all are there."""
         request.sharing += 1
@@ -291,7 +288,7 @@ class GpcPort:
             finish = max(finish, l2.finish)
             first = max(first, l2.first)
         l2.finish = finish
-        if lands and more and finish > 0.0:
+        if more > 0 and finish > 0.0:
             self.through = 0.0
             self.late = Late(max(begin, first - l2.near), brought, handed, request)
             return l2.join(sent, sectors - missing, ready)

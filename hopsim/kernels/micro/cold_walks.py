@@ -8,14 +8,14 @@ handed to SMs that share them.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from hopsim.kernels.micro.boxes import BOX_K, ROW_BYTES
 from hopsim.kernels.micro.clocked import Benchmark, Clocked, means_and_latest
 from hopsim.kernels.micro.cold import USUAL_LAUNCHES
-from hopsim.kernels.micro.tile_walks import LOAD, TileWalk
+from hopsim.kernels.micro.tile_walks import TileWalk
+from hopsim.kernels.micro.tiles import LOAD
 from hopsim.kernels.ptx.text import Param, Reg, address, vector
-from hopsim.launch.arrays import TensorMap
 
 STEPS: Final = 24
 """Stages of a walk."""
@@ -31,19 +31,15 @@ class ColdWalk:
     Args:
         tiles: CTAs, rows of boxes, pitch; their depth is that of the ring.
         pace: cycles of each step's product.
-        promotion: L2 promotion of the tensor maps.
     """
 
     tiles: TileWalk
     pace: int
-    promotion: str = "256B"
 
     @property
     def name(self) -> str:
         """Of the microbenchmark."""
-        name = self.tiles.name("cold").replace("tile_walk_cold", "cold_walk")
-        name += f"_p{self.tiles.pitch_bytes}" if "_p" not in name else ""
-        return f"{name}_{self.pace}c" + ("" if self.promotion == "256B" else "_l2_none")
+        return f"cold_walk_{self.tiles.shape}_p{self.tiles.pitch_bytes}_{self.pace}c"
 
 
 def walk(one: ColdWalk) -> Benchmark:
@@ -103,17 +99,11 @@ def walk(one: ColdWalk) -> Benchmark:
         c.store(f"step {number * STEPS // LAPS}", lap)
     c.k.place(done)
 
-    def arguments(gpu: Any) -> list[Any]:
-        return [
-            TensorMap(array, box=(BOX_K, rows), swizzle="128B", l2_promotion=one.promotion)
-            for array, rows in zip(tiles.arrays(gpu), (tiles.rows_a, tiles.rows_b), strict=True)
-        ]
-
     return c.benchmark(
         f"{STEPS} stages of tiles out of device memory, {tiles.along_m} x {tiles.along_n} CTAs, boxes of {tiles.rows_a} and "
         f"{tiles.rows_b} rows {tiles.pitch_bytes} bytes apart, {DEPTH} in flight, {one.pace} cycles of work at each",
         grid=tiles.ctas, rows=tiles.ctas, summary=means_and_latest, shared_bytes=slots + 64,
-        arguments=arguments, is_cold=True, mean_of=USUAL_LAUNCHES,
+        arguments=tiles.maps, is_cold=True, mean_of=USUAL_LAUNCHES,
     )  # fmt: skip
 
 

@@ -14,6 +14,7 @@ import numpy as np
 
 from hopsim.kernels.micro.boxes import BOX_K, ROW_BYTES
 from hopsim.kernels.micro.clocked import Benchmark, Clocked, mean_of_rows
+from hopsim.kernels.micro.tiles import LOAD, first_rows
 from hopsim.kernels.ptx.text import Param, Reg, address, vector
 from hopsim.launch.arrays import TensorMap
 
@@ -24,7 +25,6 @@ COPY_BYTES: Final = 16
 LANES: Final = ROW_BYTES // COPY_BYTES
 """Lanes that copy a row."""
 ROWS_AT_ONCE: Final = THREADS // LANES
-LOAD: Final = "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes"
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,11 +55,15 @@ class TileWalk:
         """Shared bytes of a stage."""
         return (self.rows_a + self.rows_b) * ROW_BYTES
 
+    @property
+    def shape(self) -> str:
+        """Of CTAs, boxes and ring, as names have it."""
+        return f"{self.along_m}x{self.along_n}_{self.rows_a}r_{self.rows_b}r_d{self.depth}"
+
     def name(self, how: str) -> str:
         """Of the microbenchmark."""
-        shape = f"{self.along_m}x{self.along_n}_{self.rows_a}r_{self.rows_b}r_d{self.depth}"
         pitch = "" if self.pitch_bytes == STEPS * ROW_BYTES else f"_p{self.pitch_bytes}"
-        return f"tile_walk_{how}_{shape}{pitch}"
+        return f"tile_walk_{how}_{self.shape}{pitch}"
 
     def what(self, how: str) -> str:
         """Describe it."""
@@ -79,25 +83,21 @@ class TileWalk:
 
     def first_rows(self, c: Clocked) -> tuple[Reg, Reg]:
         """Write which rows of A and B are the CTA's first."""
-        cta = c.k.let(".b32", "cta", "mov.u32", "%ctaid.x")
-        row_a = c.k.let(".b32", "row_a", "rem.u32", cta, self.along_m)
-        c.k.emit("mul.lo.u32", row_a, row_a, self.rows_a)
-        row_b = c.k.let(".b32", "row_b", "div.u32", cta, self.along_m)
-        c.k.emit("mul.lo.u32", row_b, row_b, self.rows_b)
-        return row_a, row_b
+        return first_rows(c, self.along_m, self.rows_a, self.rows_b)
+
+    def maps(self, gpu: Any) -> list[Any]:
+        """Make tensor maps of A and B."""
+        return [
+            TensorMap(array, box=(BOX_K, rows), swizzle="128B", l2_promotion="256B")
+            for array, rows in zip(self.arrays(gpu), (self.rows_a, self.rows_b), strict=True)
+        ]
 
 
 def _benchmark(
     c: Clocked, one: TileWalk, how: str, block: int, shared_bytes: int, maps: bool
 ) -> Benchmark:
     def arguments(gpu: Any) -> list[Any]:
-        a, b = one.arrays(gpu)
-        if not maps:
-            return [a, b]
-        return [
-            TensorMap(array, box=(BOX_K, rows), swizzle="128B", l2_promotion="256B")
-            for array, rows in ((a, one.rows_a), (b, one.rows_b))
-        ]
+        return one.maps(gpu) if maps else list(one.arrays(gpu))
 
     return c.benchmark(
         one.what(how), grid=one.ctas, block=block, rows=one.ctas, summary=mean_of_rows,

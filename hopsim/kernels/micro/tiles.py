@@ -56,6 +56,21 @@ class Tiles:
         return (self.rows_a + self.rows_b) * ROW_BYTES
 
 
+def first_rows(c: Clocked, along_m: int, rows_a: int, rows_b: int) -> tuple[Reg, Reg]:
+    """Write which rows of A and B are the CTA's first.
+
+    Args:
+        along_m: CTAs below each other, which come first.
+        rows_a, rows_b: of each CTA.
+    """
+    cta = c.k.let(".b32", "cta", "mov.u32", "%ctaid.x")
+    row_a = c.k.let(".b32", "row_a", "rem.u32", cta, along_m)
+    c.k.emit("mul.lo.u32", row_a, row_a, rows_a)
+    row_b = c.k.let(".b32", "row_b", "div.u32", cta, along_m)
+    c.k.emit("mul.lo.u32", row_b, row_b, rows_b)
+    return row_a, row_b
+
+
 def _maps(tiles: Tiles) -> Callable[[Any], list[Any]]:
     def arguments(gpu: Any) -> list[Any]:
         made: list[Any] = []
@@ -81,11 +96,7 @@ def tiles_at_once(tiles: Tiles) -> Benchmark:
         c.k.emit("cvta.param.u64", place, place)
         c.k.emit("prefetch.tensormap", address(place), guard=c.first)
         maps.append(place)
-    cta = c.k.let(".b32", "cta", "mov.u32", "%ctaid.x")
-    row_a = c.k.let(".b32", "row_a", "rem.u32", cta, tiles.along_m)
-    c.k.emit("mul.lo.u32", row_a, row_a, tiles.rows_a)
-    row_b = c.k.let(".b32", "row_b", "div.u32", cta, tiles.along_m)
-    c.k.emit("mul.lo.u32", row_b, row_b, tiles.rows_b)
+    row_a, row_b = first_rows(c, tiles.along_m, tiles.rows_a, tiles.rows_b)
     part = c.shared
     masks: list[Reg] = []
     barriers = [address(c.shared, SLOTS_BYTES + 8 * stage) for stage in range(STAGES)]
