@@ -93,8 +93,9 @@ class Actor(Moment):
         self.resumed = False
         self.waited = Stall.WAIT
         self.active_since = 0.0
-        # When the last mma.sync lets another begin.
+        # When the last mma.sync lets another begin, and when the pipe has taken it.
         self.mma_free = 0.0
+        self.mma_taken = 0.0
         self.cause: tuple[Track, float] | None = None
         self.pending: dict[int, tuple[float, Stall]] = {}
         # Of the last step, until it is known how long the tensor cores worked beside it.

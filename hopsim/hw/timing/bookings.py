@@ -282,11 +282,12 @@ class Bookings:
         )
         numbers = self._l2.tags.number(lines * self._line_bytes)
         key = join_key(numbers, masks)
-        # A pass looks one line up and writes at most one row of banks.
+        # The pipe takes a row of banks at a time; lines are asked for one after the other.
         row_bytes = self._config.smem.banks * self._config.smem.bank_width_bytes
-        passes = max(passes, -(-work.count_bytes * work.lanes // row_bytes))
+        rows = -(-work.count_bytes * work.lanes // row_bytes)
         # Recordings of GEMMs count hardly any wavefronts for these: 10 to 14 for 32 to 64 instructions.
-        begin = sm.pipe.book(time, passes, passes, counted=False)
+        entered = sm.pipe.book(time, rows, rows, counted=False)
+        begin = max(entered, sm.ask(time, passes))
         sector_bytes = self._config.l2.sector_bytes
         end = sm.fill(begin, sectors * sector_bytes, copies=True)
         # Lanes that ask for the sectors of others are answered each for itself.

@@ -115,6 +115,8 @@ class Charge:
             return self._walk(actor, start)
         actor.resumed = False
         time = start
+        if path.after_mma and actor.mma_taken > time:
+            time = self._issue_all_mma(actor, time)
         pending = actor.pending
         if pending and not pending.keys().isdisjoint(path.reads):
             # The whole step waits for what it reads: of the few instructions before, none is long.
@@ -221,6 +223,9 @@ class Charge:
             if cost.simple:
                 time += cost.span
                 continue
+            if cost.after_mma and actor.mma_taken > time:
+                waited += actor.mma_taken - time
+                time = self._issue_all_mma(actor, time)
             head = cost.head
             before = time
             if head > Head.FIXED:
@@ -286,6 +291,11 @@ class Charge:
             self._stalls[reason] += (worst - time) * actor.warps
         return worst
 
+    def _issue_all_mma(self, actor: Actor, time: float) -> float:
+        """Wait until the pipe has taken all mma.sync of a strand."""
+        self._stalls[Stall.MATH_PIPE_THROTTLE] += (actor.mma_taken - time) * actor.warps
+        return actor.mma_taken
+
     # -- heads -------------------------------------------------------------------------------------
 
     def _head(
@@ -331,7 +341,9 @@ class Charge:
                 actor.sm.tma.prefetch_map(time)
         elif head is Head.MMA:
             assert cost.mma is not None
-            ready, actor.mma_free = actor.sm.mma.book(time, *cost.mma, actor.ports, actor.mma_free)
+            ready, actor.mma_free, actor.mma_taken = actor.sm.mma.book(
+                time, *cost.mma, actor.ports, actor.mma_free
+            )
             stall = Stall.MATH_PIPE_THROTTLE
         while self.issued and self.issued[0][0] <= position:
             self._book(self.issued.pop(0)[1], time)

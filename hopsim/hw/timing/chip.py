@@ -50,6 +50,10 @@ class Chip:
                 f"({placement.largest_cluster()} places in the largest)",
                 hint="use smaller clusters",
             )
+        # Whether an SM may hold several CTAs at a time: those that are no clusters take an SM each as long as there are any.
+        self.shares_sms = self.occupancy.ctas_per_sm > 1 and (
+            machine.cluster_size > 1 or machine.cluster_count > device.sm_count
+        )
         resident_shared = self.occupancy.shared_bytes_per_cta * self.occupancy.ctas_per_sm
         self.gpcs = gpcs = [
             GpcPort(config.l2, self.l2, gpc, sms) for gpc, sms in enumerate(device.gpc_sm_counts)

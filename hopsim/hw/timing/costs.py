@@ -25,6 +25,7 @@ from hopsim.isa.ptx.ast import FlatAddress, SymbolRef
 NANOSECONDS: Final = 1e-9
 PAST_L1: Final = ("cg", "cv")
 RELEASES: Final = ("release", "acq_rel")
+WAITS: Final = ("cp.async.wait", "mbarrier.try_wait", "mbarrier.test_wait")
 STORING: Final = ("lsu_global", "atomic")
 WARP: Final = 32
 ADDRESSES: Final = -1
@@ -44,6 +45,10 @@ class Head(IntEnum):
     BARRIER_WAIT = 7
     ARRIVE = 8
     COPY = 9
+
+
+SHARED_PIPES: Final = (Head.MATRIX_COPY, Head.MMA)
+"""Heads whose pipe all CTAs of an SM share, in the order in which they come to it."""
 
 
 @dataclass(slots=True, eq=False)
@@ -72,6 +77,7 @@ class SegmentCost:
         taken: cycles of a taken branch.
         cached: a load that L1 may serve.
         mma: (type, flop) of an mma.sync.
+        after_mma: the head is issued when the pipe has taken all mma.sync before it.
         prefetches_map: a prefetch.tensormap.
         simple: nothing but `reads`, `span` and `slots` applies.
         parameters: lines of the constant bank that hold parameters it reads.
@@ -99,6 +105,7 @@ class SegmentCost:
     taken: float
     cached: bool
     mma: tuple[str, float] | None
+    after_mma: bool
     prefetches_map: bool
     simple: bool
     parameters: frozenset[int]
@@ -114,6 +121,7 @@ class CostTable:
         program: compiled segments, by number.
         threads: of a CTA.
         parameter_offsets: of each parameter, in bytes.
+        shares_sms: whether other CTAs may be on the SM.
     """
 
     def __init__(
@@ -122,8 +130,10 @@ class CostTable:
         program: Sequence[Segment],
         threads: int = WARP,
         parameter_offsets: Mapping[str, int] | None = None,
+        shares_sms: bool = False,
     ) -> None:
         self._config = config
+        self._shares_sms = shares_sms
         self._threads = threads
         self._latency = config.issue.latency_cycles
         self._program = program
@@ -191,6 +201,7 @@ class CostTable:
             taken=float(self._latency["branch"]) if is_branch else 0.0,
             cached=self._is_cached(instructions[0]),
             mma=self._mma(instructions[0]) if head is Head.MMA else None,
+            after_mma=_keeps_order(instructions[0]),
             prefetches_map="tensormap" in instructions[0].instruction.opcode
             and instructions[0].instruction.opcode[0] == "prefetch",
             simple=False,
@@ -330,7 +341,9 @@ class CostTable:
         if head is Head.TENSOR:
             # One that ends a step is waited for, so that warpgroups take turns on the tensor core.
             return not segment.stop
-        if head in (Head.NONE, Head.COMMIT, Head.MATRIX_COPY, Head.MMA):
+        if head in SHARED_PIPES:
+            return not self._shares_sms
+        if head in (Head.NONE, Head.COMMIT):
             return True
         first = segment.instructions[0]
         if head is Head.BARRIER_WAIT:
@@ -370,6 +383,14 @@ def _releases_to_cluster(bound: BoundInstruction, slots: dict[str, str]) -> bool
         and slots.get("scope") == "cluster"
         and slots.get("sem") != "relaxed"
     )
+
+
+def _keeps_order(bound: BoundInstruction) -> bool:
+    """Whether a head is a barrier or a wait, which a warp comes to when its mma.sync before it have been issued.
+
+    Of `ldmatrix` ptxas moves the next ones up before the mma.sync that come first.
+    """
+    return bound.form.unit in ("barrier", "cluster_barrier") or bound.form.name.startswith(WAITS)
 
 
 def _after_initialisation(program: Sequence[Segment]) -> BoundInstruction | None:

@@ -33,6 +33,7 @@ class Path:
         actions: (position in the trail, kind, time) of each segment that may issue or commit.
         prefetches: times at which tensor maps are prefetched.
         late: results on their way at the end: (register, when, stall).
+        after_mma: whether the step waits until the pipe has taken all mma.sync before it.
     """
 
     reads: dict[int, float]
@@ -45,6 +46,7 @@ class Path:
     actions: tuple[tuple[int, Head, float], ...]
     prefetches: tuple[float, ...]
     late: tuple[tuple[int, float, Stall], ...]
+    after_mma: bool
 
 
 class PathCosts:
@@ -134,6 +136,7 @@ class PathCosts:
             actions=tuple(actions),
             prefetches=tuple(prefetches),
             late=tuple((r, when, stall) for r, (when, stall) in sorted(pending.items())),
+            after_mma=any(cost.after_mma for cost in costs),
         )
 
     def _ready(self, head: Head, time: float, woken: bool) -> tuple[float, Stall]:

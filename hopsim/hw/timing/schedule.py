@@ -122,7 +122,11 @@ class TimedSchedule(Schedule):
         self._chip = chip = Chip(config, machine)
         sms = chip.sms
         self._costs = CostTable(
-            config, machine.program, machine.threads, machine.setup.parameter_offsets
+            config,
+            machine.program,
+            machine.threads,
+            machine.setup.parameter_offsets,
+            chip.shares_sms,
         )
         self._bookings = Bookings(config, sms, chip.l2, chip.fabric)
         self._wake_ups = WakeUps(config, machine.threads)

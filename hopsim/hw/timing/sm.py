@@ -22,8 +22,8 @@ class Sm:
     """
 
     __slots__ = (
-        "_copy_rate", "_fill_rate", "_filled", "_send_rate", "_sent", "active_cycles", "active_since", "ctas", "gpc",
-        "issue", "l1", "mma", "name", "number", "pipe", "port", "stored", "tensor", "tma", "used",
+        "_asked", "_copy_rate", "_fill_rate", "_filled", "_send_rate", "_sent", "active_cycles", "active_since", "ctas",
+        "gpc", "issue", "l1", "mma", "name", "number", "pipe", "port", "stored", "tensor", "tma", "used",
     )  # fmt: skip
 
     def __init__(
@@ -43,6 +43,8 @@ class Sm:
         self.tma = TmaEngine(config.tma)
         self.l1 = L1Cache(config.l1, shared_bytes, config.l2.line_bytes)
         self.port = port
+        # Until when lines are asked for by `cp.async`.
+        self._asked = 0.0
         # Until when the way into L1 is taken.
         self._filled = 0.0
         self._fill_rate = config.l2.bandwidth_per_sm_bytes_per_clk
@@ -65,6 +67,11 @@ class Sm:
         rate = self._copy_rate if copies else self._fill_rate
         self._filled = (self._filled if self._filled > time else time) + count_bytes / rate
         return self._filled
+
+    def ask(self, time: float, lines: int) -> float:
+        """Ask for lines, one a cycle, as `cp.async` does; return when the last one is asked for."""
+        self._asked = (self._asked if self._asked > time else time) + lines
+        return self._asked
 
     def wait_for_fill(self, time: float) -> float:
         """Let the way into L1 be taken until some time at least; return until when it is."""

@@ -299,18 +299,19 @@ class MmaPipe:
 
     def book(
         self, issue: float, kind: str, flop: float, ports: Ports, before: float
-    ) -> tuple[float, float]:
+    ) -> tuple[float, float, float]:
         """Execute one m16nNkK for each warp of a strand.
 
         Args:
             ports: warps of the strand by sub-partition.
             before: when its last one let another begin.
-        Returns: when a dependent one can issue, and when this one lets another begin.
+        Returns: when a dependent one can issue, when this one lets another begin, and when all of it has been issued.
         """
         free = self.free
         duration = flop / self._config.flop_per_clk[kind]
         last = 0.0
         then = 0.0
+        taken = 0.0
         interval = self._config.fp8_interval_cycles if kind in FP8 else 0.0
         for port, warps in ports:
             self.busy_cycles += duration * warps
@@ -320,8 +321,12 @@ class MmaPipe:
             free[port] = start + duration * warps * len(free)
             own = (before if before > start else start) + interval * warps
             done = max(free[port], own, start + self._config.latency_cycles)
+            entered = free[port] - duration * len(free)
             if done > last:
                 last = done
+            if entered > taken:
+                taken = entered
             if own > then:
                 then = own
-        return last, then
+        # Of an fp8 one the last instructions add its products up.
+        return last, then, last if interval else taken

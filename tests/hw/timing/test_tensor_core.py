@@ -180,9 +180,10 @@ def test_fp8_products_of_one_warp_leave_the_pipe_to_others_in_between() -> None:
     config = CONFIG.mma_sync
     first, others = 0.0, 0.0
     for _ in range(10):
-        _, first = pipe.book(0.0, "e4m3", flop, ((0, 1),), first)
+        done, first, issued = pipe.book(0.0, "e4m3", flop, ((0, 1),), first)
+        assert issued == done  # sums come after products
     assert first == pytest.approx(10 * config.fp8_interval_cycles)
     taken = 10 * flop / (config.flop_per_clk["e4m3"] / 4)
     assert pipe.free[0] == pytest.approx(taken)
-    _, others = pipe.book(0.0, "e4m3", flop, ((0, 1),), others)
+    _, others, _ = pipe.book(0.0, "e4m3", flop, ((0, 1),), others)
     assert others == pytest.approx(taken + config.fp8_interval_cycles)
