@@ -362,7 +362,8 @@ FAULTS = [
         init()
         + SYNC
         + expect()
-        + only("-", load(name="b", count_bytes=2040))
+        + "mov.u32 %r4, 2040;\n"
+        + only("-", load(name="b").replace("2048", "%r4"))
         + only("+", load())
         + wait(),
         (("HS606", "", "b"),),

@@ -252,8 +252,11 @@ def test_counts_that_differ_are_a_fault() -> None:
 @pytest.mark.parametrize(
     ("barrier", "what"),
     [
-        ("bar.sync 16;", "barrier 16 does not exist: expected 0 to 15"),
-        ("bar.sync 1, 40;", "barrier thread count 40 must be a positive multiple of 32"),
+        ("mov.u32 %r1, 16; bar.sync %r1;", "barrier 16 does not exist: expected 0 to 15"),
+        (
+            "mov.u32 %r1, 40; bar.sync 1, %r1;",
+            "barrier thread count 40 must be a positive multiple of 32",
+        ),
         ("bar.sync %t;", "barrier number differs between lanes of one warp"),
         ("bar.arrive 1, 0;", "barrier thread count 0 must be a positive multiple of 32"),
     ],

@@ -801,7 +801,7 @@ def test_a_map_over_freed_or_too_little_memory() -> None:
 @pytest.mark.parametrize(
     ("code", "what"),
     [
-        ("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%r1], [%out], 24, [%r2];",
+        ("mov.u32 %r3, 24; cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%r1], [%out], %r3, [%r2];",
          "a bulk copy of 24 bytes: the size must be a positive multiple of 16"),
         ("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%r1+8], [%out], 16, [%r2];",
          "the address 0x408 of a bulk copy is not aligned to 16 bytes"),

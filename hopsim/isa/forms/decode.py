@@ -6,6 +6,7 @@ Imports the text layer's tree and the declared forms; knows no machine.
 from __future__ import annotations
 
 import struct
+from collections.abc import Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import TypeAlias
@@ -31,6 +32,12 @@ from hopsim.isa.types import TYPES, ScalarType
 CLOCKS = frozenset(
     {"%clock", "%clock_hi", "%clock64", "%globaltimer", "%globaltimer_lo", "%globaltimer_hi"}
 )
+
+
+UNTYPED = frozenset({"float", "bits"})
+"""Kinds that stand for floats; integers of any sign stand for each other."""
+SPACES = frozenset({"shared", "global", "const", "local", "param"})
+PAIRS_OF_FLOATS = frozenset({"f16x2", "bf16x2", "e4m3x2", "e5m2x2"})
 
 
 # --- what the closure is called with --------------------------------------------------------------
@@ -113,6 +120,30 @@ class BoundInstruction:
     def line(self) -> int:
         """1-based line in the PTX text."""
         return self.instruction.span.line
+
+
+def _in_words(allowed: Sequence[int]) -> str:
+    """Describe the values that an immediate may have.
+
+    >>> _in_words(range(16)), _in_words(range(32, 1025, 32)), _in_words((4, 8, 16))
+    ('0 to 15', 'a multiple of 32 from 32 to 1024', '4, 8 or 16')
+    """
+    if isinstance(allowed, range):
+        step = f"a multiple of {allowed.step} from " if allowed.step > 1 else ""
+        return f"{step}{allowed[0]} to {allowed[-1]}"
+    *others, last = (str(value) for value in allowed)
+    return f"{', '.join(others)} or {last}" if others else last
+
+
+def _clash(kind: ScalarType, declared: ScalarType) -> bool:
+    """Whether a register of a declared type cannot be an operand of some type, whatever their widths.
+
+    Source: PTX ISA 8.7 "Operand Type Checking"; ptxas 13.0 refuses these.
+    """
+    kinds = {kind.kind, declared.kind}
+    if "float" in kinds:
+        return not kinds <= UNTYPED
+    return kind.name in PAIRS_OF_FLOATS and declared.kind in ("signed", "unsigned")
 
 
 def _type_of(spec: OperandSpec, slots: dict[str, str]) -> ScalarType | None:
@@ -245,6 +276,7 @@ class _Binder:
                 )
             base = RegisterArg(operand.base, width)
         elif isinstance(operand.base, SymbolRef):
+            self._check_space(spec, operand.base)
             width = 64
             base = SymbolArg(operand.base, 64)
         else:
@@ -278,12 +310,14 @@ class _Binder:
             self._check_width(spec, kind, operand.register)
             return RegisterArg(operand.register, kind.width_bits, negated=True)
         if isinstance(operand, Immediate):
+            self._check_limit(spec, operand)
             return ConstantArg(self._literal(kind, operand))
         if isinstance(operand, SymbolRef):
             if operand.kind == "special" and operand.name in CLOCKS:
                 raise _Mismatch("a clock register is read by mov only")
             if operand.kind == "special":
                 self._check_special(operand.name)
+                self._check_reads_special(spec, operand.name)
             if operand.kind in ("function", "prototype"):
                 raise NotModelled(f"the address of function {operand.name} is not modelled")
             return SymbolArg(operand, kind.width_bits)
@@ -296,7 +330,34 @@ class _Binder:
         if has_components(stem) and not component:
             raise _Mismatch(f"special register {name} needs a component: {name}.x, .y or .z")
 
+    def _check_reads_special(self, spec: OperandSpec, name: str) -> None:
+        first = self.form.base[0]
+        kinds = (TYPES[word].kind for word in self.slots.values() if word in TYPES)
+        if first != "mov" and (first != "cvt" or "float" in kinds):
+            raise _Mismatch(
+                f"operand {spec.name} is special register {name}, which only mov and cvt of integers read"
+            )
+
+    def _check_limit(self, spec: OperandSpec, literal: Immediate) -> None:
+        allowed = self.form.limits.get(spec.name)
+        if allowed is not None and literal.value not in allowed:
+            raise _Mismatch(
+                f"operand {spec.name} is {literal.value}, expected {_in_words(allowed)}"
+            )
+
+    def _check_space(self, spec: OperandSpec, symbol: SymbolRef) -> None:
+        space = self.slots.get("space", "").partition("::")[0]
+        if space and symbol.kind in SPACES and symbol.kind != space:
+            raise _Mismatch(
+                f"operand {spec.name} is in .{space}, but {symbol.name} is a .{symbol.kind} variable"
+            )
+
     def _check_width(self, spec: OperandSpec, kind: ScalarType, register: Register) -> None:
+        declared = TYPES[register.type]
+        if _clash(kind, declared):
+            raise _Mismatch(
+                f"operand {spec.name} is .{kind.name}, but register {register.name} is .{register.type}"
+            )
         if register.width_bits == kind.width_bits:
             return
         if spec.relaxed and register.width_bits > kind.width_bits and register.type != "pred":

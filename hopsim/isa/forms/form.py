@@ -35,7 +35,7 @@ From a declaration derive parsing, operand checks, register reads and writes, th
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
@@ -119,6 +119,7 @@ class Form:
     takes_carry: bool = False
     check: Callable[[dict[str, str]], str] | None = None
     counts: Counts | None = None
+    limits: Mapping[str, Sequence[int]] = field(default_factory=dict[str, Sequence[int]])
     type_slots: frozenset[str] = frozenset()
     doc: str = field(default="", repr=False)
 
@@ -297,6 +298,7 @@ def _declare(purity: Purity, syntax: str, options: dict[str, Any]) -> Callable[[
     data_operands = tuple(options.pop("data_operands", ()))
     check = options.pop("check", None)
     counts = options.pop("counts", None)
+    limits = options.pop("limits", {})
     assert unit in UNITS, f"{syntax!r}: unit {unit!r} is not one of {UNITS}"
     base, required, slots, operands = parse_syntax(syntax, options)
 
@@ -304,7 +306,7 @@ def _declare(purity: Purity, syntax: str, options: dict[str, Any]) -> Callable[[
         kinds = {slot.name for slot in slots if all(word in TYPES for word in slot.alternatives)}
         FORMS.add(
             Form(syntax, base, required, slots, operands, factory, purity, unit, source, effects,
-                 data_operands=data_operands, check=check, counts=counts, type_slots=frozenset(kinds),
+                 data_operands=data_operands, check=check, counts=counts, limits=limits, type_slots=frozenset(kinds),
                  doc=(factory.__doc__ or "").strip(), **flags)
         )  # fmt: skip
         return factory
@@ -320,7 +322,8 @@ def form(syntax: str, **options: Any) -> Callable[[Factory], Factory]:
         options: alternatives of each slot (tuples of words), and `unit`, `source`, `effects`, `check`, `takes_carry`.
 
     `check(slots)` returns what is wrong with a combination of slots, or the empty string (`Unmodelled` where only hopsim
-    lacks it); `counts(slots)` gives the number of items of each vector operand, by name.
+    lacks it); `counts(slots)` gives the number of items of each vector operand, by name; `limits` the values that immediates
+    may have, by operand.
     """
     return _declare("pure", syntax, options)
 

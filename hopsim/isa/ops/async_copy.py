@@ -20,6 +20,10 @@ REDUCE = ("add", "min", "max", "inc", "dec", "and", "or", "xor")
 TENSOR = 'PTX ISA 8.7, "cp.async.bulk.tensor"'
 BULK = 'PTX ISA 8.7, "cp.async.bulk"'
 LEGACY = 'PTX ISA 8.7, "cp.async"'
+WHOLE = {"n": range(0, 1 << 32, 16)}
+"""Bytes of bulk copies."""
+COPIED = {"n": (4, 8, 16)}
+"""Bytes of a thread's copy."""
 
 
 def _rank_problem(ctx: Context, dim: str, coordinates: Any) -> None:
@@ -134,7 +138,7 @@ def prefetch_tensormap(space: str) -> Any:
 # --- plain bulk copies ----------------------------------------------------------------------------
 
 
-@shared_form("cp.async.bulk.{dst}.global.{tx}{.hint} [b], [a], n:u32, [m], policy:b64?", dst=CLUSTER, tx=TX, hint=HINT,
+@shared_form("cp.async.bulk.{dst}.global.{tx}{.hint} [b], [a], n:u32, [m], policy:b64?", limits=WHOLE, dst=CLUSTER, tx=TX, hint=HINT,
              unit="tma", effects=("reads [a] async", "writes [b] async", "completes_tx [m]"), source=BULK)  # fmt: skip
 def bulk_load(dst: str, tx: str, hint: str) -> Any:
     """Copies n bytes from global into shared memory."""
@@ -147,7 +151,7 @@ def bulk_load(dst: str, tx: str, hint: str) -> Any:
     return run
 
 
-@shared_form("cp.async.bulk.{dst}.global.{tx}.multicast::cluster{.hint} [b], [a], n:u32, [m], k:b16, policy:b64?",
+@shared_form("cp.async.bulk.{dst}.global.{tx}.multicast::cluster{.hint} [b], [a], n:u32, [m], k:b16, policy:b64?", limits=WHOLE,
              dst=("shared::cluster",), tx=TX, hint=HINT, unit="tma",
              effects=("reads [a] async", "writes [b] of each CTA async", "completes_tx [m]"), source=BULK)  # fmt: skip
 def bulk_load_multicast(dst: str, tx: str, hint: str) -> Any:
@@ -161,7 +165,7 @@ def bulk_load_multicast(dst: str, tx: str, hint: str) -> Any:
     return run
 
 
-@shared_form("cp.async.bulk.shared::cluster.shared::cta.{tx} [b], [a], n:u32, [m]", tx=TX, unit="tma",
+@shared_form("cp.async.bulk.shared::cluster.shared::cta.{tx} [b], [a], n:u32, [m]", limits=WHOLE, tx=TX, unit="tma",
              effects=("reads [a] async", "writes [b] async", "completes_tx [m]"), source=BULK)  # fmt: skip
 def bulk_peer(tx: str) -> Any:
     """Copies n bytes from this CTA's shared memory into a peer's."""
@@ -172,7 +176,7 @@ def bulk_peer(tx: str) -> Any:
     return run
 
 
-@shared_form("cp.async.bulk.global.shared::cta.bulk_group{.hint} [a], [b], n:u32, policy:b64?", hint=HINT, unit="tma",
+@shared_form("cp.async.bulk.global.shared::cta.bulk_group{.hint} [a], [b], n:u32, policy:b64?", limits=WHOLE, hint=HINT, unit="tma",
              effects=("reads [b] async", "writes [a] async", "bulk group"), source=BULK)  # fmt: skip
 def bulk_store(hint: str) -> Any:
     """Copies n bytes from shared into global memory."""
@@ -183,7 +187,7 @@ def bulk_store(hint: str) -> Any:
     return run
 
 
-@shared_form("cp.reduce.async.bulk.global.shared::cta.bulk_group{.hint}.{op}{.ftz}.{t} [a], [b], n:u32, policy:b64?",
+@shared_form("cp.reduce.async.bulk.global.shared::cta.bulk_group{.hint}.{op}{.ftz}.{t} [a], [b], n:u32, policy:b64?", limits=WHOLE,
              hint=HINT, op=REDUCE, ftz=("noftz",),
              t=("u32", "s32", "u64", "s64", "f16", "bf16", "b32", "b64", "f32", "f64"), unit="tma",
              effects=("reads [b] async", "reads and writes [a] async", "bulk group"),
@@ -197,7 +201,7 @@ def bulk_reduce(hint: str, op: str, ftz: str, t: ScalarType) -> Any:
     return run
 
 
-@shared_form("cp.async.bulk.prefetch.L2.global{.hint} [a], n:u32, policy:b64?", hint=HINT, unit="tma",
+@shared_form("cp.async.bulk.prefetch.L2.global{.hint} [a], n:u32, policy:b64?", limits=WHOLE, hint=HINT, unit="tma",
              source='PTX ISA 8.7, "cp.async.bulk.prefetch"')  # fmt: skip
 def bulk_prefetch(hint: str) -> Any:
     """Brings n bytes into L2."""
@@ -233,7 +237,7 @@ def bulk_wait(read: str) -> Any:
 # --- cp.async -------------------------------------------------------------------------------------
 
 
-@shared_form("cp.async.{cache}.{dst}.global{.l2}{.hint} [b], [a], #n:u32, s:u32?, policy:b64?", cache=("ca", "cg"),
+@shared_form("cp.async.{cache}.{dst}.global{.l2}{.hint} [b], [a], #n:u32, s:u32?, policy:b64?", limits=COPIED, cache=("ca", "cg"),
              dst=("shared", "shared::cta"), l2=("L2::64B", "L2::128B", "L2::256B"), hint=HINT, unit="cp_async",
              effects=("reads [a]", "writes [b]", "cp.async group"), source=LEGACY)  # fmt: skip
 def cp_async(cache: str, dst: str, l2: str, hint: str) -> Any:
@@ -256,7 +260,7 @@ def cp_async(cache: str, dst: str, l2: str, hint: str) -> Any:
     return run
 
 
-@shared_form("cp.async.{cache}.{dst}.global{.l2}{.hint} [b], [a], #n:u32, p:pred", cache=("ca", "cg"),
+@shared_form("cp.async.{cache}.{dst}.global{.l2}{.hint} [b], [a], #n:u32, p:pred", limits=COPIED, cache=("ca", "cg"),
              dst=("shared", "shared::cta"), l2=("L2::64B", "L2::128B", "L2::256B"), hint=HINT, unit="cp_async",
              effects=("reads [a]", "writes [b]", "cp.async group"), source=LEGACY)  # fmt: skip
 def cp_async_ignore(cache: str, dst: str, l2: str, hint: str) -> Any:
@@ -368,7 +372,7 @@ def tensormap_replace_wide(field: str, space: str) -> Any:
 
 
 @shared_form(
-    "tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release.{scope}.sync.aligned [b], [a], #n:b32",
+    "tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release.{scope}.sync.aligned [b], [a], #n:b32", limits={"n": (128,)},
     scope=("cta", "cluster", "gpu", "sys"), unit="tma_sync", effects=("reads [a]", "writes [b]", "proxy fence"),
     source='PTX ISA 8.7, "tensormap.cp_fenceproxy"',
 )  # fmt: skip

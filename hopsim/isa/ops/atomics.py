@@ -41,7 +41,7 @@ LENGTH = {"": 1, "v2": 2, "v4": 4, "v8": 8}
 HINT = ("L2::cache_hint",)
 FTZ = ("noftz", "ftz")
 ALLOWED: dict[str, tuple[str, ...]] = {
-    "add": ("u32", "s32", "u64", "s64", "f16", "bf16", "f32", "f64", "f16x2", "bf16x2"),
+    "add": ("u32", "s32", "u64", "f16", "bf16", "f32", "f64", "f16x2", "bf16x2"),
     "min": ("u32", "s32", "u64", "s64", "f16", "bf16", "f16x2", "bf16x2"),
     "max": ("u32", "s32", "u64", "s64", "f16", "bf16", "f16x2", "bf16x2"),
     "inc": ("u32",),
@@ -65,6 +65,16 @@ def _problem(slots: dict[str, str]) -> str:
         return (
             Unmodelled("vectors of minima and maxima") if v else f".{op}.{t} needs .v2, .v4 or .v8"
         )
+    halves = (
+        op == "add"
+        and TYPES[t].width_bits < 64
+        and t not in ("f32",)
+        and TYPES[t].kind in ("float", "packed")
+    )
+    if halves and slots.get("ftz") != "noftz":
+        return f".add.{t} needs .noftz"
+    if slots.get("ftz") and not halves and op == "add":
+        return f".add.{t} takes no .{slots['ftz']}"
     if v and slots.get("space") not in ("global", ""):
         return "vector atomics work on global memory only"
     if v and TYPES[t].width_bits * LENGTH[v] > 128:

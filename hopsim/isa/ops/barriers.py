@@ -10,6 +10,10 @@ from hopsim.isa.values import Value
 
 BAR = 'PTX ISA 8.7, "bar, barrier"'
 FENCE = 'PTX ISA 8.7, "membar, fence"'
+NAMED = {"a": range(16), "n": range(0, 1 << 31, 32)}
+"""Barriers of a CTA; threads come in whole warps."""
+TENSOR_MAP = (128,)
+"""Bytes."""
 
 
 def _barrier(action: str, aligned: bool) -> Any:
@@ -19,28 +23,28 @@ def _barrier(action: str, aligned: bool) -> Any:
     return run
 
 
-@shared_form("bar{.cta}.sync a:u32, n:u32?", cta=("cta",), may_block=True, unit="barrier",
+@shared_form("bar{.cta}.sync a:u32, n:u32?", cta=("cta",), limits=NAMED, may_block=True, unit="barrier",
              effects=("barrier arrive, wait",), source=BAR)  # fmt: skip
 def bar_sync(cta: str) -> Any:
     """Aligned: the warp executes it together."""
     return _barrier("sync", True)
 
 
-@shared_form("bar{.cta}.arrive a:u32, n:u32", cta=("cta",), may_block=True, unit="barrier",
+@shared_form("bar{.cta}.arrive a:u32, n:u32", cta=("cta",), limits=NAMED, may_block=True, unit="barrier",
              effects=("barrier arrive",), source=BAR)  # fmt: skip
 def bar_arrive(cta: str) -> Any:
     """Arrive without waiting; the thread count is required."""
     return _barrier("arrive", True)
 
 
-@shared_form("barrier{.cta}.sync{.aligned} a:u32, n:u32?", cta=("cta",), aligned=("aligned",), may_block=True,
+@shared_form("barrier{.cta}.sync{.aligned} a:u32, n:u32?", cta=("cta",), limits=NAMED, aligned=("aligned",), may_block=True,
              unit="barrier", effects=("barrier arrive, wait",), source=BAR)  # fmt: skip
 def barrier_sync(cta: str, aligned: str) -> Any:
     """Not aligned unless it says so."""
     return _barrier("sync", bool(aligned))
 
 
-@shared_form("barrier{.cta}.arrive{.aligned} a:u32, n:u32", cta=("cta",), aligned=("aligned",), may_block=True,
+@shared_form("barrier{.cta}.arrive{.aligned} a:u32, n:u32", cta=("cta",), limits=NAMED, aligned=("aligned",), may_block=True,
              unit="barrier", effects=("barrier arrive",), source=BAR)  # fmt: skip
 def barrier_arrive(cta: str, aligned: str) -> Any:
     """Arrive without waiting."""
@@ -55,14 +59,14 @@ def _reduction(op: str, aligned: bool) -> Any:
     return run
 
 
-@shared_form("bar{.cta}.red.popc.u32 d:u32, a:u32, n:u32?, p:pred", cta=("cta",), may_block=True, unit="barrier",
+@shared_form("bar{.cta}.red.popc.u32 d:u32, a:u32, n:u32?, p:pred", cta=("cta",), limits=NAMED, may_block=True, unit="barrier",
              effects=("barrier arrive, wait",), source=BAR)  # fmt: skip
 def bar_red_popc(cta: str) -> Any:
     """Count the threads whose predicate holds."""
     return _reduction("popc", True)
 
 
-@shared_form("bar{.cta}.red.{op}.pred d:pred, a:u32, n:u32?, p:pred", cta=("cta",), op=("and", "or"), may_block=True,
+@shared_form("bar{.cta}.red.{op}.pred d:pred, a:u32, n:u32?, p:pred", cta=("cta",), limits=NAMED, op=("and", "or"), may_block=True,
              unit="barrier", effects=("barrier arrive, wait",), source=BAR)  # fmt: skip
 def bar_red(cta: str, op: str) -> Any:
     """Combine predicates over the barrier."""
@@ -158,7 +162,7 @@ def fence_tensormap_release(scope: str) -> Any:
     return _fence("fence.proxy.tensormap", "release", scope)
 
 
-@shared_form("fence.proxy.tensormap::generic.acquire.{scope} [a], #n:b32", scope=("cta", "cluster", "gpu", "sys"),
+@shared_form("fence.proxy.tensormap::generic.acquire.{scope} [a], #n:b32", scope=("cta", "cluster", "gpu", "sys"), limits={"n": TENSOR_MAP},
              quiet=True, unit="fence", effects=("proxy fence",), source=FENCE)  # fmt: skip
 def fence_tensormap_acquire(scope: str) -> Any:
     """Makes changes of the tensor map at an address visible to later TMA operations of this thread."""
@@ -186,7 +190,7 @@ def fence_mbarrier_init() -> Any:
 # --- registers, grids -----------------------------------------------------------------------------
 
 
-@shared_form("setmaxnreg.{action}.sync.aligned.u32 #n:u32", action=("inc", "dec"), may_block=True, unit="special",
+@shared_form("setmaxnreg.{action}.sync.aligned.u32 #n:u32", action=("inc", "dec"), limits={"n": range(24, 257, 8)}, may_block=True, unit="special",
              effects=("registers",), source='PTX ISA 8.7, "setmaxnreg"')  # fmt: skip
 def setmaxnreg(action: str) -> Any:
     """Moves registers between warps of the CTA."""

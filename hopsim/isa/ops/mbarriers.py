@@ -15,6 +15,7 @@ SPACE = ("shared", "shared::cta", "shared::cluster")
 LOCAL = ("shared", "shared::cta")
 SEM = ("release", "relaxed")
 WAIT_SEM = ("acquire", "relaxed")
+PARITY = {"p": (0, 1)}
 SCOPE = ("cta", "cluster")
 TX = ("expect_tx",)
 NO_COMPLETE = ("noComplete",)
@@ -115,7 +116,7 @@ def mbarrier_test_wait(sem: str, scope: str, space: str) -> Any:
     return run
 
 
-@shared_form("mbarrier.test_wait.parity{.sem}{.scope}{.space}.b64 d:pred, [a], p:u32", sem=WAIT_SEM, scope=SCOPE,
+@shared_form("mbarrier.test_wait.parity{.sem}{.scope}{.space}.b64 d:pred, [a], p:u32", limits=PARITY, sem=WAIT_SEM, scope=SCOPE,
              space=LOCAL, unit="mbarrier", effects=("mbarrier wait",), source=_source("test_wait"))  # fmt: skip
 def mbarrier_test_wait_parity(sem: str, scope: str, space: str) -> Any:
     """Whether the phase with this parity has completed; never waits."""
@@ -138,7 +139,7 @@ def mbarrier_try_wait(sem: str, scope: str, space: str) -> Any:
     return run
 
 
-@shared_form("mbarrier.try_wait.parity{.sem}{.scope}{.space}.b64 d:pred, [a], p:u32, t:u32?", sem=WAIT_SEM,
+@shared_form("mbarrier.try_wait.parity{.sem}{.scope}{.space}.b64 d:pred, [a], p:u32, t:u32?", limits=PARITY, sem=WAIT_SEM,
              scope=SCOPE, space=LOCAL, may_block=True, unit="mbarrier", effects=("mbarrier wait",),
              source=_source("try_wait"))  # fmt: skip
 def mbarrier_try_wait_parity(sem: str, scope: str, space: str) -> Any:

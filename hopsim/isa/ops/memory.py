@@ -39,6 +39,55 @@ ORDERED = {
 }
 
 
+SCOPED = ("relaxed", "acquire", "release")
+PRIORITIES = ("L2::evict_first", "L2::evict_last", "L2::evict_normal")
+LOADS_ONLY, STORES_ONLY = ("ca", "lu", "cv"), ("wb", "wt")
+
+
+def _order_problem(slots: dict[str, str]) -> str:
+    """Return what ordering, space and cache modifiers say that exclude each other."""
+    sem, scope, space, cache = (slots.get(name, "") for name in ("sem", "scope", "space", "cache"))
+    if sem in SCOPED and not scope:
+        return f".{sem} needs a scope: .{', .'.join(SCOPE)}"
+    if scope and sem not in SCOPED:
+        return f".{scope} needs .{' or .'.join(SCOPED[:2])} (or .release, of a store)"
+    if sem == "mmio":
+        return ".mmio needs .relaxed and a scope"
+    if space in ("const", "local") and sem not in ("", "weak"):
+        return f".{sem} cannot be applied to .{space}"
+    if cache and sem not in ("", "weak"):
+        return f".{sem} and the cache operator .{cache} exclude each other"
+    if slots.get("nc") and (space != "global" or sem or cache == "cv"):
+        return f".nc is of weak loads from .global, not .{sem or (cache if space == 'global' else space or 'generic')}"
+    return ""
+
+
+def _cache_problem(slots: dict[str, str]) -> str:
+    """Return which cache hints do not fit the space, or each other."""
+    space, level, l2 = slots.get("space", ""), slots.get("level", ""), slots.get("l2", "")
+    if level and (slots.get("cache") or slots.get("sem") == "volatile"):
+        return f".{level} and .{slots.get('cache') or 'volatile'} exclude each other"
+    if l2 in PRIORITIES:
+        return f".{l2} needs .v8.b32 or .v4.b64, which sm_90a lacks"
+    if space not in ("", "global") and (level or l2 or slots.get("hint")):
+        return f".{level or l2 or slots['hint']} cannot be applied to .{space}"
+    return ""
+
+
+def _load_problem(slots: dict[str, str]) -> str:
+    if slots["cache"] in STORES_ONLY:
+        return f".{slots['cache']} is of stores; loads have .ca, .cg, .cs, .lu, .cv"
+    return _order_problem(slots) or _cache_problem(slots) or _width_problem(slots)
+
+
+def _store_problem(slots: dict[str, str]) -> str:
+    if slots["cache"] in LOADS_ONLY:
+        return f".{slots['cache']} is of loads; stores have .wb, .cg, .cs, .wt"
+    if slots["l2"]:
+        return f".{slots['l2']} is of loads"
+    return _order_problem(slots) or _cache_problem(slots) or _width_problem(slots)
+
+
 def _width_problem(slots: dict[str, str]) -> str:
     total = TYPES[slots["t"]].width_bits * LENGTH[slots["v"]]
     return (
@@ -74,7 +123,7 @@ def load_param(sub: str, v: str, t: ScalarType) -> Any:
 
 @shared_form(
     "ld{.space}{.sem}{.scope}{.nc}{.cache}{.level}{.l2}{.hint}{.v}.{t} {d}:t~?, [a], policy:b64?",
-    space=(*SHARED, "local"), v=VECTOR, t=MEMORY_TYPES, check=_width_problem, counts=_counts, data=True, unit="lsu_shared",
+    space=(*SHARED, "local"), v=VECTOR, t=MEMORY_TYPES, check=_load_problem, counts=_counts, data=True, unit="lsu_shared",
     effects=("reads [a]",), source='PTX ISA 8.7, "ld"', **ORDERED,
 )  # fmt: skip
 def load_shared(space: str, sem: str, scope: str, v: str, t: ScalarType, **_: Any) -> Any:
@@ -84,7 +133,7 @@ def load_shared(space: str, sem: str, scope: str, v: str, t: ScalarType, **_: An
 
 @shared_form(
     "ld.{space}{.sem}{.scope}{.nc}{.cache}{.level}{.l2}{.hint}{.v}.{t} {d}:t~?, [a], policy:b64?",
-    space=("global", "const"), v=VECTOR, t=MEMORY_TYPES, check=_width_problem, counts=_counts, data=True, unit="lsu_global",
+    space=("global", "const"), v=VECTOR, t=MEMORY_TYPES, check=_load_problem, counts=_counts, data=True, unit="lsu_global",
     effects=("reads [a]",), source='PTX ISA 8.7, "ld", "ld.global.nc"', **ORDERED,
 )  # fmt: skip
 def load_global(space: str, sem: str, scope: str, v: str, t: ScalarType, **_: Any) -> Any:
@@ -115,7 +164,7 @@ STORE_ORDERED = {
 
 @shared_form(
     "st{.space}{.sem}{.scope}{.cache}{.level}{.l2}{.hint}{.v}.{t} [a], {b}:t~?, policy:b64?",
-    space=(*SHARED, "local"), v=VECTOR, t=MEMORY_TYPES, check=_width_problem, counts=_counts, data_operands=("b",), unit="lsu_shared",
+    space=(*SHARED, "local"), v=VECTOR, t=MEMORY_TYPES, check=_store_problem, counts=_counts, data_operands=("b",), unit="lsu_shared",
     effects=("writes [a]",), source='PTX ISA 8.7, "st"', **STORE_ORDERED,
 )  # fmt: skip
 def store_shared(space: str, sem: str, scope: str, v: str, t: ScalarType, **_: Any) -> Any:
@@ -125,7 +174,7 @@ def store_shared(space: str, sem: str, scope: str, v: str, t: ScalarType, **_: A
 
 @shared_form(
     "st.{space}{.sem}{.scope}{.cache}{.level}{.l2}{.hint}{.v}.{t} [a], {b}:t~?, policy:b64?",
-    space=("global",), v=VECTOR, t=MEMORY_TYPES, check=_width_problem, counts=_counts, data_operands=("b",), unit="lsu_global",
+    space=("global",), v=VECTOR, t=MEMORY_TYPES, check=_store_problem, counts=_counts, data_operands=("b",), unit="lsu_global",
     effects=("writes [a]",), source='PTX ISA 8.7, "st"', **STORE_ORDERED,
 )  # fmt: skip
 def store_global(space: str, sem: str, scope: str, v: str, t: ScalarType, **_: Any) -> Any:

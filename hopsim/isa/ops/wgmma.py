@@ -13,6 +13,8 @@ SOURCE = 'PTX ISA 8.7, "wgmma.mma_async"'
 HALF = ("f16", "bf16")
 NARROW = ("tf32", "e4m3", "e5m2")
 INTEGER = ("s8", "u8")
+IMMEDIATES = {"ia": (-1, 1), "ib": (-1, 1), "ta": (0, 1), "tb": (0, 1)}
+"""imm-scale and imm-trans."""
 
 
 def _problem(slots: dict[str, str]) -> str:
@@ -26,19 +28,9 @@ def _integer_problem(slots: dict[str, str]) -> str:
     return shape_problem(slots["shape"], "s32", slots["at"], slots["bt"])
 
 
-def _scale(ctx: Context, name: str, value: int | None) -> bool:
-    if value is None:
-        return False
-    signed = value - (1 << 32) if value >> 31 else value
-    if signed not in (1, -1):
-        raise ctx.fault(f"wgmma: {name} is {signed}, expected 1 or -1")
-    return signed == -1
-
-
-def _transposed(ctx: Context, name: str, value: int) -> bool:
-    if value not in (0, 1):
-        raise ctx.fault(f"wgmma: {name} is {value}, expected 0 or 1")
-    return bool(value)
+def _negates(scale: int) -> bool:
+    """Whether an imm-scale is -1."""
+    return scale != 1
 
 
 def _shape(
@@ -60,9 +52,9 @@ def _check_registers(ctx: Context, what: WgmmaShape, count: int, parts: int | No
 
 
 @shared_form(
-    "wgmma.mma_async.sync.aligned.{shape}.{dt}.{at}.{bt} +{d}:b32, a:b64, b:b64, s:pred, #ia:s32?, #ib:s32?, #ta:s32?, "
-    "#tb:s32?",
-    shape=SHAPES, dt=("f32", "f16"), at=HALF, bt=HALF, check=_problem, data=True, collective=True, may_block=True, quiet=True,
+    "wgmma.mma_async.sync.aligned.{shape}.{dt}.{at}.{bt} +{d}:b32, a:b64, b:b64, s:pred, #ia:s32, #ib:s32, #ta:s32, "
+    "#tb:s32",
+    shape=SHAPES, dt=("f32", "f16"), at=HALF, bt=HALF, check=_problem, limits=IMMEDIATES, data=True, collective=True, may_block=True, quiet=True,
     unit="tensor", effects=("reads [a], [b] async", "updates d"), source=SOURCE,
 )  # fmt: skip
 def wgmma_half(shape: str, dt: Any, at: Any, bt: Any) -> Any:
@@ -70,20 +62,14 @@ def wgmma_half(shape: str, dt: Any, at: Any, bt: Any) -> Any:
     # Immediates are the same on every execution, so they are checked once.
     prepared: dict[Any, Prepared] = {}
 
-    def prepare(
-        ctx: Context, count: int, ia: int | None, ib: int | None, ta: int | None, tb: int | None
-    ) -> Prepared:
-        majors = (
-            _transposed(ctx, "imm-trans-a", ta or 0),
-            _transposed(ctx, "imm-trans-b", tb or 0),
-        )
-        what = _shape(shape, dt.name, at.name, bt.name, *majors)
+    def prepare(ctx: Context, count: int, ia: int, ib: int, ta: int, tb: int) -> Prepared:
+        what = _shape(shape, dt.name, at.name, bt.name, bool(ta), bool(tb))
         _check_registers(ctx, what, count, None)
-        return what, _scale(ctx, "imm-scale-a", ia), _scale(ctx, "imm-scale-b", ib)
+        return what, _negates(ia), _negates(ib)
 
     def run(
         ctx: Context, d: tuple[int, ...], a: Value, b: Value, s: Any,
-        ia: int | None, ib: int | None, ta: int | None, tb: int | None,
+        ia: int, ib: int, ta: int, tb: int,
     ) -> Any:  # fmt: skip
         key = (len(d), ia, ib, ta, tb)
         known = prepared.get(key)
@@ -95,26 +81,22 @@ def wgmma_half(shape: str, dt: Any, at: Any, bt: Any) -> Any:
 
 
 @shared_form(
-    "wgmma.mma_async.sync.aligned.{shape}.{dt}.{at}.{bt} +{d}:b32, &{a}:b32, b:b64, s:pred, #ia:s32?, #ib:s32?, #tb:s32?",
-    shape=SHAPES, dt=("f32", "f16"), at=HALF, bt=HALF, check=_problem, data=True, collective=True, may_block=True, quiet=True,
+    "wgmma.mma_async.sync.aligned.{shape}.{dt}.{at}.{bt} +{d}:b32, &{a}:b32, b:b64, s:pred, #ia:s32, #ib:s32, #tb:s32",
+    shape=SHAPES, dt=("f32", "f16"), at=HALF, bt=HALF, check=_problem, limits=IMMEDIATES, data=True, collective=True, may_block=True, quiet=True,
     unit="tensor", effects=("reads a", "reads [b] async", "updates d"), source=SOURCE,
 )  # fmt: skip
 def wgmma_half_registers(shape: str, dt: Any, at: Any, bt: Any) -> Any:
     """16-bit operands, A from registers."""
     prepared: dict[Any, Prepared] = {}
 
-    def prepare(
-        ctx: Context, count: int, parts: int, ia: int | None, ib: int | None, tb: int | None
-    ) -> Prepared:
-        what = _shape(
-            shape, dt.name, at.name, bt.name, False, _transposed(ctx, "imm-trans-b", tb or 0)
-        )
+    def prepare(ctx: Context, count: int, parts: int, ia: int, ib: int, tb: int) -> Prepared:
+        what = _shape(shape, dt.name, at.name, bt.name, False, bool(tb))
         _check_registers(ctx, what, count, parts)
-        return what, _scale(ctx, "imm-scale-a", ia), _scale(ctx, "imm-scale-b", ib)
+        return what, _negates(ia), _negates(ib)
 
     def run(
         ctx: Context, d: tuple[int, ...], a: tuple[int, ...], b: Value, s: Any,
-        ia: int | None, ib: int | None, tb: int | None,
+        ia: int, ib: int, tb: int,
     ) -> Any:  # fmt: skip
         key = (len(d), len(a), ia, ib, tb)
         known = prepared.get(key)
@@ -126,8 +108,8 @@ def wgmma_half_registers(shape: str, dt: Any, at: Any, bt: Any) -> Any:
 
 
 @shared_form(
-    "wgmma.mma_async.sync.aligned.{shape}.{dt}.{at}.{bt} +{d}:b32, a:b64, b:b64, s:pred, #ia:s32?, #ib:s32?",
-    shape=SHAPES, dt=("f32", "f16"), at=NARROW, bt=NARROW, check=_problem, data=True, collective=True, may_block=True, quiet=True,
+    "wgmma.mma_async.sync.aligned.{shape}.{dt}.{at}.{bt} +{d}:b32, a:b64, b:b64, s:pred, #ia:s32, #ib:s32",
+    shape=SHAPES, dt=("f32", "f16"), at=NARROW, bt=NARROW, check=_problem, limits=IMMEDIATES, data=True, collective=True, may_block=True, quiet=True,
     unit="tensor", effects=("reads [a], [b] async", "updates d"), source=SOURCE,
 )  # fmt: skip
 def wgmma_narrow(shape: str, dt: Any, at: Any, bt: Any) -> Any:
@@ -135,22 +117,20 @@ def wgmma_narrow(shape: str, dt: Any, at: Any, bt: Any) -> Any:
     what = _shape(shape, dt.name, at.name, bt.name, False, False)
     prepared: dict[Any, tuple[bool, bool]] = {}
 
-    def run(
-        ctx: Context, d: tuple[int, ...], a: Value, b: Value, s: Any, ia: int | None, ib: int | None
-    ) -> Any:
+    def run(ctx: Context, d: tuple[int, ...], a: Value, b: Value, s: Any, ia: int, ib: int) -> Any:
         key = (len(d), None, ia, ib)
         known = prepared.get(key)
         if known is None:
             _check_registers(ctx, what, *key[:2])
-            known = prepared[key] = _scale(ctx, "imm-scale-a", ia), _scale(ctx, "imm-scale-b", ib)
+            known = prepared[key] = _negates(ia), _negates(ib)
         return ctx.wgmma(what, d, None, a, b, s, *known)
 
     return run
 
 
 @shared_form(
-    "wgmma.mma_async.sync.aligned.{shape}.{dt}.{at}.{bt} +{d}:b32, &{a}:b32, b:b64, s:pred, #ia:s32?, #ib:s32?",
-    shape=SHAPES, dt=("f32", "f16"), at=NARROW, bt=NARROW, check=_problem, data=True, collective=True, may_block=True, quiet=True,
+    "wgmma.mma_async.sync.aligned.{shape}.{dt}.{at}.{bt} +{d}:b32, &{a}:b32, b:b64, s:pred, #ia:s32, #ib:s32",
+    shape=SHAPES, dt=("f32", "f16"), at=NARROW, bt=NARROW, check=_problem, limits=IMMEDIATES, data=True, collective=True, may_block=True, quiet=True,
     unit="tensor", effects=("reads a", "reads [b] async", "updates d"), source=SOURCE,
 )  # fmt: skip
 def wgmma_narrow_registers(shape: str, dt: Any, at: Any, bt: Any) -> Any:
@@ -164,14 +144,14 @@ def wgmma_narrow_registers(shape: str, dt: Any, at: Any, bt: Any) -> Any:
         a: tuple[int, ...],
         b: Value,
         s: Any,
-        ia: int | None,
-        ib: int | None,
+        ia: int,
+        ib: int,
     ) -> Any:
         key = (len(d), len(a), ia, ib)
         known = prepared.get(key)
         if known is None:
             _check_registers(ctx, what, *key[:2])
-            known = prepared[key] = _scale(ctx, "imm-scale-a", ia), _scale(ctx, "imm-scale-b", ib)
+            known = prepared[key] = _negates(ia), _negates(ib)
         return ctx.wgmma(what, d, a, None, b, s, *known)
 
     return run

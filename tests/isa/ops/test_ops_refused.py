@@ -10,10 +10,11 @@ from hopsim.errors import PtxError
 HEAD = """.version 8.7
 .target sm_90a
 .address_size 64
+.global .b32 g;
 .visible .entry k(.param .u64 p)
 {
 .reg .b16 %h<3>; .reg .b32 %r<3>; .reg .b64 %a; .reg .b128 %q<3>;
-.reg .pred %p<3>; .reg .f32 %f<4>;
+.reg .pred %p<3>; .reg .f32 %f<4>; .reg .s32 %i<3>;
 ld.param.u64 %a, [p];
 """
 MMA = "wgmma.mma_async.sync.aligned.m64n8k16.f32.bf16.bf16 {%f0, %f1, %f2, %f3}"
@@ -33,7 +34,7 @@ def kernel(line: str) -> hs.Kernel:
 )
 def test_not_modelled(line: str, why: str) -> None:
     ((number, text, reason),) = kernel(line).unsupported
-    assert (number, text) == (9, line)
+    assert (number, text) == (10, line)
     assert why in reason
 
 
@@ -56,6 +57,53 @@ def test_not_modelled(line: str, why: str) -> None:
          "[%a], [%r1], %r2;", "operand n must be an immediate"),
         ("lop3.b32 %r1, %r1, %r1, %r2, %r2;", "operand lut must be an immediate"),
         ("lop3.or.b32 %r1|%p1, %r1, %r1, %r2, %r2, %p2;", "operand lut must be an immediate"),
+        ("add.u32 %r1, %tid.x, %r2;", "operand a is special register %tid.x, which only mov and cvt of integers read"),
+        ("cvt.rn.f32.u32 %f1, %tid.x;", "which only mov and cvt of integers read"),
+        ("st.global.b32 [%a], %laneid;", "operand b is special register %laneid"),
+        ("mov.u32 %r1, %f1;", "operand a is .u32, but register %f1 is .f32"),
+        ("add.f32 %f1, %i1, %f1;", "operand a is .f32, but register %i1 is .s32"),
+        ("add.rn.f16x2 %i1, %i1, %i1;", "is .f16x2, but register %i1 is .s32"),
+        ("ld.global.u32 %f1, [%a];", "operand d is .u32, but register %f1 is .f32"),
+        ("ld.shared.b32 %r1, [g];", "operand a is in .shared, but g is a .global variable"),
+        ("atom.shared.add.u32 %r1, [g], %r2;", "operand a is in .shared, but g is a .global variable"),
+        ("ld.acquire.global.b32 %r1, [%a];", ".acquire needs a scope: .cta, .cluster, .gpu, .sys"),
+        ("st.relaxed.global.b32 [%a], %r1;", ".relaxed needs a scope"),
+        ("ld.volatile.gpu.global.b32 %r1, [%a];", ".gpu needs .relaxed or .acquire"),
+        ("st.gpu.global.b32 [%a], %r1;", ".gpu needs .relaxed"),
+        ("ld.mmio.global.b32 %r1, [%a];", ".mmio needs .relaxed and a scope"),
+        ("ld.volatile.local.b32 %r1, [%r2];", ".volatile cannot be applied to .local"),
+        ("ld.relaxed.gpu.const.b32 %r1, [%a];", ".relaxed cannot be applied to .const"),
+        ("ld.relaxed.gpu.global.ca.b32 %r1, [%a];", ".relaxed and the cache operator .ca exclude each other"),
+        ("ld.shared.nc.b32 %r1, [%r2];", ".nc is of weak loads from .global, not .shared"),
+        ("ld.nc.b32 %r1, [%a];", ".nc is of weak loads from .global, not .generic"),
+        ("ld.global.nc.cv.b32 %r1, [%a];", ".nc is of weak loads from .global, not .cv"),
+        ("ld.weak.global.nc.b32 %r1, [%a];", ".nc is of weak loads from .global, not .weak"),
+        ("ld.global.wb.b32 %r1, [%a];", ".wb is of stores"),
+        ("st.global.lu.b32 [%a], %r1;", ".lu is of loads"),
+        ("st.global.L2::128B.b32 [%a], %r1;", ".L2::128B is of loads"),
+        ("ld.shared.L1::no_allocate.b32 %r1, [%r2];", ".L1::no_allocate cannot be applied to .shared"),
+        ("ld.const.L2::128B.b32 %r1, [%a];", ".L2::128B cannot be applied to .const"),
+        ("ld.shared.L2::cache_hint.b32 %r1, [%r2], %a;", ".L2::cache_hint cannot be applied to .shared"),
+        ("ld.global.ca.L1::evict_last.b32 %r1, [%a];", ".L1::evict_last and .ca exclude each other"),
+        ("ld.global.L2::evict_first.b32 %r1, [%a];", "which sm_90a lacks"),
+        ("red.global.add.f16 [%a], %h1;", ".add.f16 needs .noftz"),
+        ("red.global.add.bf16x2 [%a], %r1;", ".add.bf16x2 needs .noftz"),
+        ("red.global.add.ftz.f32 [%a], %f1;", ".add.f32 takes no .ftz"),
+        ("atom.global.add.s64 %a, [%a], %a;", "add does not take .s64"),
+        ("bar.sync 16;", "operand a is 16, expected 0 to 15"),
+        ("barrier.cta.arrive -1, 64;", "operand a is -1, expected 0 to 15"),
+        ("bar.sync 1, 33;", "operand n is 33, expected a multiple of 32 from 0 to"),
+        ("bar.red.popc.u32 %r1, 0, 31, %p1;", "operand n is 31, expected a multiple of 32"),
+        ("setmaxnreg.dec.sync.aligned.u32 25;", "operand n is 25, expected a multiple of 8 from 24 to 256"),
+        ("setmaxnreg.inc.sync.aligned.u32 264;", "operand n is 264, expected a multiple of 8 from 24 to 256"),
+        ("cp.async.ca.shared.global [%r1], [%a], 12;", "operand n is 12, expected 4, 8 or 16"),
+        ("cp.async.bulk.global.shared::cta.bulk_group [%a], [%r1], 8;", "operand n is 8, expected a multiple of 16"),
+        ("cp.async.bulk.prefetch.L2.global [%a], 24;", "operand n is 24, expected a multiple of 16"),
+        ("mbarrier.try_wait.parity.shared.b64 %p1, [%r1], 2;", "operand p is 2, expected 0 or 1"),
+        ("fence.proxy.tensormap::generic.acquire.gpu [%a], 64;", "operand n is 64, expected 128"),
+        (f"{MMA}, %a, %a, 1, 2, 1, 0, 0;", "operand ia is 2, expected -1 or 1"),
+        (f"{MMA}, %a, %a, 1, 1, 1, 0, 2;", "operand tb is 2, expected 0 or 1"),
+        (f"{MMA}, %a, %a, 1, 1, 1;", "expected 8 operands, got 6"),
     ],
 )  # fmt: skip
 def test_wrong(line: str, why: str) -> None:
