@@ -287,6 +287,7 @@ class _Binder:
             if not operand.coordinates:
                 raise _Mismatch(f"operand {spec.name} needs tensor coordinates: [map, {{c0, ...}}]")
             coordinate = OperandSpec("c", "scalar", "read", "s32", False, False)
+            self._check_count(coordinate, len(operand.coordinates))
             self.args.append(
                 TupleArg(tuple(self._value(coordinate, item) for item in operand.coordinates))
             )
@@ -371,6 +372,8 @@ class _Binder:
         if kind.kind == "pred":
             return literal.value != 0
         value = literal.value
+        if literal.kind != "int" and kind.kind in ("signed", "unsigned"):
+            raise _Mismatch(f"a float literal where .{kind.name} is expected")
         if literal.kind == "int":
             if kind.kind == "float" and value != 0:
                 raise _Mismatch(

@@ -24,20 +24,24 @@ WHOLE = {"n": range(0, 1 << 32, 16)}
 """Bytes of bulk copies."""
 COPIED = {"n": (4, 8, 16)}
 """Bytes of a thread's copy."""
+PAST_L1 = {"n": (16,)}
 
 
-def _rank_problem(ctx: Context, dim: str, coordinates: Any) -> None:
-    if len(coordinates) != int(dim[0]):
-        raise ctx.fault(
-            f"cp.async.bulk.tensor.{dim} with {len(coordinates)} coordinates, expected {dim[0]}"
-        )
+def _reduce_problem(slots: dict[str, str]) -> str:
+    if slots["op"] == "add" and slots["t"] in ("f16", "bf16") and not slots["ftz"]:
+        return f".add.{slots['t']} needs .noftz"
+    return ""
+
+
+def _coordinates(slots: dict[str, str]) -> dict[str, int]:
+    return {"c": int(slots["dim"][0])}
 
 
 # --- tensor copies --------------------------------------------------------------------------------
 
 
 @shared_form(
-    "cp.async.bulk.tensor.{dim}.{dst}.global{.mode}.{tx}{.hint} [b], [a, {c}], [m], policy:b64?", dim=DIM, dst=CLUSTER,
+    "cp.async.bulk.tensor.{dim}.{dst}.global{.mode}.{tx}{.hint} [b], [a, {c}], [m], policy:b64?", dim=DIM, counts=_coordinates, dst=CLUSTER,
     mode=("tile",), tx=TX, hint=HINT, unit="tma", effects=("reads map box async", "writes [b] async", "completes_tx [m]"),
     source=TENSOR,
 )  # fmt: skip
@@ -47,7 +51,6 @@ def tensor_load(dim: str, dst: str, mode: str, tx: str, hint: str) -> Any:
     def run(
         ctx: Context, b: Value, a: Value, coordinates: Any, m: Value, policy: Value | None = None
     ) -> None:
-        _rank_problem(ctx, dim, coordinates)
         ctx.tma_load(b, a, coordinates, m, None, dst)
 
     return run
@@ -56,7 +59,7 @@ def tensor_load(dim: str, dst: str, mode: str, tx: str, hint: str) -> Any:
 @shared_form(
     "cp.async.bulk.tensor.{dim}.{dst}.global{.mode}.{tx}.multicast::cluster{.hint} [b], [a, {c}], [m], k:b16, "
     "policy:b64?",
-    dim=DIM, dst=("shared::cluster",), mode=("tile",), tx=TX, hint=HINT, unit="tma",
+    dim=DIM, counts=_coordinates, dst=("shared::cluster",), mode=("tile",), tx=TX, hint=HINT, unit="tma",
     effects=("reads map box async", "writes [b] of each CTA async", "completes_tx [m] of each CTA"), source=TENSOR,
 )  # fmt: skip
 def tensor_load_multicast(dim: str, dst: str, mode: str, tx: str, hint: str) -> Any:
@@ -71,14 +74,13 @@ def tensor_load_multicast(dim: str, dst: str, mode: str, tx: str, hint: str) -> 
         k: Value,
         policy: Value | None = None,
     ) -> None:
-        _rank_problem(ctx, dim, coordinates)
         ctx.tma_load(b, a, coordinates, m, k, dst)
 
     return run
 
 
 @shared_form(
-    "cp.async.bulk.tensor.{dim}.global.shared::cta{.mode}.bulk_group{.hint} [a, {c}], [b], policy:b64?", dim=DIM,
+    "cp.async.bulk.tensor.{dim}.global.shared::cta{.mode}.bulk_group{.hint} [a, {c}], [b], policy:b64?", dim=DIM, counts=_coordinates,
     mode=("tile",), hint=HINT, unit="tma", effects=("reads [b] async", "writes map box async", "bulk group"),
     source=TENSOR,
 )  # fmt: skip
@@ -88,7 +90,6 @@ def tensor_store(dim: str, mode: str, hint: str) -> Any:
     def run(
         ctx: Context, a: Value, coordinates: Any, b: Value, policy: Value | None = None
     ) -> None:
-        _rank_problem(ctx, dim, coordinates)
         ctx.tma_store(b, a, coordinates, "")
 
     return run
@@ -96,7 +97,7 @@ def tensor_store(dim: str, mode: str, hint: str) -> Any:
 
 @shared_form(
     "cp.reduce.async.bulk.tensor.{dim}.global.shared::cta.{op}{.mode}.bulk_group{.hint} [a, {c}], [b], policy:b64?",
-    dim=DIM, op=REDUCE, mode=("tile",), hint=HINT, unit="tma",
+    dim=DIM, counts=_coordinates, op=REDUCE, mode=("tile",), hint=HINT, unit="tma",
     effects=("reads [b] async", "reads and writes map box async", "bulk group"),
     source='PTX ISA 8.7, "cp.reduce.async.bulk.tensor"',
 )  # fmt: skip
@@ -106,19 +107,17 @@ def tensor_reduce(dim: str, op: str, mode: str, hint: str) -> Any:
     def run(
         ctx: Context, a: Value, coordinates: Any, b: Value, policy: Value | None = None
     ) -> None:
-        _rank_problem(ctx, dim, coordinates)
         ctx.tma_store(b, a, coordinates, op)
 
     return run
 
 
-@shared_form("cp.async.bulk.prefetch.tensor.{dim}.L2.global{.mode}{.hint} [a, {c}], policy:b64?", dim=DIM,
+@shared_form("cp.async.bulk.prefetch.tensor.{dim}.L2.global{.mode}{.hint} [a, {c}], policy:b64?", dim=DIM, counts=_coordinates,
              mode=("tile",), hint=HINT, unit="tma", source='PTX ISA 8.7, "cp.async.bulk.prefetch.tensor"')  # fmt: skip
 def tensor_prefetch(dim: str, mode: str, hint: str) -> Any:
     """Brings a box into L2."""
 
     def run(ctx: Context, a: Value, coordinates: Any, policy: Value | None = None) -> None:
-        _rank_problem(ctx, dim, coordinates)
         ctx.tma_prefetch(a, coordinates)
 
     return run
@@ -189,7 +188,7 @@ def bulk_store(hint: str) -> Any:
 
 @shared_form("cp.reduce.async.bulk.global.shared::cta.bulk_group{.hint}.{op}{.ftz}.{t} [a], [b], n:u32, policy:b64?", limits=WHOLE,
              hint=HINT, op=REDUCE, ftz=("noftz",),
-             t=("u32", "s32", "u64", "s64", "f16", "bf16", "b32", "b64", "f32", "f64"), unit="tma",
+             t=("u32", "s32", "u64", "s64", "f16", "bf16", "b32", "b64", "f32", "f64"), check=_reduce_problem, unit="tma",
              effects=("reads [b] async", "reads and writes [a] async", "bulk group"),
              source='PTX ISA 8.7, "cp.reduce.async.bulk"')  # fmt: skip
 def bulk_reduce(hint: str, op: str, ftz: str, t: ScalarType) -> Any:
@@ -237,10 +236,13 @@ def bulk_wait(read: str) -> Any:
 # --- cp.async -------------------------------------------------------------------------------------
 
 
-@shared_form("cp.async.{cache}.{dst}.global{.l2}{.hint} [b], [a], #n:u32, s:u32?, policy:b64?", limits=COPIED, cache=("ca", "cg"),
+@shared_form("cp.async.ca.{dst}.global{.l2}{.hint} [b], [a], #n:u32, s:u32?, policy:b64?", limits=COPIED,
              dst=("shared", "shared::cta"), l2=("L2::64B", "L2::128B", "L2::256B"), hint=HINT, unit="cp_async",
              effects=("reads [a]", "writes [b]", "cp.async group"), source=LEGACY)  # fmt: skip
-def cp_async(cache: str, dst: str, l2: str, hint: str) -> Any:
+@shared_form("cp.async.cg.{dst}.global{.l2}{.hint} [b], [a], #n:u32, s:u32?, policy:b64?", limits=PAST_L1,
+             dst=("shared", "shared::cta"), l2=("L2::64B", "L2::128B", "L2::256B"), hint=HINT, unit="cp_async",
+             effects=("reads [a]", "writes [b]", "cp.async group"), source=LEGACY)  # fmt: skip
+def cp_async(dst: str, l2: str, hint: str) -> Any:
     """Each thread copies 4, 8 or 16 bytes; bytes past the source size are zero."""
 
     def run(
@@ -251,19 +253,18 @@ def cp_async(cache: str, dst: str, l2: str, hint: str) -> Any:
         s: Value | None = None,
         policy: Value | None = None,
     ) -> None:
-        if n not in (4, 8, 16) or (cache == "cg" and n != 16):
-            raise ctx.fault(
-                f"cp.async.{cache} of {n} bytes: expected {'16' if cache == 'cg' else '4, 8 or 16'}"
-            )
         ctx.cp_async(b, a, n, s)
 
     return run
 
 
-@shared_form("cp.async.{cache}.{dst}.global{.l2}{.hint} [b], [a], #n:u32, p:pred", limits=COPIED, cache=("ca", "cg"),
+@shared_form("cp.async.ca.{dst}.global{.l2}{.hint} [b], [a], #n:u32, p:pred", limits=COPIED,
              dst=("shared", "shared::cta"), l2=("L2::64B", "L2::128B", "L2::256B"), hint=HINT, unit="cp_async",
              effects=("reads [a]", "writes [b]", "cp.async group"), source=LEGACY)  # fmt: skip
-def cp_async_ignore(cache: str, dst: str, l2: str, hint: str) -> Any:
+@shared_form("cp.async.cg.{dst}.global{.l2}{.hint} [b], [a], #n:u32, p:pred", limits=PAST_L1,
+             dst=("shared", "shared::cta"), l2=("L2::64B", "L2::128B", "L2::256B"), hint=HINT, unit="cp_async",
+             effects=("reads [a]", "writes [b]", "cp.async group"), source=LEGACY)  # fmt: skip
+def cp_async_ignore(dst: str, l2: str, hint: str) -> Any:
     """The form with ignore-src: where the predicate holds, zeros are written."""
 
     def run(ctx: Context, b: Value, a: Value, n: int, p: Any) -> None:

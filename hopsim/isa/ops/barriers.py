@@ -139,16 +139,28 @@ def membar(level: str) -> Any:
     return _fence("fence", "sc", {"cta": "cta", "gl": "gpu", "sys": "sys"}[level])
 
 
-@shared_form("fence.proxy.{kind}{.space}", kind=("alias", "async"),
-             space=("global", "shared::cta", "shared::cluster", "shared"), quiet=True, unit="fence",
+@shared_form("fence.proxy.alias", quiet=True, unit="fence", effects=("proxy fence",), source=FENCE)
+def fence_proxy_alias() -> Any:
+    """Bridges virtual aliases of one address."""
+    return _fence("fence.proxy", "alias", "")
+
+
+@shared_form("fence.proxy.async{.space}", space=("global", "shared::cta", "shared::cluster"), quiet=True, unit="fence",
              effects=("proxy fence",), source=FENCE)  # fmt: skip
-def fence_proxy(kind: str, space: str) -> Any:
+def fence_proxy(space: str) -> Any:
     """Bridges the generic and the async proxy, in both directions."""
-    return _fence("fence.proxy", kind, space)
+    return _fence("fence.proxy", "async", space)
+
+
+def _one_way_problem(slots: dict[str, str]) -> str:
+    wanted = "shared::cluster" if slots["sem"] == "acquire" else "shared::cta"
+    if slots["restrict"] != f"sync_restrict::{wanted}":
+        return f".{slots['sem']} needs .sync_restrict::{wanted}"
+    return ""
 
 
 @shared_form("fence.proxy.async::generic.{sem}.{restrict}.{scope}", sem=("acquire", "release"),
-             restrict=("sync_restrict::shared::cta", "sync_restrict::shared::cluster"), scope=("cluster",), quiet=True,
+             restrict=("sync_restrict::shared::cta", "sync_restrict::shared::cluster"), scope=("cluster",), check=_one_way_problem, quiet=True,
              unit="fence", effects=("proxy fence",), source=FENCE)  # fmt: skip
 def fence_proxy_one_way(sem: str, restrict: str, scope: str) -> Any:
     """One-way proxy fences of mbarrier initialisation."""

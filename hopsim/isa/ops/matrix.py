@@ -42,7 +42,7 @@ def _fragments(slots: dict[str, str]) -> dict[str, int]:
     return {"d": result, "a": 16 * depth * bits // 1024, "b": 8 * depth * bits // 1024, "c": result}
 
 
-@shared_form("ldmatrix.sync.aligned.{count}.m8n8{.trans}{.space}.b16 {d}:b32?, [a]", count=COUNT, trans=("trans",),
+@shared_form("ldmatrix.sync.aligned.{count}.m8n8{.trans}{.space}.b16 {d}:b32, [a]", count=COUNT, trans=("trans",),
              space=SPACE, data=True, collective=True, counts=_matrices, unit="matrix_copy", effects=("reads [a]",),
              source=LDMATRIX)  # fmt: skip
 def ldmatrix(count: str, trans: str, space: str) -> Any:
@@ -56,7 +56,7 @@ def ldmatrix(count: str, trans: str, space: str) -> Any:
     return run
 
 
-@shared_form("stmatrix.sync.aligned.{count}.m8n8{.trans}{.space}.b16 [a], {b}:b32?", count=COUNT, trans=("trans",),
+@shared_form("stmatrix.sync.aligned.{count}.m8n8{.trans}{.space}.b16 [a], {b}:b32", count=COUNT, trans=("trans",),
              space=SPACE, data_operands=("b",), collective=True, counts=_matrices, unit="matrix_copy", effects=("writes [a]",),
              source=STMATRIX)  # fmt: skip
 def stmatrix(count: str, trans: str, space: str) -> Any:

@@ -64,7 +64,7 @@ def _arrive(drop: bool, tx: str, sem: str, scope: str, space: str, nocomplete: s
 
 
 @shared_form(
-    "mbarrier.arrive{.tx}{.nocomplete}{.sem}{.scope}{.space}.b64 d:b64?, [a], n:u32?", tx=TX, nocomplete=NO_COMPLETE,
+    "mbarrier.arrive{.tx}{.nocomplete}{.sem}{.scope}{.space}.b64 d:b64, [a], n:u32?", tx=TX, nocomplete=NO_COMPLETE,
     sem=SEM, scope=SCOPE, space=SPACE, check=_arrive_problem, unit="mbarrier", effects=("mbarrier arrive",),
     source=_source("arrive"),
 )  # fmt: skip
@@ -74,7 +74,7 @@ def mbarrier_arrive(tx: str, nocomplete: str, sem: str, scope: str, space: str) 
 
 
 @shared_form(
-    "mbarrier.arrive_drop{.tx}{.nocomplete}{.sem}{.scope}{.space}.b64 d:b64?, [a], n:u32?", tx=TX,
+    "mbarrier.arrive_drop{.tx}{.nocomplete}{.sem}{.scope}{.space}.b64 d:b64, [a], n:u32?", tx=TX,
     nocomplete=NO_COMPLETE, sem=SEM, scope=SCOPE, space=SPACE, check=_arrive_problem, unit="mbarrier",
     effects=("mbarrier arrive",), source=_source("arrive_drop"),
 )  # fmt: skip

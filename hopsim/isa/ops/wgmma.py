@@ -21,6 +21,11 @@ def _problem(slots: dict[str, str]) -> str:
     return shape_problem(slots["shape"], slots["dt"], slots["at"], slots["bt"])
 
 
+def _counts(slots: dict[str, str]) -> dict[str, int]:
+    n, _ = parse_shape(slots["shape"])
+    return {"d": n // 4 if slots.get("dt") == "f16" else n // 2, "a": 4}
+
+
 Prepared = tuple[WgmmaShape, bool, bool]
 
 
@@ -42,19 +47,10 @@ def _shape(
     )
 
 
-def _check_registers(ctx: Context, what: WgmmaShape, count: int, parts: int | None) -> None:
-    if count != what.d_registers:
-        raise ctx.fault(
-            f"wgmma: the accumulator has {count} registers, expected {what.d_registers} for n = {what.n}"
-        )
-    if parts is not None and parts != 4:
-        raise ctx.fault(f"wgmma: A has {parts} registers, expected 4")
-
-
 @shared_form(
     "wgmma.mma_async.sync.aligned.{shape}.{dt}.{at}.{bt} +{d}:b32, a:b64, b:b64, s:pred, #ia:s32, #ib:s32, #ta:s32, "
     "#tb:s32",
-    shape=SHAPES, dt=("f32", "f16"), at=HALF, bt=HALF, check=_problem, limits=IMMEDIATES, data=True, collective=True, may_block=True, quiet=True,
+    shape=SHAPES, dt=("f32", "f16"), at=HALF, bt=HALF, check=_problem, counts=_counts, limits=IMMEDIATES, data=True, collective=True, may_block=True, quiet=True,
     unit="tensor", effects=("reads [a], [b] async", "updates d"), source=SOURCE,
 )  # fmt: skip
 def wgmma_half(shape: str, dt: Any, at: Any, bt: Any) -> Any:
@@ -64,7 +60,6 @@ def wgmma_half(shape: str, dt: Any, at: Any, bt: Any) -> Any:
 
     def prepare(ctx: Context, count: int, ia: int, ib: int, ta: int, tb: int) -> Prepared:
         what = _shape(shape, dt.name, at.name, bt.name, bool(ta), bool(tb))
-        _check_registers(ctx, what, count, None)
         return what, _negates(ia), _negates(ib)
 
     def run(
@@ -82,7 +77,7 @@ def wgmma_half(shape: str, dt: Any, at: Any, bt: Any) -> Any:
 
 @shared_form(
     "wgmma.mma_async.sync.aligned.{shape}.{dt}.{at}.{bt} +{d}:b32, &{a}:b32, b:b64, s:pred, #ia:s32, #ib:s32, #tb:s32",
-    shape=SHAPES, dt=("f32", "f16"), at=HALF, bt=HALF, check=_problem, limits=IMMEDIATES, data=True, collective=True, may_block=True, quiet=True,
+    shape=SHAPES, dt=("f32", "f16"), at=HALF, bt=HALF, check=_problem, counts=_counts, limits=IMMEDIATES, data=True, collective=True, may_block=True, quiet=True,
     unit="tensor", effects=("reads a", "reads [b] async", "updates d"), source=SOURCE,
 )  # fmt: skip
 def wgmma_half_registers(shape: str, dt: Any, at: Any, bt: Any) -> Any:
@@ -91,7 +86,6 @@ def wgmma_half_registers(shape: str, dt: Any, at: Any, bt: Any) -> Any:
 
     def prepare(ctx: Context, count: int, parts: int, ia: int, ib: int, tb: int) -> Prepared:
         what = _shape(shape, dt.name, at.name, bt.name, False, bool(tb))
-        _check_registers(ctx, what, count, parts)
         return what, _negates(ia), _negates(ib)
 
     def run(
@@ -109,7 +103,7 @@ def wgmma_half_registers(shape: str, dt: Any, at: Any, bt: Any) -> Any:
 
 @shared_form(
     "wgmma.mma_async.sync.aligned.{shape}.{dt}.{at}.{bt} +{d}:b32, a:b64, b:b64, s:pred, #ia:s32, #ib:s32",
-    shape=SHAPES, dt=("f32", "f16"), at=NARROW, bt=NARROW, check=_problem, limits=IMMEDIATES, data=True, collective=True, may_block=True, quiet=True,
+    shape=SHAPES, dt=("f32", "f16"), at=NARROW, bt=NARROW, check=_problem, counts=_counts, limits=IMMEDIATES, data=True, collective=True, may_block=True, quiet=True,
     unit="tensor", effects=("reads [a], [b] async", "updates d"), source=SOURCE,
 )  # fmt: skip
 def wgmma_narrow(shape: str, dt: Any, at: Any, bt: Any) -> Any:
@@ -121,7 +115,6 @@ def wgmma_narrow(shape: str, dt: Any, at: Any, bt: Any) -> Any:
         key = (len(d), None, ia, ib)
         known = prepared.get(key)
         if known is None:
-            _check_registers(ctx, what, *key[:2])
             known = prepared[key] = _negates(ia), _negates(ib)
         return ctx.wgmma(what, d, None, a, b, s, *known)
 
@@ -130,7 +123,7 @@ def wgmma_narrow(shape: str, dt: Any, at: Any, bt: Any) -> Any:
 
 @shared_form(
     "wgmma.mma_async.sync.aligned.{shape}.{dt}.{at}.{bt} +{d}:b32, &{a}:b32, b:b64, s:pred, #ia:s32, #ib:s32",
-    shape=SHAPES, dt=("f32", "f16"), at=NARROW, bt=NARROW, check=_problem, limits=IMMEDIATES, data=True, collective=True, may_block=True, quiet=True,
+    shape=SHAPES, dt=("f32", "f16"), at=NARROW, bt=NARROW, check=_problem, counts=_counts, limits=IMMEDIATES, data=True, collective=True, may_block=True, quiet=True,
     unit="tensor", effects=("reads a", "reads [b] async", "updates d"), source=SOURCE,
 )  # fmt: skip
 def wgmma_narrow_registers(shape: str, dt: Any, at: Any, bt: Any) -> Any:
@@ -150,7 +143,6 @@ def wgmma_narrow_registers(shape: str, dt: Any, at: Any, bt: Any) -> Any:
         key = (len(d), len(a), ia, ib)
         known = prepared.get(key)
         if known is None:
-            _check_registers(ctx, what, *key[:2])
             known = prepared[key] = _negates(ia), _negates(ib)
         return ctx.wgmma(what, d, a, None, b, s, *known)
 
@@ -160,7 +152,7 @@ def wgmma_narrow_registers(shape: str, dt: Any, at: Any, bt: Any) -> Any:
 @shared_form(
     "wgmma.mma_async.sync.aligned.{shape}.s32.{at}.{bt}{.satfinite} +{d}:b32, a:b64, b:b64, s:pred",
     shape=SHAPES, at=INTEGER, bt=INTEGER, satfinite=("satfinite",), data=True, collective=True, may_block=True, quiet=True,
-    check=_integer_problem,
+    check=_integer_problem, counts=_counts,
     unit="tensor", effects=("reads [a], [b] async", "updates d"), source=SOURCE,
 )  # fmt: skip
 def wgmma_integer(shape: str, at: Any, bt: Any, satfinite: str) -> Any:
@@ -168,7 +160,6 @@ def wgmma_integer(shape: str, at: Any, bt: Any, satfinite: str) -> Any:
     what = _shape(shape, "s32", at.name, bt.name, False, False, bool(satfinite))
 
     def run(ctx: Context, d: tuple[int, ...], a: Value, b: Value, s: Any) -> Any:
-        _check_registers(ctx, what, len(d), None)
         return ctx.wgmma(what, d, None, a, b, s, False, False)
 
     return run
@@ -177,7 +168,7 @@ def wgmma_integer(shape: str, at: Any, bt: Any, satfinite: str) -> Any:
 @shared_form(
     "wgmma.mma_async.sync.aligned.{shape}.s32.{at}.{bt}{.satfinite} +{d}:b32, &{a}:b32, b:b64, s:pred",
     shape=SHAPES, at=INTEGER, bt=INTEGER, satfinite=("satfinite",), data=True, collective=True, may_block=True, quiet=True,
-    check=_integer_problem,
+    check=_integer_problem, counts=_counts,
     unit="tensor", effects=("reads a", "reads [b] async", "updates d"), source=SOURCE,
 )  # fmt: skip
 def wgmma_integer_registers(shape: str, at: Any, bt: Any, satfinite: str) -> Any:
@@ -185,7 +176,6 @@ def wgmma_integer_registers(shape: str, at: Any, bt: Any, satfinite: str) -> Any
     what = _shape(shape, "s32", at.name, bt.name, False, False, bool(satfinite))
 
     def run(ctx: Context, d: tuple[int, ...], a: tuple[int, ...], b: Value, s: Any) -> Any:
-        _check_registers(ctx, what, len(d), len(a))
         return ctx.wgmma(what, d, a, None, b, s, False, False)
 
     return run
@@ -213,7 +203,7 @@ def wgmma_commit() -> Any:
     return run
 
 
-@shared_form("wgmma.wait_group.sync.aligned #n:u32", may_block=True, unit="tensor_sync", effects=("wgmma wait",),
+@shared_form("wgmma.wait_group.sync.aligned #n:u32", limits={"n": range(1 << 31)}, may_block=True, unit="tensor_sync", effects=("wgmma wait",),
              source='PTX ISA 8.7, "wgmma.wait_group"')  # fmt: skip
 def wgmma_wait() -> Any:
     """Waits until at most n of the newest groups are pending."""

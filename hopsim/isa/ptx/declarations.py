@@ -143,7 +143,7 @@ class _Modifiers:
         while cursor.text in (".align", ".attribute") or cursor.text in _VECTORS:
             last = cursor.take()
             if last == ".align":
-                self.align = integer(cursor, "an alignment in bytes")
+                self.align = _alignment(cursor)
             elif last == ".attribute":
                 attributes.append(_attribute(cursor))
             else:
@@ -205,12 +205,20 @@ def _attribute(cursor: Cursor) -> str:
     return "attribute" + "".join(cursor.source.code[start : cursor.previous_end].split())
 
 
+def _alignment(cursor: Cursor) -> int:
+    start = cursor.start
+    value = integer(cursor, "an alignment in bytes")
+    if value < 1 or value & value - 1:
+        cursor.source.fail(f"an alignment must be a power of two, got {value}", start)
+    return value
+
+
 def _pointer(cursor: Cursor) -> list[str]:
     attributes = [cursor.take()[1:]]
     if cursor.text[1:] in _POINTER_SPACES:
         attributes.append(cursor.take()[1:])
     if cursor.accept(".align"):
-        attributes.append(f"align {integer(cursor, 'an alignment in bytes')}")
+        attributes.append(f"align {_alignment(cursor)}")
     return attributes
 
 

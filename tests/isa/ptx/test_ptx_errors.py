@@ -34,6 +34,15 @@ def test_message(case: str) -> None:
     assert str(caught.value) == expected.rstrip("\n")
 
 
+@pytest.mark.parametrize("align", [0, 3, 24])
+def test_alignments_are_powers_of_two(align: int) -> None:
+    text = f"{HEADER}.shared .align {align} .b8 x[32];\n"
+    with pytest.raises(
+        PtxError, match=f"k.ptx:4:16: an alignment must be a power of two, got {align}"
+    ):
+        parse(text, "k.ptx")
+
+
 def test_the_table_is_read() -> None:
     assert len(CASES) > 100
 
