@@ -13,8 +13,8 @@ from hopsim.kernels.measured.sets import load_sets
 CUBE, RAGGED = (512, 512, 512), (1000, 1416, 528)
 PRESENT_LEVEL = {
     ("calibration", CUBE): (9, 0.041, 0.085),
-    ("judging", CUBE): (27, 0.039, 0.11),
-    ("judging", RAGGED): (17, 0.05, 0.13),
+    ("judging", CUBE): (27, 0.041, 0.11),
+    ("judging", RAGGED): (17, 0.051, 0.13),
 }
 """Cases; mean and largest share that predictions are off: more is a step back."""
 
