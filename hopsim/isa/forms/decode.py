@@ -5,14 +5,20 @@ Imports the text layer's tree and the declared forms; knows no machine.
 
 from __future__ import annotations
 
-import struct
-from collections.abc import Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import TypeAlias
 
 from hopsim.errors import NotModelled, PtxError
 from hopsim.isa.forms.form import FORMS, Form, OperandSpec, Unmodelled
+from hopsim.isa.forms.operand_rules import (
+    Mismatch,
+    check_limit,
+    check_register,
+    check_space,
+    check_special,
+    literal_bits,
+)
 from hopsim.isa.ptx.ast import (
     FlatAddress,
     FlatInstruction,
@@ -26,18 +32,11 @@ from hopsim.isa.ptx.ast import (
     Sink,
     SymbolRef,
 )
-from hopsim.isa.ptx.special import has_components, is_modelled
 from hopsim.isa.types import TYPES, ScalarType
 
 CLOCKS = frozenset(
     {"%clock", "%clock_hi", "%clock64", "%globaltimer", "%globaltimer_lo", "%globaltimer_hi"}
 )
-
-
-UNTYPED = frozenset({"float", "bits"})
-"""Kinds that stand for floats; integers of any sign stand for each other."""
-SPACES = frozenset({"shared", "global", "const", "local", "param"})
-PAIRS_OF_FLOATS = frozenset({"f16x2", "bf16x2", "e4m3x2", "e5m2x2"})
 
 
 # --- what the closure is called with --------------------------------------------------------------
@@ -122,37 +121,9 @@ class BoundInstruction:
         return self.instruction.span.line
 
 
-def _in_words(allowed: Sequence[int]) -> str:
-    """Describe the values that an immediate may have.
-
-    >>> _in_words(range(16)), _in_words(range(32, 1025, 32)), _in_words((4, 8, 16))
-    ('0 to 15', 'a multiple of 32 from 32 to 1024', '4, 8 or 16')
-    """
-    if isinstance(allowed, range):
-        step = f"a multiple of {allowed.step} from " if allowed.step > 1 else ""
-        return f"{step}{allowed[0]} to {allowed[-1]}"
-    *others, last = (str(value) for value in allowed)
-    return f"{', '.join(others)} or {last}" if others else last
-
-
-def _clash(kind: ScalarType, declared: ScalarType) -> bool:
-    """Whether a register of a declared type cannot be an operand of some type, whatever their widths.
-
-    Source: PTX ISA 8.7 "Operand Type Checking"; ptxas 13.0 refuses these.
-    """
-    kinds = {kind.kind, declared.kind}
-    if "float" in kinds:
-        return not kinds <= UNTYPED
-    return kind.name in PAIRS_OF_FLOATS and declared.kind in ("signed", "unsigned")
-
-
 def _type_of(spec: OperandSpec, slots: dict[str, str]) -> ScalarType | None:
     word = slots.get(spec.type, spec.type)
     return TYPES.get(word)
-
-
-class _Mismatch(Exception):
-    """Operands do not fit this form; another form may."""
 
 
 class _Binder:
@@ -178,7 +149,7 @@ class _Binder:
         minimum = sum(not spec.optional for spec in specs)
         if not minimum <= len(given) <= len(specs):
             wanted = str(minimum) if minimum == len(specs) else f"{minimum} to {len(specs)}"
-            raise _Mismatch(f"expected {wanted} operands, got {len(given)}")
+            raise Mismatch(f"expected {wanted} operands, got {len(given)}")
         spare = len(given) - minimum
         position = 0
         for spec in specs:
@@ -194,7 +165,7 @@ class _Binder:
             self._operand(spec, given[position])
             position += 1
         if position < len(given):
-            raise _Mismatch(f"operand {position + 1} does not fit")
+            raise Mismatch(f"operand {position + 1} does not fit")
         self._carry()
         guard = self.instruction.guard
         if guard is not None:
@@ -223,7 +194,7 @@ class _Binder:
     def _operand(self, spec: OperandSpec, operand: FlatOperand) -> None:
         if spec.shape == "label":
             if not isinstance(operand, LabelRef):
-                raise _Mismatch(f"operand {spec.name} must be a label")
+                raise Mismatch(f"operand {spec.name} must be a label")
             self.target = operand
             return
         if spec.role == "write":
@@ -232,13 +203,13 @@ class _Binder:
         self.names.append(spec.name)
         if spec.shape == "clock":
             if not (isinstance(operand, SymbolRef) and operand.name in CLOCKS):
-                raise _Mismatch("not a clock register")
+                raise Mismatch("not a clock register")
             self.args.append(ConstantArg(sorted(CLOCKS).index(operand.name)))
         elif spec.shape in ("address", "tensor"):
             self._address(spec, operand)
         elif spec.shape == "vector":
             if not isinstance(operand, FlatVector):
-                raise _Mismatch(f"operand {spec.name} must be a vector in braces")
+                raise Mismatch(f"operand {spec.name} must be a vector in braces")
             self._vector(spec, operand)
         elif spec.shape == "maybe_vector":
             items = operand if isinstance(operand, FlatVector) else FlatVector((operand,))
@@ -251,7 +222,7 @@ class _Binder:
         by_index = spec.role in ("update", "borrow")
         items = tuple(self._value(spec, item) for item in operand.items)
         if by_index and not all(isinstance(item, RegisterArg) for item in items):
-            raise _Mismatch(f"operand {spec.name} must hold registers only")
+            raise Mismatch(f"operand {spec.name} must hold registers only")
         if spec.role == "update":
             self.writes |= {item.register.index for item in items if isinstance(item, RegisterArg)}
         self.args.append(TupleArg(items, by_index))
@@ -259,24 +230,24 @@ class _Binder:
     def _check_count(self, spec: OperandSpec, got: int) -> None:
         wanted = self.counts.get(spec.name)
         if wanted is not None and got != wanted:
-            raise _Mismatch(
+            raise Mismatch(
                 f"operand {spec.name} must have {wanted} item{'s' * (wanted != 1)}, got {got}"
             )
 
     def _address(self, spec: OperandSpec, operand: FlatOperand) -> None:
         if not isinstance(operand, FlatAddress):
-            raise _Mismatch(f"operand {spec.name} must be an address in brackets")
+            raise Mismatch(f"operand {spec.name} must be an address in brackets")
         base: RegisterArg | SymbolArg | ConstantArg
         if isinstance(operand.base, Register):
             self.reads.add(operand.base.index)
             width = operand.base.width_bits
             if width not in (32, 64):
-                raise _Mismatch(
+                raise Mismatch(
                     f"address register {operand.base.name} is {width} bits wide, expected 32 or 64"
                 )
             base = RegisterArg(operand.base, width)
         elif isinstance(operand.base, SymbolRef):
-            self._check_space(spec, operand.base)
+            check_space(self.slots, spec, operand.base)
             width = 64
             base = SymbolArg(operand.base, 64)
         else:
@@ -285,7 +256,7 @@ class _Binder:
         self.args.append(AddressArg(base, operand.offset, width))
         if spec.shape == "tensor":
             if not operand.coordinates:
-                raise _Mismatch(f"operand {spec.name} needs tensor coordinates: [map, {{c0, ...}}]")
+                raise Mismatch(f"operand {spec.name} needs tensor coordinates: [map, {{c0, ...}}]")
             coordinate = OperandSpec("c", "scalar", "read", "s32", False, False)
             self._check_count(coordinate, len(operand.coordinates))
             self.args.append(
@@ -293,7 +264,7 @@ class _Binder:
             )
             self.names.append("coordinates")
         elif operand.coordinates:
-            raise _Mismatch(f"operand {spec.name} takes no tensor coordinates")
+            raise Mismatch(f"operand {spec.name} takes no tensor coordinates")
 
     def _value(self, spec: OperandSpec, operand: FlatOperand) -> Arg:
         kind = _type_of(spec, self.slots)
@@ -301,101 +272,27 @@ class _Binder:
             f"{self.form.syntax}: operand {spec.name} has no type {spec.type!r}"
         )
         if spec.immediate and not isinstance(operand, Immediate):
-            raise _Mismatch(f"operand {spec.name} must be an immediate")
+            raise Mismatch(f"operand {spec.name} must be an immediate")
         if isinstance(operand, Register):
             self.reads.add(operand.index)
-            self._check_width(spec, kind, operand)
+            check_register(spec, kind, operand)
             return RegisterArg(operand, kind.width_bits)
         if isinstance(operand, FlatNegated):
             self.reads.add(operand.register.index)
-            self._check_width(spec, kind, operand.register)
+            check_register(spec, kind, operand.register)
             return RegisterArg(operand.register, kind.width_bits, negated=True)
         if isinstance(operand, Immediate):
-            self._check_limit(spec, operand)
-            return ConstantArg(self._literal(kind, operand))
+            check_limit(self.form, spec, operand)
+            return ConstantArg(literal_bits(kind, operand))
         if isinstance(operand, SymbolRef):
             if operand.kind == "special" and operand.name in CLOCKS:
-                raise _Mismatch("a clock register is read by mov only")
+                raise Mismatch("a clock register is read by mov only")
             if operand.kind == "special":
-                self._check_special(operand.name)
-                self._check_reads_special(spec, operand.name)
+                check_special(self.form, self.slots, spec, operand.name)
             if operand.kind in ("function", "prototype"):
                 raise NotModelled(f"the address of function {operand.name} is not modelled")
             return SymbolArg(operand, kind.width_bits)
-        raise _Mismatch(f"operand {spec.name} must be a register or an immediate")
-
-    def _check_special(self, name: str) -> None:
-        stem, _, component = name.partition(".")
-        if not is_modelled(stem):
-            raise NotModelled(f"special register {name} is not modelled")
-        if has_components(stem) and not component:
-            raise _Mismatch(f"special register {name} needs a component: {name}.x, .y or .z")
-
-    def _check_reads_special(self, spec: OperandSpec, name: str) -> None:
-        first = self.form.base[0]
-        kinds = (TYPES[word].kind for word in self.slots.values() if word in TYPES)
-        if first != "mov" and (first != "cvt" or "float" in kinds):
-            raise _Mismatch(
-                f"operand {spec.name} is special register {name}, which only mov and cvt of integers read"
-            )
-
-    def _check_limit(self, spec: OperandSpec, literal: Immediate) -> None:
-        allowed = self.form.limits.get(spec.name)
-        if allowed is not None and literal.value not in allowed:
-            raise _Mismatch(
-                f"operand {spec.name} is {literal.value}, expected {_in_words(allowed)}"
-            )
-
-    def _check_space(self, spec: OperandSpec, symbol: SymbolRef) -> None:
-        space = self.slots.get("space", "").partition("::")[0]
-        if space and symbol.kind in SPACES and symbol.kind != space:
-            raise _Mismatch(
-                f"operand {spec.name} is in .{space}, but {symbol.name} is a .{symbol.kind} variable"
-            )
-
-    def _check_width(self, spec: OperandSpec, kind: ScalarType, register: Register) -> None:
-        declared = TYPES[register.type]
-        if _clash(kind, declared):
-            raise _Mismatch(
-                f"operand {spec.name} is .{kind.name}, but register {register.name} is .{register.type}"
-            )
-        if register.width_bits == kind.width_bits:
-            return
-        if spec.relaxed and register.width_bits > kind.width_bits and register.type != "pred":
-            return
-        raise _Mismatch(
-            f"operand {spec.name} is .{kind.name} ({kind.width_bits} bits), "
-            f"but register {register.name} is .{register.type} ({register.width_bits} bits)"
-        )
-
-    def _literal(self, kind: ScalarType, literal: Immediate) -> int | bool:
-        if kind.kind == "pred":
-            return literal.value != 0
-        value = literal.value
-        if literal.kind != "int" and kind.kind in ("signed", "unsigned"):
-            raise _Mismatch(f"a float literal where .{kind.name} is expected")
-        if literal.kind == "int":
-            if kind.kind == "float" and value != 0:
-                raise _Mismatch(
-                    f"an integer literal where .{kind.name} is expected; write 0f3F800000 or 0d..."
-                )
-            if not -(1 << (kind.width_bits - 1)) <= value <= kind.mask:
-                # PTX truncates wide literals silently (they are 64-bit constants).
-                return value & kind.mask
-            return value & kind.mask
-        wanted = {"f32": 32, "f64": 64}[literal.kind]
-        if wanted == kind.width_bits:
-            return value
-        if kind.name == "f32":
-            # PTX reads decimal floats in double precision and converts to the type of the instruction.
-            return int.from_bytes(
-                struct.pack("<f", struct.unpack("<d", value.to_bytes(8, "little"))[0]), "little"
-            )
-        if kind.name == "f64":
-            return int.from_bytes(
-                struct.pack("<d", struct.unpack("<f", value.to_bytes(4, "little"))[0]), "little"
-            )
-        raise _Mismatch(f"a {wanted}-bit float literal where .{kind.name} is expected")
+        raise Mismatch(f"operand {spec.name} must be a register or an immediate")
 
     def _destination(self, spec: OperandSpec, operand: FlatOperand) -> None:
         if spec.shape in ("pair", "maybe_pair"):
@@ -408,12 +305,12 @@ class _Binder:
                 self._write(spec, operand)
                 self.destinations.append(Destination(None, 1, False))
             else:
-                raise _Mismatch(f"operand {spec.name} must be a pair a|b")
+                raise Mismatch(f"operand {spec.name} must be a pair a|b")
         elif spec.shape == "vector" or (
             spec.shape == "maybe_vector" and isinstance(operand, FlatVector)
         ):
             if not isinstance(operand, FlatVector):
-                raise _Mismatch(f"operand {spec.name} must be a vector in braces")
+                raise Mismatch(f"operand {spec.name} must be a vector in braces")
             self.single = False
             self._check_count(spec, len(operand.items))
             for item in operand.items:
@@ -434,8 +331,8 @@ class _Binder:
             self.destinations.append(Destination(None, kind.width_bits, False))
             return
         if not isinstance(operand, Register):
-            raise _Mismatch(f"destination {spec.name} must be a register")
-        self._check_width(spec, kind, operand)
+            raise Mismatch(f"destination {spec.name} must be a register")
+        check_register(spec, kind, operand)
         self.writes.add(operand.index)
         self.destinations.append(Destination(operand, kind.width_bits, kind.is_signed))
 
@@ -466,7 +363,7 @@ def decode(
                 continue
         try:
             return _Binder(instruction, form, slots, carry).bind()
-        except _Mismatch as mismatch:
+        except Mismatch as mismatch:
             reasons.append(str(mismatch))
         except NotModelled as problem:
             raise NotModelled(problem.what, where=where) from None

@@ -10,6 +10,7 @@ from hopsim.errors import NotModelled, PtxError
 from hopsim.isa.catalog import FORMS
 from hopsim.isa.forms import decode as decoder
 from hopsim.isa.forms.form import UNITS, Form
+from hopsim.isa.forms.operand_rules import Mismatch
 from hopsim.isa.support import support_matrix
 from tests.isa.ops.assembly import FIRST_LINE, bind, body_of, execute, own_forms, sample, spellings
 
@@ -30,7 +31,7 @@ def fitting(text: str) -> list[Form]:
             continue
         try:
             decoder._Binder(instruction, form, slots, body.carry).bind()
-        except decoder._Mismatch:
+        except Mismatch:
             continue
         found.append(form)
     return found

@@ -1,0 +1,140 @@
+"""What an operand may be, once its shape fits: types of registers, special registers, immediates, variables.
+
+What ptxas refuses is refused here.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+
+from hopsim.errors import NotModelled
+from hopsim.isa.forms.form import Form, OperandSpec
+from hopsim.isa.ptx.ast import Immediate, Register, SymbolRef
+from hopsim.isa.ptx.special import has_components, is_modelled
+from hopsim.isa.types import TYPES, ScalarType
+
+UNTYPED = frozenset({"float", "bits"})
+"""Kinds that stand for floats; integers of any sign stand for each other."""
+SPACES = frozenset({"shared", "global", "const", "local", "param"})
+PAIRS_OF_FLOATS = frozenset({"f16x2", "bf16x2", "e4m3x2", "e5m2x2"})
+
+
+class Mismatch(Exception):
+    """Operands do not fit this form; another form may."""
+
+
+def check_register(spec: OperandSpec, kind: ScalarType, register: Register) -> None:
+    """Check the declared type of a register against that of an operand.
+
+    Raises: Mismatch.
+    """
+    declared = TYPES[register.type]
+    if _clash(kind, declared):
+        raise Mismatch(
+            f"operand {spec.name} is .{kind.name}, but register {register.name} is .{register.type}"
+        )
+    if register.width_bits == kind.width_bits:
+        return
+    if spec.relaxed and register.width_bits > kind.width_bits and register.type != "pred":
+        return
+    raise Mismatch(
+        f"operand {spec.name} is .{kind.name} ({kind.width_bits} bits), "
+        f"but register {register.name} is .{register.type} ({register.width_bits} bits)"
+    )
+
+
+def _clash(kind: ScalarType, declared: ScalarType) -> bool:
+    """Whether a register of a declared type cannot be an operand of some type, whatever their widths.
+
+    Source: PTX ISA 8.7 "Operand Type Checking"; ptxas 13.0 refuses these.
+    """
+    kinds = {kind.kind, declared.kind}
+    if "float" in kinds:
+        return not kinds <= UNTYPED
+    return kind.name in PAIRS_OF_FLOATS and declared.kind in ("signed", "unsigned")
+
+
+def check_special(form: Form, slots: dict[str, str], spec: OperandSpec, name: str) -> None:
+    """Check whether an instruction may read a special register.
+
+    Raises: Mismatch; NotModelled: no machine of hopsim has it.
+    """
+    stem, _, component = name.partition(".")
+    if not is_modelled(stem):
+        raise NotModelled(f"special register {name} is not modelled")
+    if has_components(stem) and not component:
+        raise Mismatch(f"special register {name} needs a component: {name}.x, .y or .z")
+    first = form.base[0]
+    kinds = (TYPES[word].kind for word in slots.values() if word in TYPES)
+    if first != "mov" and (first != "cvt" or "float" in kinds):
+        raise Mismatch(
+            f"operand {spec.name} is special register {name}, which only mov and cvt of integers read"
+        )
+
+
+def check_space(slots: dict[str, str], spec: OperandSpec, symbol: SymbolRef) -> None:
+    """Check whether a variable lies in the space that an instruction names.
+
+    Raises: Mismatch.
+    """
+    space = slots.get("space", "").partition("::")[0]
+    if space and symbol.kind in SPACES and symbol.kind != space:
+        raise Mismatch(
+            f"operand {spec.name} is in .{space}, but {symbol.name} is a .{symbol.kind} variable"
+        )
+
+
+def check_limit(form: Form, spec: OperandSpec, literal: Immediate) -> None:
+    """Check whether an immediate has one of the values that a form takes.
+
+    Raises: Mismatch.
+    """
+    allowed = form.limits.get(spec.name)
+    if allowed is not None and literal.value not in allowed:
+        raise Mismatch(f"operand {spec.name} is {literal.value}, expected {_in_words(allowed)}")
+
+
+def _in_words(allowed: Sequence[int]) -> str:
+    """Describe the values that an immediate may have.
+
+    >>> _in_words(range(16)), _in_words(range(32, 1025, 32)), _in_words((4, 8, 16))
+    ('0 to 15', 'a multiple of 32 from 32 to 1024', '4, 8 or 16')
+    """
+    if isinstance(allowed, range):
+        step = f"a multiple of {allowed.step} from " if allowed.step > 1 else ""
+        return f"{step}{allowed[0]} to {allowed[-1]}"
+    *others, last = (str(value) for value in allowed)
+    return f"{', '.join(others)} or {last}" if others else last
+
+
+def literal_bits(kind: ScalarType, literal: Immediate) -> int | bool:
+    """Return the raw bits of a literal as a value of some type.
+
+    Raises: Mismatch.
+    """
+    if kind.kind == "pred":
+        return literal.value != 0
+    value = literal.value
+    if literal.kind != "int" and kind.kind in ("signed", "unsigned"):
+        raise Mismatch(f"a float literal where .{kind.name} is expected")
+    if literal.kind == "int":
+        if kind.kind == "float" and value != 0:
+            raise Mismatch(
+                f"an integer literal where .{kind.name} is expected; write 0f3F800000 or 0d..."
+            )
+        # PTX truncates wide literals silently (they are 64-bit constants).
+        return value & kind.mask
+    wanted = {"f32": 32, "f64": 64}[literal.kind]
+    if wanted == kind.width_bits:
+        return value
+    if kind.name == "f32":
+        # PTX reads decimal floats in double precision and converts to the type of the instruction.
+        return int.from_bytes(
+            struct.pack("<f", struct.unpack("<d", value.to_bytes(8, "little"))[0]), "little"
+        )
+    if kind.name == "f64":
+        return int.from_bytes(
+            struct.pack("<d", struct.unpack("<f", value.to_bytes(4, "little"))[0]), "little"
+        )
+    raise Mismatch(f"a {wanted}-bit float literal where .{kind.name} is expected")
