@@ -65,12 +65,7 @@ def _problem(slots: dict[str, str]) -> str:
         return (
             Unmodelled("vectors of minima and maxima") if v else f".{op}.{t} needs .v2, .v4 or .v8"
         )
-    halves = (
-        op == "add"
-        and TYPES[t].width_bits < 64
-        and t not in ("f32",)
-        and TYPES[t].kind in ("float", "packed")
-    )
+    halves = op == "add" and t in ("f16", "bf16", "f16x2", "bf16x2")
     if halves and slots.get("ftz") != "noftz":
         return f".add.{t} needs .noftz"
     if slots.get("ftz") and not halves and op == "add":

@@ -21,14 +21,6 @@ def _problem(slots: dict[str, str]) -> str:
     return shape_problem(slots["shape"], slots["dt"], slots["at"], slots["bt"])
 
 
-def _counts(slots: dict[str, str]) -> dict[str, int]:
-    n, _ = parse_shape(slots["shape"])
-    return {"d": n // 4 if slots.get("dt") == "f16" else n // 2, "a": 4}
-
-
-Prepared = tuple[WgmmaShape, bool, bool]
-
-
 def _integer_problem(slots: dict[str, str]) -> str:
     return shape_problem(slots["shape"], "s32", slots["at"], slots["bt"])
 
@@ -47,6 +39,13 @@ def _shape(
     )
 
 
+def _counts(slots: dict[str, str]) -> dict[str, int]:
+    """Registers of the accumulator and of A."""
+    dt = slots.get("dt", "s32")
+    what = _shape(slots["shape"], dt, slots["at"], slots["bt"], False, False)
+    return {"d": what.d_registers, "a": 4}
+
+
 @shared_form(
     "wgmma.mma_async.sync.aligned.{shape}.{dt}.{at}.{bt} +{d}:b32, a:b64, b:b64, s:pred, #ia:s32, #ib:s32, #ta:s32, "
     "#tb:s32",
@@ -55,22 +54,17 @@ def _shape(
 )  # fmt: skip
 def wgmma_half(shape: str, dt: Any, at: Any, bt: Any) -> Any:
     """16-bit operands, both from shared memory; each may be MN-major."""
-    # Immediates are the same on every execution, so they are checked once.
-    prepared: dict[Any, Prepared] = {}
-
-    def prepare(ctx: Context, count: int, ia: int, ib: int, ta: int, tb: int) -> Prepared:
-        what = _shape(shape, dt.name, at.name, bt.name, bool(ta), bool(tb))
-        return what, _negates(ia), _negates(ib)
+    shapes = {
+        (ta, tb): _shape(shape, dt.name, at.name, bt.name, bool(ta), bool(tb))
+        for ta in (0, 1)
+        for tb in (0, 1)
+    }
 
     def run(
         ctx: Context, d: tuple[int, ...], a: Value, b: Value, s: Any,
         ia: int, ib: int, ta: int, tb: int,
     ) -> Any:  # fmt: skip
-        key = (len(d), ia, ib, ta, tb)
-        known = prepared.get(key)
-        if known is None:
-            known = prepared[key] = prepare(ctx, *key)
-        return ctx.wgmma(known[0], d, None, a, b, s, known[1], known[2])
+        return ctx.wgmma(shapes[ta, tb], d, None, a, b, s, _negates(ia), _negates(ib))
 
     return run
 
@@ -82,21 +76,13 @@ def wgmma_half(shape: str, dt: Any, at: Any, bt: Any) -> Any:
 )  # fmt: skip
 def wgmma_half_registers(shape: str, dt: Any, at: Any, bt: Any) -> Any:
     """16-bit operands, A from registers."""
-    prepared: dict[Any, Prepared] = {}
-
-    def prepare(ctx: Context, count: int, parts: int, ia: int, ib: int, tb: int) -> Prepared:
-        what = _shape(shape, dt.name, at.name, bt.name, False, bool(tb))
-        return what, _negates(ia), _negates(ib)
+    shapes = [_shape(shape, dt.name, at.name, bt.name, False, trans_b) for trans_b in (False, True)]
 
     def run(
         ctx: Context, d: tuple[int, ...], a: tuple[int, ...], b: Value, s: Any,
         ia: int, ib: int, tb: int,
     ) -> Any:  # fmt: skip
-        key = (len(d), len(a), ia, ib, tb)
-        known = prepared.get(key)
-        if known is None:
-            known = prepared[key] = prepare(ctx, *key)
-        return ctx.wgmma(known[0], d, a, None, b, s, known[1], known[2])
+        return ctx.wgmma(shapes[tb], d, a, None, b, s, _negates(ia), _negates(ib))
 
     return run
 
@@ -109,14 +95,9 @@ def wgmma_half_registers(shape: str, dt: Any, at: Any, bt: Any) -> Any:
 def wgmma_narrow(shape: str, dt: Any, at: Any, bt: Any) -> Any:
     """tf32 and fp8 operands from shared memory, K-major only."""
     what = _shape(shape, dt.name, at.name, bt.name, False, False)
-    prepared: dict[Any, tuple[bool, bool]] = {}
 
     def run(ctx: Context, d: tuple[int, ...], a: Value, b: Value, s: Any, ia: int, ib: int) -> Any:
-        key = (len(d), None, ia, ib)
-        known = prepared.get(key)
-        if known is None:
-            known = prepared[key] = _negates(ia), _negates(ib)
-        return ctx.wgmma(what, d, None, a, b, s, *known)
+        return ctx.wgmma(what, d, None, a, b, s, _negates(ia), _negates(ib))
 
     return run
 
@@ -129,7 +110,6 @@ def wgmma_narrow(shape: str, dt: Any, at: Any, bt: Any) -> Any:
 def wgmma_narrow_registers(shape: str, dt: Any, at: Any, bt: Any) -> Any:
     """tf32 and fp8 operands, A from registers."""
     what = _shape(shape, dt.name, at.name, bt.name, False, False)
-    prepared: dict[Any, tuple[bool, bool]] = {}
 
     def run(
         ctx: Context,
@@ -140,11 +120,7 @@ def wgmma_narrow_registers(shape: str, dt: Any, at: Any, bt: Any) -> Any:
         ia: int,
         ib: int,
     ) -> Any:
-        key = (len(d), len(a), ia, ib)
-        known = prepared.get(key)
-        if known is None:
-            known = prepared[key] = _negates(ia), _negates(ib)
-        return ctx.wgmma(what, d, a, None, b, s, *known)
+        return ctx.wgmma(what, d, a, None, b, s, _negates(ia), _negates(ib))
 
     return run
 
