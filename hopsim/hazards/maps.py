@@ -17,8 +17,8 @@ from hopsim.hazards.clocks import GLOBAL, MAPS, Agent, Clock, View, raise_to, se
 from hopsim.hazards.records import Eye, Flight, Record
 from hopsim.hazards.shadow import Region
 from hopsim.hazards.world import World, includes
+from hopsim.layout.tensormap import MAP_BYTES
 
-MAP_BYTES = 128
 RELEASES_KEPT = 256
 
 

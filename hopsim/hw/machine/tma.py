@@ -282,20 +282,17 @@ class TmaOps(BulkOps):
         region.data[start : start + MAP_BYTES] = np.frombuffer(bytes(raw), np.uint8)
         region.mark(start, start + MAP_BYTES)
 
-    def copy_map(self, target: Value, source: Value, count_bytes: Value, scope: str) -> None:
+    def copy_map(self, target: Value, source: Value, scope: str) -> None:
         """tensormap.cp_fenceproxy: copy a map from shared to global memory and publish it."""
-        size = self._uniform(count_bytes, "the size")
-        if size != MAP_BYTES:
-            raise self.fault(f"tensormap.cp_fenceproxy of {size} bytes: the size must be 128")
         to, origin = self._uniform(target, "the destination"), self._uniform(source, "the source")
         words = self.load("shared::cta", origin, 8, 1)
         shared = self.region("shared::cta", origin)
-        region = self._global(to, size)
+        region = self._global(to, MAP_BYTES)
         first, start = to - region.base, origin - shared.base
-        self._note("w", "global", to, size, "release", scope)
+        self._note("w", "global", to, MAP_BYTES, "release", scope)
         if words is not None:
-            region.data[first : first + size] = shared.data[start : start + size]
-            region.mark(first, first + size)
+            region.data[first : first + MAP_BYTES] = shared.data[start : start + MAP_BYTES]
+            region.mark(first, first + MAP_BYTES)
         self.fence("fence.proxy.tensormap", "release", scope)
 
 

@@ -47,11 +47,11 @@ class _Waiting(NamedTuple):
 
     finish: float
     port: GpcPort
-    through: float
-    count_bytes: int
-    slack: float
-    late: Late | None
-    latency: float
+    through: float = 0.0
+    count_bytes: int = 0
+    slack: float = 0.0
+    late: Late | None = None
+    latency: float = 0.0
 
 
 class Footprint(NamedTuple):
@@ -149,7 +149,7 @@ class Bookings:
             return delay
         if not delay:
             return port.arrive(late, now - latency)
-        self._waiting[operation.number] = _Waiting(0.0, port, 0.0, 0, 0.0, late, latency)
+        self._waiting[operation.number] = _Waiting(0.0, port, late=late, latency=latency)
         return delay
 
     def landed(self, operation: Operation) -> None:
@@ -298,9 +298,7 @@ class Bookings:
             end = sm.wait_for_fill(self._l2.read_again(time, begin, numbers, again, sm.number))
             ready = max(ready, end + self._l2.near)
         if self._l2.finish:
-            self._waiting[operation.number] = _Waiting(
-                self._l2.finish, sm.port, 0.0, 0, 0.0, None, 0.0
-            )
+            self._waiting[operation.number] = _Waiting(self._l2.finish, sm.port)
         return self._due_at(operation, ready + self._config.smem.latency_cycles)
 
     def _due_at(self, operation: Operation, time: float) -> Booked:

@@ -9,8 +9,10 @@ from typing import Any
 
 from hopsim.isa.context import Context
 from hopsim.isa.forms.form import shared_form
+from hopsim.isa.ops.atomics import noftz_problem
 from hopsim.isa.types import ScalarType
 from hopsim.isa.values import Value, select
+from hopsim.layout.tensormap import MAP_BYTES
 
 DIM = ("1d", "2d", "3d", "4d", "5d")
 CLUSTER = ("shared::cluster", "shared::cta")
@@ -28,9 +30,7 @@ PAST_L1 = {"n": (16,)}
 
 
 def _reduce_problem(slots: dict[str, str]) -> str:
-    if slots["op"] == "add" and slots["t"] in ("f16", "bf16") and not slots["ftz"]:
-        return f".add.{slots['t']} needs .noftz"
-    return ""
+    return noftz_problem(slots["op"], slots["t"], slots["ftz"])
 
 
 def _coordinates(slots: dict[str, str]) -> dict[str, int]:
@@ -373,7 +373,7 @@ def tensormap_replace_wide(field: str, space: str) -> Any:
 
 
 @shared_form(
-    "tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release.{scope}.sync.aligned [b], [a], #n:b32", limits={"n": (128,)},
+    "tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release.{scope}.sync.aligned [b], [a], #n:b32", limits={"n": (MAP_BYTES,)},
     scope=("cta", "cluster", "gpu", "sys"), unit="tma_sync", effects=("reads [a]", "writes [b]", "proxy fence"),
     source='PTX ISA 8.7, "tensormap.cp_fenceproxy"',
 )  # fmt: skip
@@ -381,6 +381,6 @@ def tensormap_cp_fenceproxy(scope: str) -> Any:
     """Copies a tensor map from shared to global memory and publishes it."""
 
     def run(ctx: Context, b: Value, a: Value, n: Value) -> None:
-        ctx.copy_map(b, a, n, scope)
+        ctx.copy_map(b, a, scope)
 
     return run

@@ -40,6 +40,7 @@ VECTOR = ("v2", "v4", "v8")
 LENGTH = {"": 1, "v2": 2, "v4": 4, "v8": 8}
 HINT = ("L2::cache_hint",)
 FTZ = ("noftz", "ftz")
+HALVES = ("f16", "bf16", "f16x2", "bf16x2")
 ALLOWED: dict[str, tuple[str, ...]] = {
     "add": ("u32", "s32", "u64", "f16", "bf16", "f32", "f64", "f16x2", "bf16x2"),
     "min": ("u32", "s32", "u64", "s64", "f16", "bf16", "f16x2", "bf16x2"),
@@ -55,6 +56,11 @@ ATOM = 'PTX ISA 8.7, "atom"'
 RED = 'PTX ISA 8.7, "red"'
 
 
+def noftz_problem(op: str, t: str, ftz: str) -> str:
+    """Return what is wrong with a sum of 16-bit floats that does not say that subnormals stay."""
+    return f".add.{t} needs .noftz" if op == "add" and t in HALVES and ftz != "noftz" else ""
+
+
 def _problem(slots: dict[str, str]) -> str:
     op, t, v = slots["op"], slots["t"], slots.get("v", "")
     if op == "exch" and t == "b128":
@@ -65,11 +71,12 @@ def _problem(slots: dict[str, str]) -> str:
         return (
             Unmodelled("vectors of minima and maxima") if v else f".{op}.{t} needs .v2, .v4 or .v8"
         )
-    halves = op == "add" and t in ("f16", "bf16", "f16x2", "bf16x2")
-    if halves and slots.get("ftz") != "noftz":
-        return f".add.{t} needs .noftz"
-    if slots.get("ftz") and not halves and op == "add":
-        return f".add.{t} takes no .{slots['ftz']}"
+    ftz = slots.get("ftz", "")
+    wrong = noftz_problem(op, t, ftz)
+    if wrong:
+        return wrong
+    if ftz and op == "add" and t not in HALVES:
+        return f".add.{t} takes no .{ftz}"
     if v and slots.get("space") not in ("global", ""):
         return "vector atomics work on global memory only"
     if v and TYPES[t].width_bits * LENGTH[v] > 128:

@@ -7,13 +7,12 @@ from typing import Any
 from hopsim.isa.context import Context
 from hopsim.isa.forms.form import shared_form
 from hopsim.isa.values import Value
+from hopsim.layout.tensormap import MAP_BYTES
 
 BAR = 'PTX ISA 8.7, "bar, barrier"'
 FENCE = 'PTX ISA 8.7, "membar, fence"'
 NAMED = {"a": range(16), "n": range(0, 1 << 31, 32)}
 """Barriers of a CTA; threads come in whole warps."""
-TENSOR_MAP = (128,)
-"""Bytes."""
 
 
 def _barrier(action: str, aligned: bool) -> Any:
@@ -174,14 +173,12 @@ def fence_tensormap_release(scope: str) -> Any:
     return _fence("fence.proxy.tensormap", "release", scope)
 
 
-@shared_form("fence.proxy.tensormap::generic.acquire.{scope} [a], #n:b32", scope=("cta", "cluster", "gpu", "sys"), limits={"n": TENSOR_MAP},
+@shared_form("fence.proxy.tensormap::generic.acquire.{scope} [a], #n:b32", scope=("cta", "cluster", "gpu", "sys"), limits={"n": (MAP_BYTES,)},
              quiet=True, unit="fence", effects=("proxy fence",), source=FENCE)  # fmt: skip
 def fence_tensormap_acquire(scope: str) -> Any:
     """Makes changes of the tensor map at an address visible to later TMA operations of this thread."""
 
     def run(ctx: Context, a: Value, n: Value) -> None:
-        if n != 128:
-            raise ctx.fault(f"fence.proxy.tensormap acquire of {n} bytes: the size must be 128")
         ctx.fence("fence.proxy.tensormap", "acquire", scope, a)
 
     return run

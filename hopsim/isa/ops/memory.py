@@ -74,10 +74,14 @@ def _cache_problem(slots: dict[str, str]) -> str:
     return ""
 
 
+def _problem(slots: dict[str, str]) -> str:
+    return _order_problem(slots) or _cache_problem(slots) or _width_problem(slots)
+
+
 def _load_problem(slots: dict[str, str]) -> str:
     if slots["cache"] in STORES_ONLY:
         return f".{slots['cache']} is of stores; loads have .ca, .cg, .cs, .lu, .cv"
-    return _order_problem(slots) or _cache_problem(slots) or _width_problem(slots)
+    return _problem(slots)
 
 
 def _store_problem(slots: dict[str, str]) -> str:
@@ -85,7 +89,7 @@ def _store_problem(slots: dict[str, str]) -> str:
         return f".{slots['cache']} is of loads; stores have .wb, .cg, .cs, .wt"
     if slots["l2"]:
         return f".{slots['l2']} is of loads"
-    return _order_problem(slots) or _cache_problem(slots) or _width_problem(slots)
+    return _problem(slots)
 
 
 def _width_problem(slots: dict[str, str]) -> str:

@@ -18,11 +18,7 @@ IMMEDIATES = {"ia": (-1, 1), "ib": (-1, 1), "ta": (0, 1), "tb": (0, 1)}
 
 
 def _problem(slots: dict[str, str]) -> str:
-    return shape_problem(slots["shape"], slots["dt"], slots["at"], slots["bt"])
-
-
-def _integer_problem(slots: dict[str, str]) -> str:
-    return shape_problem(slots["shape"], "s32", slots["at"], slots["bt"])
+    return shape_problem(slots["shape"], slots.get("dt", "s32"), slots["at"], slots["bt"])
 
 
 def _negates(scale: int) -> bool:
@@ -128,7 +124,7 @@ def wgmma_narrow_registers(shape: str, dt: Any, at: Any, bt: Any) -> Any:
 @shared_form(
     "wgmma.mma_async.sync.aligned.{shape}.s32.{at}.{bt}{.satfinite} +{d}:b32, a:b64, b:b64, s:pred",
     shape=SHAPES, at=INTEGER, bt=INTEGER, satfinite=("satfinite",), data=True, collective=True, may_block=True, quiet=True,
-    check=_integer_problem, counts=_counts,
+    check=_problem, counts=_counts,
     unit="tensor", effects=("reads [a], [b] async", "updates d"), source=SOURCE,
 )  # fmt: skip
 def wgmma_integer(shape: str, at: Any, bt: Any, satfinite: str) -> Any:
@@ -144,7 +140,7 @@ def wgmma_integer(shape: str, at: Any, bt: Any, satfinite: str) -> Any:
 @shared_form(
     "wgmma.mma_async.sync.aligned.{shape}.s32.{at}.{bt}{.satfinite} +{d}:b32, &{a}:b32, b:b64, s:pred",
     shape=SHAPES, at=INTEGER, bt=INTEGER, satfinite=("satfinite",), data=True, collective=True, may_block=True, quiet=True,
-    check=_integer_problem, counts=_counts,
+    check=_problem, counts=_counts,
     unit="tensor", effects=("reads a", "reads [b] async", "updates d"), source=SOURCE,
 )  # fmt: skip
 def wgmma_integer_registers(shape: str, at: Any, bt: Any, satfinite: str) -> Any:

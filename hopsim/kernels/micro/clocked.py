@@ -164,6 +164,12 @@ class Clocked:
         self.k.emit("sub.u64", after, after, before)
         self.store(label, after)
 
+    def store_since(self, before: Reg, labels: Sequence[str], clocks: Sequence[Reg]) -> None:
+        """Store what passed from one reading of the clock to each of others; those are overwritten."""
+        for label, clock in zip(labels, clocks, strict=True):
+            self.k.emit("sub.u64", clock, clock, before)
+            self.store(label, clock)
+
     def store_laps(self, labels: Sequence[str], clocks: Sequence[Reg]) -> None:
         """Store what passed from each reading of the clock to the next; the readings are overwritten."""
         for label, before, after in reversed(list(zip(labels, clocks, clocks[1:], strict=False))):

@@ -128,9 +128,7 @@ def at_once(ctas: int, rows: int, pitch_bytes: int) -> Benchmark:
     for barrier in loads.barriers:
         c.wait_parity(barrier, parity)
         clocks.append(c.clock())
-    for number, clock in enumerate(clocks):
-        c.k.emit("sub.u64", clock, clock, before)
-        c.store(f"box {number}", clock)
+    c.store_since(before, [f"box {number}" for number in range(AT_ONCE)], clocks)
     return loads.finish(
         f"{AT_ONCE} TMA loads at once out of device memory, {ctas} SMs, boxes of {rows} rows {pitch_bytes} bytes apart",
         ctas, means_and_latest,

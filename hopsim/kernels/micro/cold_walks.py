@@ -94,9 +94,7 @@ def walk(one: ColdWalk) -> Benchmark:
             issue(step + DEPTH)
         if (step + 1) % (STEPS // LAPS) == 0:
             laps.append(c.clock())
-    for number, lap in enumerate(laps, 1):
-        c.k.emit("sub.u64", lap, lap, before)
-        c.store(f"step {number * STEPS // LAPS}", lap)
+    c.store_since(before, [f"step {lap * STEPS // LAPS}" for lap in range(1, LAPS + 1)], laps)
     c.k.place(done)
 
     return c.benchmark(

@@ -48,9 +48,7 @@ def entry(ctas: int, warps: int = 4, *, reads: bool = False, is_first: bool = Fa
         clocks.append(c.clock())
         labels.append(f"{(block + 1) * BLOCK_BYTES} bytes")
     c.own_row(len(labels))
-    for label, clock in zip(labels, clocks[1:], strict=True):
-        c.k.emit("sub.u64", clock, clock, clocks[0])
-        c.store(label, clock)
+    c.store_since(clocks[0], labels, clocks[1:])
     for total in sums:
         c.keep(c.k.let(".b32", "bits", "mov.b32", total))
     c.k.place(done)

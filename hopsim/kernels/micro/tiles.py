@@ -129,9 +129,7 @@ def tiles_at_once(tiles: Tiles) -> Benchmark:
     for barrier in barriers:
         c.wait_parity(barrier, parity)
         clocks.append(c.clock())
-    for stage, clock in enumerate(clocks):
-        c.k.emit("sub.u64", clock, clock, before)
-        c.store(f"stage {stage}", clock)
+    c.store_since(before, [f"stage {stage}" for stage in range(STAGES)], clocks)
     c.k.place(done)
     if tiles.pairs:
         c.k.emit("barrier.cluster.arrive")

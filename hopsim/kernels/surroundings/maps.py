@@ -25,9 +25,9 @@ from hopsim.kernels.gemm.roles import emit_roles
 from hopsim.kernels.gemm.scheduler import emit_walk
 from hopsim.kernels.gemm.warp_specialized import emit_consumer, emit_producer
 from hopsim.kernels.ptx.text import Param, PtxEntry, Reg, address
+from hopsim.layout.tensormap import MAP_BYTES
 
 WAYS = ("value", "copied", "edited")
-MAP_BYTES = 128
 OPERANDS = ("a", "b", "c")
 WORKSPACE_BYTES = len(OPERANDS) * MAP_BYTES
 """Global memory of one CTA in the way `edited`."""
