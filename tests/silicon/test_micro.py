@@ -26,7 +26,9 @@ from hopsim.kernels.micro.clocked import (
 )
 from hopsim.kernels.micro.cpcs import quick_tpcs
 from hopsim.kernels.micro.placement import times
+from hopsim.kernels.micro.product_walks import by_age
 from hopsim.kernels.micro.recording import GROUPS, benchmarks, figures, record, run
+from hopsim.kernels.micro.turns import SMS, through
 
 FOLDER = Path(__file__).parent
 ROWS: list[dict[str, Any]] = json.loads((FOLDER / "micro.json").read_text())
@@ -148,7 +150,15 @@ def test_what_reads_device_memory_is_cold_and_nothing_else() -> None:
     assert cold == {
         one.name
         for one in benchmarks()
-        if one.name.startswith(("cold_", "tma_load_dram_", "tma_load_strided_", "plain_load_dram_"))
+        if one.name.startswith(
+            (
+                "cold_",
+                "product_walk_cold_",
+                "tma_load_dram_",
+                "tma_load_strided_",
+                "plain_load_dram_",
+            )
+        )
         or one.name.endswith(("_cold", "_clean", "_memory"))
         or (one.name.startswith("entry_") and not one.name.endswith("_first"))
     }
@@ -220,3 +230,63 @@ def test_numbers_that_microbenchmarks_decide() -> None:
     assert found["smem.latency"][1].startswith("hopsim calibrate, tests/silicon/micro.json: ")
     with pytest.raises(KeyError, match="arithmetic_0"):
         derive(Recordings([], EMPTY))
+
+
+def cycles(name: str) -> dict[str, float]:
+    (chosen,) = (one for one in benchmarks() if one.name == name)
+    return run(hs.Gpu(), chosen, 0, check=False, values=False)["cycles"]
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "turns_wgmma_w4_1_ctas", "turns_wgmma_w8_1_ctas", "turns_mma_w4_1_ctas",
+        "product_walk_alone_wgmma_w8_12x11_128r_128r_d3", "product_walk_alone_wgmma_96i_w8_12x11_128r_128r_d3",
+        "product_walk_cold_copies_wgmma_w8_12x11_128r_128r_d3", "product_walk_cold_tma_wgmma_w8_12x11_128r_128r_d3",
+    ],
+)  # fmt: skip
+def test_who_is_alone_on_an_sm_is_through_as_recorded(name: str) -> None:
+    found, recorded = cycles(name), BY_NAME[name]["cycles"]
+    last = [label for label in recorded if label.startswith(("end", "step 32"))]
+    assert last
+    assert {label: found[label] for label in last} == pytest.approx(
+        {label: recorded[label] for label in last}, rel=0.1
+    )
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "turns_wgmma_w4_2_ctas", "turns_wgmma_w8_2_ctas", "turns_mma_w8_2_ctas", "turns_mma_ldmatrix_w8_2_ctas",
+        "turns_ldmatrix_w8_2_ctas", "product_walk_alone_wgmma_w8_12x22_128r_128r_d3",
+    ],
+)  # fmt: skip
+def test_what_ctas_of_an_sm_do_takes_as_long_as_recorded_in_all(name: str) -> None:
+    # Which of them is through first is another matter: DEVIATIONS.md, D-OLDEST.
+    assert max(cycles(name).values()) == pytest.approx(
+        max(BY_NAME[name]["cycles"].values()), rel=0.1
+    )
+
+
+def test_warps_are_told_apart_by_cta_and_sub_partition() -> None:
+    # SM, begin, half, end of eight warps of two CTAs of one SM, and of one of another.
+    begins = {(0, 0): 100, (0, 1): 130, (1, 0): 500}
+    rows = [
+        [sm, begin + warp, begin + 10 * warp, begin + 100 * warp]
+        for (sm, _), begin in begins.items()
+        for warp in range(8)
+    ]
+    found = through(np.array(rows, np.uint64), 8)
+    # The first CTAs of both SMs count from themselves, the second from the first.
+    assert found["end, CTA 1, warp 4"] == 400.0
+    assert found["begin, CTA 2, warp 0"] == 30.0
+    assert found["half, CTA 2, warp 4"] == 30.0 + 40.0
+    assert len(found) == 3 * 2 * 2
+
+
+def test_first_ctas_of_an_sm_are_told_apart_from_later_ones() -> None:
+    table = np.array([[1, 10]] * SMS + [[3, 30], [5, 50]], np.uint64)
+    assert by_age(table, ["a", "b"]) == {
+        "a, first CTA": 1.0, "b, first CTA": 10.0, "a, later CTA": 4.0, "b, later CTA": 40.0
+    }  # fmt: skip
+    assert by_age(table[:5], ["a", "b"]) == {"a, first CTA": 1.0, "b, first CTA": 10.0}

@@ -41,22 +41,36 @@ ARITHMETIC: Final = {
     "fma, ex2, fma, max": (FMA, EX2, FMA, MAX),
 }
 """What the chains do in turns."""
+ADDRESSES: Final = {
+    "add.s32": ("add.s32 {s}, {s}, {o}",),
+    "add.s64": ("add.s64 {w}, {w}, {v}",),
+    "mul.wide.u32": ("mul.wide.u32 {w}, {h}, {g}",),
+    "mad.wide.u32": ("mad.wide.u32 {w}, {h}, {g}, {c}",),
+    "mad.wide.u32, max.s32": ("mad.wide.u32 {w}, {h}, {g}, {c}", "max.s32 {s}, {s}, {o}"),
+    "lop3.b32": ("lop3.b32 {s}, {s}, {o}, {z}, 0x6a",),
+    "mad.lo.s32, max.s32": ("mad.lo.s32 {s}, {s}, {y}, {z}", "max.s32 {s}, {s}, {o}"),
+    "setp, selp": ("setp.lt.s32 {p}, {s}, {o}", "selp.b32 {s}, {y}, {s}, {p}"),
+}
+"""What is done where threads work out addresses; 64-bit chains too."""
 
 
-def beside(n: int, from_registers: bool = False, warps: int = 4) -> Benchmark:
+def beside(
+    n: int, from_registers: bool = False, warps: int = 4, addresses: bool = False
+) -> Benchmark:
     """Eight independent chains a warp; a slope is cycles for a turn of 128 instructions of each warp.
 
     Args:
         n: columns of the products beside it; 0: none.
         from_registers: whether A of the products lies in registers.
         warps: that do arithmetic.
+        addresses: whether it is that of addresses.
     """
     source = "RS" if from_registers else "SS"
     what = f"n{n}_{source}" if n else "none"
     # Numbers of turns that ptxas knew would be unrolled.
     names = ("x", "y", "z", "busy", *(f"turns_{turns}" for turns in TURNS))
     c = Clocked(
-        f"beside_wgmma_{what}_w{warps}",
+        f"beside_wgmma_{what}_w{warps}{'_addresses' if addresses else ''}",
         [Param(name, ".u32") for name in names],
         [f".reqntid {WARPGROUP + 32 * warps}"],
     )
@@ -75,8 +89,15 @@ def beside(n: int, from_registers: bool = False, warps: int = 4) -> Benchmark:
     k.emit("setp.eq.u32", c.first, c.thread, WARPGROUP)
     _wait(c, SETTLE_CYCLES)
     chains = [k.let(".b32", "s", "add.u32", x, index) for index in range(CHAINS)]
+    wide = half = high = chosen = chains
+    fixed = x
+    if addresses:
+        fixed = k.let(".b64", "fixed", "mul.wide.u32", z, y)
+        wide = [k.let(".b64", "w", "mul.wide.u32", one, y) for one in chains]
+        half, high = k.regs(".b32", "half", CHAINS), k.regs(".b32", "high", CHAINS)
+        chosen = k.regs(".pred", "chosen", CHAINS)
     threads = 32 * warps
-    for label, texts in ARITHMETIC.items():
+    for label, texts in (ADDRESSES if addresses else ARITHMETIC).items():
         for turns in TURNS:
 
             def body(texts: tuple[str, ...] = texts, turns: int = turns) -> None:
@@ -86,14 +107,25 @@ def beside(n: int, from_registers: bool = False, warps: int = 4) -> Benchmark:
                 k.place(loop)
                 for number in range(ROUNDS):
                     text = texts[number % len(texts)]
-                    for one, other in zip(chains, (*chains[1:], chains[0]), strict=True):
-                        opcode, _, rest = text.format(s=one, o=other, y=y, z=z).partition(" ")
+                    for index in range(CHAINS):
+                        other = (index + 1) % CHAINS
+                        if "{h}" in text:
+                            k.emit("mov.b64", f"{{{half[index]}, {high[index]}}}", wide[index])
+                        opcode, _, rest = text.format(
+                            s=chains[index], o=chains[other], y=y, z=z, w=wide[index], v=wide[other], h=half[index],
+                            g=high[index], c=fixed, p=chosen[index],
+                        ).partition(" ")  # fmt: skip
                         k.emit(opcode, rest)
                 k.emit("sub.u32", left, left, 1)
                 k.emit("setp.ne.u32", more, left, 0)
                 k.emit("bra", loop, guard=more)
-                for one in chains:
+                for one, both in zip(chains, wide, strict=True):
                     c.keep(one)
+                    if addresses:
+                        first, second = k.regs(".b32", "part", 2)
+                        k.emit("mov.b64", f"{{{first}, {second}}}", both)
+                        c.keep(first)
+                        c.keep(second)
                 k.emit("bar.sync", _MEET, threads)
 
             c.measure_one(f"{label} x{turns}", body)
@@ -101,7 +133,8 @@ def beside(n: int, from_registers: bool = False, warps: int = 4) -> Benchmark:
 
     def numbers(gpu: Any) -> list[Any]:
         del gpu
-        busy = BUSY_CYCLES // (PRODUCTS * n // 2) if n else 0
+        cycles = 4 * BUSY_CYCLES if addresses else BUSY_CYCLES
+        busy = cycles // (PRODUCTS * n // 2) if n else 0
         return [np.uint32(one) for one in (0x3F800001, 0x3F800003, 0x00010203, busy, *TURNS)]
 
     other = f"products of {n} columns, {source}" if n else "nothing"
@@ -156,4 +189,7 @@ def benchmarks() -> list[Benchmark]:
     """Return all of them."""
     found = [beside(0), beside(0, warps=8)]
     found += [beside(n, rs) for n in COLUMNS for rs in (False, True)]
-    return [*found, beside(128, warps=8), beside(256, warps=8)]
+    found += [beside(128, warps=8), beside(256, warps=8)]
+    for n in (0, 128, 256):
+        found += [beside(n, warps=warps, addresses=True) for warps in (4, 8)]
+    return found

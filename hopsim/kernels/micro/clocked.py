@@ -124,6 +124,15 @@ class Clocked:
         never = self.k.let(".pred", "never", "setp.eq.u32", value, NEVER)
         self.k.emit("st.volatile.global.b32", address(self.results), value, guard=never)
 
+    def keep_all(self, values: Sequence[Reg], clock: Reg) -> None:
+        """Keep what computes 32-bit registers.
+
+        A reading of the clock decides over it, so that their values need not be known.
+        """
+        never = self.k.let(".pred", "never", "setp.eq.u64", clock, 0)
+        for value in values:
+            self.k.emit("st.volatile.global.b32", address(self.results), value, guard=never)
+
     def clock(self) -> Reg:
         """Return a register with the SM clock of now.
 

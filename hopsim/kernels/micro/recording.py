@@ -32,6 +32,8 @@ GROUPS: Final = {
     "cold": "TMA boxes out of device memory, some at once or one after the other",
     "tiles": "TMA boxes out of device memory as CTAs of a matrix product share them",
     "tile_walks": "tiles of a matrix product out of L2 along K, shared by CTAs: TMA boxes and cp.async",
+    "product_walks": "tiles along K that are worked at by wgmma, mma.sync and arithmetic, one or two CTAs on an SM",
+    "turns": "warps of an SM that all have work for the same unit: whose turn it is",
     "cold_walks": "tiles of a matrix product out of device memory along K, each worked at for some time",
     "entry": "the first instructions of a CTA, by how many SMs begin together",
     "sequences": "instructions of which ptxas makes several: divisions, square roots",
