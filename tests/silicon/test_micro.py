@@ -16,6 +16,7 @@ from hopsim.errors import HopsimError
 from hopsim.kernels.micro import recording, sweep
 from hopsim.kernels.micro.calibration import DERIVATIONS, Recordings, derive
 from hopsim.kernels.micro.clocked import (
+    SMS,
     Benchmark,
     Clocked,
     mean_of_rows,
@@ -28,7 +29,7 @@ from hopsim.kernels.micro.cpcs import quick_tpcs
 from hopsim.kernels.micro.placement import times
 from hopsim.kernels.micro.product_walks import by_age
 from hopsim.kernels.micro.recording import GROUPS, benchmarks, figures, record, run
-from hopsim.kernels.micro.turns import SMS, through
+from hopsim.kernels.micro.turns import through
 
 FOLDER = Path(__file__).parent
 ROWS: list[dict[str, Any]] = json.loads((FOLDER / "micro.json").read_text())

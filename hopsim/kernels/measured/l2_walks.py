@@ -18,8 +18,7 @@ import numpy as np
 from hopsim.errors import DeviceError
 from hopsim.isa.program.kernel import loads
 from hopsim.kernels.measured.ncu import profile
-from hopsim.kernels.micro.clocked import NEVER
-from hopsim.kernels.micro.streams import SMS
+from hopsim.kernels.micro.clocked import NEVER, SMS
 from hopsim.kernels.ptx.text import Param, PtxEntry, Reg, address, module_text, vector
 
 THREADS: Final = 1024

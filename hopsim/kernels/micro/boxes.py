@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from hopsim.kernels.micro.clocked import Benchmark, Clocked, Summary, Table, mean_of_rows
-from hopsim.kernels.micro.streams import KIB, SLOTS_BYTES, SMS
+from hopsim.kernels.micro.clocked import SMS, Benchmark, Clocked, Summary, Table, mean_of_rows
+from hopsim.kernels.micro.streams import KIB, SLOTS_BYTES
 from hopsim.kernels.ptx.text import Param, Reg, address, vector
 from hopsim.launch.arrays import TensorMap
 

@@ -7,12 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from hopsim.kernels.micro.clocked import Benchmark, Clocked, Table
+from hopsim.kernels.micro.clocked import SMS, Benchmark, Clocked, Table
 from hopsim.kernels.ptx.text import Param, Reg, address, vector
 
 MIB = 1 << 20
 LINE = 128
-SMS = 132
 MAP_LINES = 1024
 """Lines that are timed one by one."""
 MAP_SPAN = 32 * MIB

@@ -14,10 +14,12 @@ from numpy.typing import NDArray
 
 from hopsim.kernels.micro.sweep import sweeper
 from hopsim.kernels.probes.probe import Device, load_module
-from hopsim.kernels.ptx.text import Operand, Param, PtxEntry, Reg, address, module_text
+from hopsim.kernels.ptx.text import Operand, Param, PtxEntry, Reg, address, module_text, vector
 from hopsim.runtime.gpu import Gpu
 
 SYMBOL = "shared_memory"
+SMS = 132
+"""Of an H100 SXM, on which the recordings are made."""
 NEVER = 0x7FFFFFED
 """A value that no measured register has: the store that it guards keeps a result alive and never happens."""
 
@@ -139,6 +141,12 @@ class Clocked:
         (A register called `%clock` would hide the special register from some compilers, and not from others.)
         """
         return self.k.let(".b64", "ticks", "mov.u64", "%clock64")
+
+    def matrices(self, place: str) -> list[Reg]:
+        """Load four matrices of 16-bit values; return a thread's registers."""
+        registers = self.k.regs(".b32", "fragment", 4)
+        self.k.emit("ldmatrix.sync.aligned.m8n8.x4.shared.b16", vector(registers), place)
+        return registers
 
     def store(self, label: str, value: Reg) -> None:
         """Let thread 0 store a 64-bit value as the result of that name."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hopsim.kernels.micro.clocked import Benchmark, Clocked, mean_of_rows
+from hopsim.kernels.micro.clocked import SMS, Benchmark, Clocked, mean_of_rows
 from hopsim.kernels.ptx.text import address
 
 INSTRUCTION_BYTES = 16
@@ -10,7 +10,6 @@ INSTRUCTION_BYTES = 16
 PASSES = 4
 CHAINS = 8
 """Sums that do not depend on each other: twice the latency of an fma apart."""
-SMS = 132
 
 
 def straight(kib: int, ctas: int, warps: int = 1, *, is_first: bool = False) -> Benchmark:

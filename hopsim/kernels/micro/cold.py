@@ -13,8 +13,8 @@ from typing import Any, Final
 import numpy as np
 
 from hopsim.kernels.micro.boxes import BOX_K, ROW_BYTES
-from hopsim.kernels.micro.clocked import Benchmark, Clocked, Table, means_and_latest
-from hopsim.kernels.micro.streams import SLOTS_BYTES, SMS
+from hopsim.kernels.micro.clocked import SMS, Benchmark, Clocked, Table, means_and_latest
+from hopsim.kernels.micro.streams import SLOTS_BYTES
 from hopsim.kernels.ptx.text import Param, Reg, address, vector
 from hopsim.launch.arrays import TensorMap
 

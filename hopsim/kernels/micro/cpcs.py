@@ -12,8 +12,8 @@ from dataclasses import replace
 import numpy as np
 
 from hopsim.kernels.micro.boxes import Boxes, walk
-from hopsim.kernels.micro.clocked import Benchmark, Table, mean_of_rows
-from hopsim.kernels.micro.streams import KIB, SMS
+from hopsim.kernels.micro.clocked import SMS, Benchmark, Table, mean_of_rows
+from hopsim.kernels.micro.streams import KIB
 from hopsim.kernels.micro.tile_walks import TileWalk, boxes
 
 QUICK = 0.87

@@ -9,11 +9,10 @@ from typing import Any, Final
 
 import numpy as np
 
-from hopsim.kernels.micro.clocked import NEVER, Benchmark, Clocked, means_and_latest
+from hopsim.kernels.micro.clocked import NEVER, SMS, Benchmark, Clocked, means_and_latest
 from hopsim.kernels.micro.code import INSTRUCTION_BYTES
 from hopsim.kernels.ptx.text import Param, address
 
-SMS: Final = 132
 BLOCK_BYTES: Final = 512
 BLOCKS: Final = 8
 FAR_BYTES: Final = 1024

@@ -6,11 +6,10 @@ lanes each.
 
 from __future__ import annotations
 
-from hopsim.kernels.micro.clocked import Benchmark, Clocked, mean_of_rows, zeros
+from hopsim.kernels.micro.clocked import SMS, Benchmark, Clocked, mean_of_rows, zeros
 from hopsim.kernels.ptx.text import Param, Reg, address, vector
 
 PITCH = 8192
-SMS = 132
 LANES = 32
 
 

@@ -6,14 +6,13 @@ ahead, and rows beyond the end of the matrix are its last row, once more.
 
 from __future__ import annotations
 
-from hopsim.kernels.micro.clocked import Benchmark, Clocked, mean_of_rows, zeros
+from hopsim.kernels.micro.clocked import SMS, Benchmark, Clocked, mean_of_rows, zeros
 from hopsim.kernels.ptx.text import Param, address
 
 ROWS, ROW_BYTES = 64, 64
 STEPS = 64
 STAGES = 4
 THREADS = 128
-SMS = 132
 
 
 def clamped(ctas: int, inside: int, pitch_bytes: int, is_own: bool = False) -> Benchmark:

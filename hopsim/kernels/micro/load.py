@@ -12,8 +12,7 @@ from typing import Any, Final, Literal
 
 import numpy as np
 
-from hopsim.kernels.micro.clocked import Benchmark, Clocked, median_of_rows
-from hopsim.kernels.micro.streams import SMS
+from hopsim.kernels.micro.clocked import SMS, Benchmark, Clocked, median_of_rows
 from hopsim.kernels.ptx.text import Param, Reg, address, vector
 from hopsim.launch.arrays import TensorMap
 from hopsim.layout.descriptor import MatrixDescriptor

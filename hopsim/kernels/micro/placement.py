@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from hopsim.kernels.micro.clocked import Benchmark, Clocked, Table
+from hopsim.kernels.micro.clocked import SMS, Benchmark, Clocked, Table
 from hopsim.kernels.ptx.text import Reg
 
 FACTS = ("smid", "start clock", "end clock", "start ns", "end ns")
@@ -70,7 +70,7 @@ def stamps(
         f"{ctas} CTAs of {block} threads, {shared_bytes} bytes of shared memory, clusters of {cluster}, "
         f"each at least {spin} cycles",
         grid=ctas, block=block, cluster=cluster, shared_bytes=shared_bytes, rows=ctas, summary=times,
-        is_map=cluster > 1 or ctas <= 132,
+        is_map=cluster > 1 or ctas <= SMS,
     )  # fmt: skip
 
 

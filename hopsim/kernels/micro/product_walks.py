@@ -12,11 +12,10 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from hopsim.kernels.micro.boxes import BOX_K, ROW_BYTES
-from hopsim.kernels.micro.clocked import Benchmark, Clocked, Table
+from hopsim.kernels.micro.clocked import SMS, Benchmark, Clocked, Table
 from hopsim.kernels.micro.products import MMA
 from hopsim.kernels.micro.tile_walks import COPY_BYTES, LANES, STEPS, TileWalk
 from hopsim.kernels.micro.tiles import LOAD
-from hopsim.kernels.micro.turns import SMS
 from hopsim.kernels.ptx.text import Param, Reg, address, vector
 from hopsim.layout.descriptor import MatrixDescriptor
 from hopsim.layout.swizzle import Swizzle
@@ -171,11 +170,8 @@ class _Walk:
         base = c.k.let(".b32", "base", "add.u32", self.at, self.emptied)
 
         def read(number: int, k: int) -> list[Reg]:
-            registers = c.k.regs(".b32", "fragment", 4)
             place = c.k.let(".b32", "place", "xor.b32", base, 32 * k)
-            source = address(place, 16 * ROW_BYTES * number)
-            c.k.emit("ldmatrix.sync.aligned.m8n8.x4.shared.b16", vector(registers), source)
-            return registers
+            return c.matrices(address(place, 16 * ROW_BYTES * number))
 
         for k in range(INSTRUCTIONS):
             a = [read(index, k) for index in range(self.down)]

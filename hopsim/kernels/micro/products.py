@@ -102,11 +102,7 @@ def products(warps: int) -> Benchmark:
     sums = [c.k.regs(".b32", "d", 4) for _ in range(ALONG_M * ALONG_N)]
 
     def read(index: int) -> list[Reg]:
-        registers = c.k.regs(".b32", "fragment", 4)
-        c.k.emit(
-            "ldmatrix.sync.aligned.m8n8.x4.shared.b16", vector(registers), address(at, 512 * index)
-        )
-        return registers
+        return c.matrices(address(at, 512 * index))
 
     for label, opcode in MMA.items():
         for four in sums:

@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import Final
 
 from hopsim.kernels.micro.boxes import Boxes, walk
-from hopsim.kernels.micro.clocked import Benchmark
-from hopsim.kernels.micro.streams import KIB, SMS
+from hopsim.kernels.micro.clocked import SMS, Benchmark
+from hopsim.kernels.micro.streams import KIB
 
 WALKS: Final = 4
 """Walks on end that are measured as one."""

@@ -10,11 +10,10 @@ from typing import Any, Final
 
 import numpy as np
 
-from hopsim.kernels.micro.clocked import Benchmark, Clocked, median_of_rows
+from hopsim.kernels.micro.clocked import SMS, Benchmark, Clocked, median_of_rows
 from hopsim.kernels.micro.code import INSTRUCTION_BYTES
 from hopsim.kernels.ptx.text import Param, address
 
-SMS: Final = 132
 TIMES: Final = 4
 """How often a fence or barrier is executed."""
 JUMPS, PASSES = 6, 2

@@ -12,14 +12,13 @@ from typing import Any
 
 import numpy as np
 
-from hopsim.kernels.micro.clocked import Benchmark, Clocked, mean_of_rows
+from hopsim.kernels.micro.clocked import SMS, Benchmark, Clocked, mean_of_rows
 from hopsim.kernels.ptx.text import Param, Reg, address, vector
 from hopsim.launch.arrays import TensorMap
 
 ROW_BYTES = 128
 """A row of a TMA box: 64 elements of 16 bits, with the 128-byte swizzle."""
 KIB, MIB = 1 << 10, 1 << 20
-SMS = 132
 SLOTS_BYTES = 192 * KIB
 """Shared memory for boxes."""
 

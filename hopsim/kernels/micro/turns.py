@@ -12,13 +12,12 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from hopsim.kernels.micro.clocked import Benchmark, Clocked, Table
+from hopsim.kernels.micro.clocked import SMS, Benchmark, Clocked, Table
 from hopsim.kernels.micro.products import MMA
 from hopsim.kernels.ptx.text import Reg, address, vector
 from hopsim.layout.descriptor import MatrixDescriptor
 from hopsim.layout.swizzle import Swizzle
 
-SMS: Final = 132
 ROUNDS: Final = 64
 WARPS_AT_ONCE: Final = 4
 """Warps that lie on different sub-partitions; of these one is told about."""
@@ -84,10 +83,7 @@ def _round(c: Clocked, work: str) -> tuple[Callable[[], None], list[Reg]]:
     at = c.k.let(".b32", "at", "mad.lo.u32", lane, 16, c.shared)
 
     def read(number: int) -> list[Reg]:
-        registers = c.k.regs(".b32", "fragment", 4)
-        place = address(at, 512 * number)
-        c.k.emit("ldmatrix.sync.aligned.m8n8.x4.shared.b16", vector(registers), place)
-        return registers
+        return c.matrices(address(at, 512 * number))
 
     def move() -> None:
         # What is read again and again would be read once.
