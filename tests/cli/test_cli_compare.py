@@ -105,7 +105,7 @@ def test_one_program_and_an_export(tmp_path: Path) -> None:
             ["compare", "--recorded", "--folder", str(SILICON), "--only", "nothing"],
             "no measured program",
         ),
-        (["micro", "nothing"], "no microbenchmark has 'nothing'"),
+        (["micro", "nobody"], "no microbenchmark has 'nobody'"),
         (["micro", "bar_sync_32", "--recorded", "--folder", "nowhere"], "there is no nowhere"),
         (["calibrate", "nowhere"], "there is no nowhere"),
         (["record", "nowhere"], "there is no folder nowhere"),
