@@ -74,3 +74,15 @@ def test_text_inside_an_open_block_is_our_own_mistake() -> None:
     b = PtxEntry("k", [], [])
     with b.block(), pytest.raises(AssertionError, match="open block"):
         b.text()
+
+
+def test_a_loop_counts_down() -> None:
+    k = PtxEntry("count", [], [])
+    left, more = k.let(".b32", "left", "mov.u32", 6), k.reg(".pred", "more")
+    with k.loop(left, more, "$again", step=2):
+        k.emit("bar.sync", 0)
+    lines = [" ".join(line.split()) for line in k.text().splitlines()]
+    start = lines.index("$again:")
+    assert lines[start : start + 5] == [
+        "$again:", "bar.sync 0;", f"sub.u32 {left}, {left}, 2;", f"setp.ne.u32 {more}, {left}, 0;", f"@{more} bra $again;"
+    ]  # fmt: skip

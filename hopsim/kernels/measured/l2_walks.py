@@ -19,7 +19,7 @@ from hopsim.errors import DeviceError
 from hopsim.isa.program.kernel import loads
 from hopsim.kernels.measured.ncu import profile
 from hopsim.kernels.micro.clocked import NEVER, SMS
-from hopsim.kernels.ptx.text import Param, PtxEntry, Reg, address, module_text, vector
+from hopsim.kernels.ptx.text import Param, PtxEntry, address, module_text, vector
 
 THREADS: Final = 1024
 CHUNK_BYTES: Final = 16 * THREADS
@@ -110,19 +110,12 @@ def module() -> str:
     turns = k.let(".pred", "turns", "setp.ne.u32", back, 0)
     four = k.regs(".b32", "word", 4)
 
-    def again(label: str, count: Reg) -> None:
-        k.emit("sub.u32", count, count, 1)
-        k.emit("setp.ne.u32", more, count, 0)
-        k.emit("bra", label, guard=more)
-
     for number in range(WALKS):
         k.emit("mov.u32", left, chunks)
-        loop = k.label("$walk")
-        k.place(loop)
-        k.emit("ld.global.cg.v4.b32", vector(four), address(at))
-        k.emit("add.u32", total, total, four[0])
-        k.emit("add.u64", at, at, step)
-        again(loop, left)
+        with k.loop(left, more, "$walk"):
+            k.emit("ld.global.cg.v4.b32", vector(four), address(at))
+            k.emit("add.u32", total, total, four[0])
+            k.emit("add.u64", at, at, step)
         k.emit("mov.b64", at, data, unless=turns)
         k.emit("neg.s64", step, step, guard=turns)
         k.emit("add.u64", at, at, step, guard=turns)
@@ -131,11 +124,9 @@ def module() -> str:
             k.emit("setp.eq.u32", more, written, 0)
             k.emit("bra", done, guard=more)
             k.emit("mov.u32", left, written)
-            loop = k.label("$write")
-            k.place(loop)
-            k.emit("st.global.v4.b32", address(other), vector(four))
-            k.emit("add.u64", other, other, CHUNK_BYTES)
-            again(loop, left)
+            with k.loop(left, more, "$write"):
+                k.emit("st.global.v4.b32", address(other), vector(four))
+                k.emit("add.u64", other, other, CHUNK_BYTES)
             k.place(done)
     never = k.let(".pred", "never", "setp.eq.u32", total, NEVER)
     k.emit("st.global.u32", address(data), total, guard=never)

@@ -103,22 +103,18 @@ def beside(
             def body(texts: tuple[str, ...] = texts, turns: int = turns) -> None:
                 k.emit("bar.sync", _MEET, threads)
                 left, more = c.load(f"turns_{turns}"), k.reg(".pred", "more")
-                loop = k.label("$turn")
-                k.place(loop)
-                for number in range(ROUNDS):
-                    text = texts[number % len(texts)]
-                    for index in range(CHAINS):
-                        other = (index + 1) % CHAINS
-                        if "{h}" in text:
-                            k.emit("mov.b64", f"{{{half[index]}, {high[index]}}}", wide[index])
-                        opcode, _, rest = text.format(
-                            s=chains[index], o=chains[other], y=y, z=z, w=wide[index], v=wide[other], h=half[index],
-                            g=high[index], c=fixed, p=chosen[index],
-                        ).partition(" ")  # fmt: skip
-                        k.emit(opcode, rest)
-                k.emit("sub.u32", left, left, 1)
-                k.emit("setp.ne.u32", more, left, 0)
-                k.emit("bra", loop, guard=more)
+                with k.loop(left, more, "$turn"):
+                    for number in range(ROUNDS):
+                        text = texts[number % len(texts)]
+                        for index in range(CHAINS):
+                            other = (index + 1) % CHAINS
+                            if "{h}" in text:
+                                k.emit("mov.b64", f"{{{half[index]}, {high[index]}}}", wide[index])
+                            opcode, _, rest = text.format(
+                                s=chains[index], o=chains[other], y=y, z=z, w=wide[index], v=wide[other], h=half[index],
+                                g=high[index], c=fixed, p=chosen[index],
+                            ).partition(" ")  # fmt: skip
+                            k.emit(opcode, rest)
                 for one, both in zip(chains, wide, strict=True):
                     c.keep(one)
                     if addresses:
@@ -168,19 +164,16 @@ def _multiply(c: Clocked, n: int, from_registers: bool) -> None:
     scales = (1, 1, 0) if from_registers else (1, 1, 0, 0)
     yes = k.let(".pred", "yes", "setp.eq.u32", units, units)
     left = c.load("busy")
-    more, loop = k.reg(".pred", "more"), k.label("$products")
-    k.place(loop)
-    k.emit("wgmma.fence.sync.aligned")
-    for _ in range(PRODUCTS):
-        k.emit(
-            f"wgmma.mma_async.sync.aligned.m64n{n}k16.f32.bf16.bf16",
-            vector(sums), vector(a_registers) if from_registers else a, b, yes, *scales,
-        )  # fmt: skip
-    k.emit("wgmma.commit_group.sync.aligned")
-    k.emit("wgmma.wait_group.sync.aligned", 0)
-    k.emit("sub.u32", left, left, 1)
-    k.emit("setp.ne.u32", more, left, 0)
-    k.emit("bra", loop, guard=more)
+    more = k.reg(".pred", "more")
+    with k.loop(left, more, "$products"):
+        k.emit("wgmma.fence.sync.aligned")
+        for _ in range(PRODUCTS):
+            k.emit(
+                f"wgmma.mma_async.sync.aligned.m64n{n}k16.f32.bf16.bf16",
+                vector(sums), vector(a_registers) if from_registers else a, b, yes, *scales,
+            )  # fmt: skip
+        k.emit("wgmma.commit_group.sync.aligned")
+        k.emit("wgmma.wait_group.sync.aligned", 0)
     for register in sums:
         c.keep(register)
 

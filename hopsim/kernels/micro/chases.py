@@ -45,23 +45,19 @@ def line_map(sm: int, spread: bool, helper: int | None = None) -> Benchmark:
         c.k.emit("mov.u64", at, offsets)
         c.k.emit("mov.u64", out, c.results)
         c.k.emit("mov.u32", left, MAP_LINES)
-        loop = c.k.label("$walk")
-        c.k.place(loop)
-        offset = c.k.let(".b32", "offset", "ld.global.ca.b32", address(at))
-        place = c.k.let(".b64", "place", "cvt.u64.u32", offset)
-        c.k.emit("add.u64", place, data, place)
-        before = c.clock()
-        value = c.k.let(".b32", "value", "ld.global.cg.b32", address(place))
-        c.keep(value)
-        after = c.clock()
-        c.k.emit("sub.u64", after, after, before)
-        if timed:
-            c.k.emit("st.global.u64", address(out), after)
-        c.k.emit("add.u64", at, at, 4)
-        c.k.emit("add.u64", out, out, 8)
-        c.k.emit("sub.u32", left, left, 1)
-        c.k.emit("setp.ne.u32", more, left, 0)
-        c.k.emit("bra", loop, guard=more)
+        with c.k.loop(left, more, "$walk"):
+            offset = c.k.let(".b32", "offset", "ld.global.ca.b32", address(at))
+            place = c.k.let(".b64", "place", "cvt.u64.u32", offset)
+            c.k.emit("add.u64", place, data, place)
+            before = c.clock()
+            value = c.k.let(".b32", "value", "ld.global.cg.b32", address(place))
+            c.keep(value)
+            after = c.clock()
+            c.k.emit("sub.u64", after, after, before)
+            if timed:
+                c.k.emit("st.global.u64", address(out), after)
+            c.k.emit("add.u64", at, at, 4)
+            c.k.emit("add.u64", out, out, 8)
 
     if helper is None:
         c.k.emit("bra", done, unless=is_here)
@@ -147,30 +143,22 @@ def working_set(size_mib: int) -> Benchmark:
     for _ in range(2):
         c.k.emit("mad.wide.u32", place, c.thread, 16, base)
         c.k.emit("mov.u32", left, size_mib * MIB // step)
-        loop = c.k.label("$read")
-        c.k.place(loop)
-        for index, four in enumerate(held):
-            c.k.emit("ld.global.cg.v4.b32", vector(four), address(place, index * threads * 16))
-        for four in held:
-            c.keep(four[0])
-        c.k.emit("add.u64", place, place, step)
-        c.k.emit("sub.u32", left, left, 1)
-        c.k.emit("setp.ne.u32", more, left, 0)
-        c.k.emit("bra", loop, guard=more)
+        with c.k.loop(left, more, "$read"):
+            for index, four in enumerate(held):
+                c.k.emit("ld.global.cg.v4.b32", vector(four), address(place, index * threads * 16))
+            for four in held:
+                c.keep(four[0])
+            c.k.emit("add.u64", place, place, step)
     c.k.emit("bar.sync", 0)
     done = c.label_and_leave_but_first()
     at = c.k.let(".b32", "at", "mov.u32", 0)
 
     def walk() -> None:
         c.k.emit("mov.u32", left, STEPS // 8)
-        loop = c.k.label("$walk")
-        c.k.place(loop)
-        for _ in range(8):
-            c.k.emit("mad.wide.u32", place, at, 1, base)
-            c.k.emit("ld.global.cg.b32", at, address(place))
-        c.k.emit("sub.u32", left, left, 1)
-        c.k.emit("setp.ne.u32", more, left, 0)
-        c.k.emit("bra", loop, guard=more)
+        with c.k.loop(left, more, "$walk"):
+            for _ in range(8):
+                c.k.emit("mad.wide.u32", place, at, 1, base)
+                c.k.emit("ld.global.cg.b32", at, address(place))
 
     c.measure_one(f"{STEPS} loads", walk)
     c.k.emit("setp.eq.u32", more, at, 1)

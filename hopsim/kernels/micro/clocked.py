@@ -230,15 +230,11 @@ class Clocked:
         self.k.emit("mov.u32", left, rounds - 1)
         for slot in slots:
             issue(slot)
-        loop = self.k.label("$walk")
-        self.k.place(loop)
-        for slot in slots:
-            self.wait_parity(barriers[slot], parity)
-            issue(slot)
-        self.k.emit("xor.b32", parity, parity, 1)
-        self.k.emit("sub.u32", left, left, 1)
-        self.k.emit("setp.ne.u32", more, left, 0)
-        self.k.emit("bra", loop, guard=more)
+        with self.k.loop(left, more, "$walk"):
+            for slot in slots:
+                self.wait_parity(barriers[slot], parity)
+                issue(slot)
+            self.k.emit("xor.b32", parity, parity, 1)
         for slot in slots:
             self.wait_parity(barriers[slot], parity)
         self.k.emit("xor.b32", parity, parity, 1)

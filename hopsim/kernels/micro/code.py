@@ -27,20 +27,17 @@ def straight(kib: int, ctas: int, warps: int = 1, *, is_first: bool = False) -> 
         c.k.emit("mov.f32", total, one)
     left = c.k.let(".b32", "left", "mov.u32", PASSES)
     out = c.k.let(".b64", "out", "mov.b64", c.results)
-    again, more = c.k.label("$again"), c.k.reg(".pred", "more")
-    c.k.place(again)
-    c.k.emit("bar.sync", 0)
-    before = c.clock()
-    for number in range(kib * 1024 // INSTRUCTION_BYTES):
-        total = sums[number % CHAINS]
-        c.k.emit("fma.rn.f32", total, total, one, total)
-    after = c.clock()
-    c.k.emit("sub.u64", after, after, before)
-    c.k.emit("st.global.u64", address(out), after, guard=c.first)
-    c.k.emit("add.u64", out, out, 8)
-    c.k.emit("sub.u32", left, left, 1)
-    c.k.emit("setp.ne.u32", more, left, 0)
-    c.k.emit("bra", again, guard=more)
+    more = c.k.reg(".pred", "more")
+    with c.k.loop(left, more, "$again"):
+        c.k.emit("bar.sync", 0)
+        before = c.clock()
+        for number in range(kib * 1024 // INSTRUCTION_BYTES):
+            total = sums[number % CHAINS]
+            c.k.emit("fma.rn.f32", total, total, one, total)
+        after = c.clock()
+        c.k.emit("sub.u64", after, after, before)
+        c.k.emit("st.global.u64", address(out), after, guard=c.first)
+        c.k.emit("add.u64", out, out, 8)
     for total in sums:
         bits = c.k.let(".b32", "bits", "mov.b32", total)
         c.keep(bits)

@@ -223,17 +223,13 @@ def copies(one: Operands) -> Benchmark:
         for _ in range(one.depth):
             stage()
         c.k.emit("mov.u32", left, COPY_STEPS - one.depth)
-        loop = c.k.label("$walk")
-        c.k.place(loop)
-        c.k.emit("cp.async.wait_group", one.depth - 1)
-        c.k.emit("bar.sync", 0)
-        stage()
-        end = c.k.let(".b32", "end", "add.u32", to, (one.depth + 1) * stage_bytes)
-        around = c.k.let(".pred", "around", "setp.ge.u32", slot, end)
-        c.k.emit("selp.b32", slot, to, slot, around)
-        c.k.emit("sub.u32", left, left, 1)
-        c.k.emit("setp.ne.u32", more, left, 0)
-        c.k.emit("bra", loop, guard=more)
+        with c.k.loop(left, more, "$walk"):
+            c.k.emit("cp.async.wait_group", one.depth - 1)
+            c.k.emit("bar.sync", 0)
+            stage()
+            end = c.k.let(".b32", "end", "add.u32", to, (one.depth + 1) * stage_bytes)
+            around = c.k.let(".pred", "around", "setp.ge.u32", slot, end)
+            c.k.emit("selp.b32", slot, to, slot, around)
         c.k.emit("cp.async.wait_all")
 
     if not one.is_cold:

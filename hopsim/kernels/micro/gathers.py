@@ -41,18 +41,14 @@ def walk(lines: int, warps: int, ctas: int) -> Benchmark:
     def once() -> Reg:
         c.k.emit("mov.b64", at, base)
         c.k.emit("mov.u32", left, steps)
-        loop = c.k.label("$walk")
-        c.k.place(loop)
-        held = c.k.regs(".b32", "v", 2 * groups)
-        for index, one in enumerate(held):
-            offset = index // 2 * lines * PITCH + index % 2 * 16
-            c.k.emit("ld.global.b32", one, address(at, offset))
-        for one in held:
-            c.k.emit("xor.b32", total, total, one)
-        c.k.emit("add.u64", at, at, 32)
-        c.k.emit("sub.u32", left, left, 1)
-        c.k.emit("setp.ne.u32", more, left, 0)
-        c.k.emit("bra", loop, guard=more)
+        with c.k.loop(left, more, "$walk"):
+            held = c.k.regs(".b32", "v", 2 * groups)
+            for index, one in enumerate(held):
+                offset = index // 2 * lines * PITCH + index % 2 * 16
+                c.k.emit("ld.global.b32", one, address(at, offset))
+            for one in held:
+                c.k.emit("xor.b32", total, total, one)
+            c.k.emit("add.u64", at, at, 32)
         return total
 
     c.keep(once())

@@ -138,15 +138,11 @@ def global_memory(kind: str) -> Benchmark:
     def walk() -> Reg:
         c.k.emit("mov.u32", left, steps)
         c.k.emit("mov.u32", at, 0)
-        loop = c.k.label("$walk")
-        c.k.place(loop)
-        for _ in range(8):
-            place = c.k.let(".b64", "place", "cvt.u64.u32", at)
-            c.k.emit("add.u64", place, base, place)
-            c.k.emit(f"ld.global.{cache}.b32", at, address(place))
-        c.k.emit("sub.u32", left, left, 8)
-        c.k.emit("setp.ne.u32", more, left, 0)
-        c.k.emit("bra", loop, guard=more)
+        with c.k.loop(left, more, "$walk", step=8):
+            for _ in range(8):
+                place = c.k.let(".b64", "place", "cvt.u64.u32", at)
+                c.k.emit("add.u64", place, base, place)
+                c.k.emit(f"ld.global.{cache}.b32", at, address(place))
         return at
 
     if warm:

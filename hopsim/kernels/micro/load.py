@@ -95,22 +95,18 @@ def _work(c: Clocked, load: Load, cycles: int) -> None:
         c.k.let(".b32", "turns", "mov.u32", cycles // TURN_CYCLES),
         c.k.reg(".pred", "more"),
     )
-    loop = c.k.label("$work")
-    c.k.place(loop)
-    # Sums that only grew would in the end swallow the products, and take less power.
-    within = c.k.let(".b32", "within", "and.b32", left, TURNS_OF_A_SUM - 1)
-    goes_on = c.k.let(".pred", "goes_on", "setp.ne.u32", within, 0)
-    c.k.emit("wgmma.fence.sync.aligned")
-    for number in range(PRODUCTS):
-        c.k.emit(
-            f"wgmma.mma_async.sync.aligned.m64n{N}k16.f32.bf16.bf16",
-            vector(sums), a, b, yes if number else goes_on, 1, 1, 0, 0,
-        )  # fmt: skip
-    c.k.emit("wgmma.commit_group.sync.aligned")
-    c.k.emit("wgmma.wait_group.sync.aligned", 0)
-    c.k.emit("sub.u32", left, left, 1)
-    c.k.emit("setp.ne.u32", more, left, 0)
-    c.k.emit("bra", loop, guard=more)
+    with c.k.loop(left, more, "$work"):
+        # Sums that only grew would in the end swallow the products, and take less power.
+        within = c.k.let(".b32", "within", "and.b32", left, TURNS_OF_A_SUM - 1)
+        goes_on = c.k.let(".pred", "goes_on", "setp.ne.u32", within, 0)
+        c.k.emit("wgmma.fence.sync.aligned")
+        for number in range(PRODUCTS):
+            c.k.emit(
+                f"wgmma.mma_async.sync.aligned.m64n{N}k16.f32.bf16.bf16",
+                vector(sums), a, b, yes if number else goes_on, 1, 1, 0, 0,
+            )  # fmt: skip
+        c.k.emit("wgmma.commit_group.sync.aligned")
+        c.k.emit("wgmma.wait_group.sync.aligned", 0)
     for register in sums:
         c.keep(register)
 

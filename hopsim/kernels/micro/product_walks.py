@@ -199,14 +199,10 @@ class _Walk:
         left, more = c.k.reg(".b32", "left"), c.k.reg(".pred", "more")
         for _ in range(LAPS):
             c.k.emit("mov.u32", left, STEPS // LAPS)
-            loop = c.k.label("$walk")
-            c.k.place(loop)
-            # As compilers leave loops that have numbers of steps which they do not know.
-            c.k.emit('.pragma "nounroll"')
-            step()
-            c.k.emit("sub.u32", left, left, 1)
-            c.k.emit("setp.ne.u32", more, left, 0)
-            c.k.emit("bra", loop, guard=more)
+            with c.k.loop(left, more, "$walk"):
+                # As compilers leave loops that have numbers of steps which they do not know.
+                c.k.emit('.pragma "nounroll"')
+                step()
             laps.append(c.clock())
         if one.work == "wgmma":
             c.k.emit("wgmma.wait_group.sync.aligned", 0)
@@ -361,16 +357,12 @@ def _load_all(
     c, depth = w.c, w.one.tiles.depth
     rounds = STEPS // depth
     left, more = c.k.let(".b32", "rounds", "mov.u32", rounds), c.k.reg(".pred", "more")
-    loop = c.k.label("$load")
-    c.k.place(loop)
-    for barrier in barriers:
-        stage()
-        c.wait_parity(barrier, turn)
-    c.k.emit("xor.b32", turn, turn, 1)
-    c.k.emit("bar.sync", 0)
-    c.k.emit("sub.u32", left, left, 1)
-    c.k.emit("setp.ne.u32", more, left, 0)
-    c.k.emit("bra", loop, guard=more)
+    with c.k.loop(left, more, "$load"):
+        for barrier in barriers:
+            stage()
+            c.wait_parity(barrier, turn)
+        c.k.emit("xor.b32", turn, turn, 1)
+        c.k.emit("bar.sync", 0)
     c.k.emit("mov.u32", k, 0)
 
 

@@ -42,12 +42,8 @@ def _loops(c: Clocked, label: str, body: Callable[[], None], kept: list[Reg]) ->
 
         def run(turns: int = turns) -> None:
             c.k.emit("mov.u32", left, turns)
-            loop = c.k.label("$turn")
-            c.k.place(loop)
-            body()
-            c.k.emit("sub.u32", left, left, 1)
-            c.k.emit("setp.ne.u32", more, left, 0)
-            c.k.emit("bra", loop, guard=more)
+            with c.k.loop(left, more, "$turn"):
+                body()
             total = c.k.let(".b32", "total", "mov.b32", kept[0])
             for one in kept[1:]:
                 c.k.emit("xor.b32", total, total, one)

@@ -75,24 +75,21 @@ def jumps(gap_bytes: int, ctas: int) -> Benchmark:
     total = c.k.let(".f32", "total", "cvt.rn.f32.u32", never)
     left = c.k.let(".b32", "left", "mov.u32", PASSES)
     out = c.k.let(".b64", "out", "mov.b64", c.results)
-    again, more = c.k.label("$again"), c.k.reg(".pred", "more")
-    c.k.place(again)
-    clocks = [c.clock()]
-    for _ in range(JUMPS):
-        over = c.k.label("$over")
-        c.k.emit("bra", over, unless=falls)
-        for _ in range(gap_bytes // INSTRUCTION_BYTES):
-            c.k.emit("fma.rn.f32", total, total, total, total)
-        c.k.place(over)
-        clocks.append(c.clock())
-    for number in reversed(range(JUMPS)):
-        after = clocks[number + 1]
-        c.k.emit("sub.u64", after, after, clocks[number])
-        c.k.emit("st.global.u64", address(out, 8 * number), after, guard=c.first)
-    c.k.emit("add.u64", out, out, 8 * JUMPS)
-    c.k.emit("sub.u32", left, left, 1)
-    c.k.emit("setp.ne.u32", more, left, 0)
-    c.k.emit("bra", again, guard=more)
+    more = c.k.reg(".pred", "more")
+    with c.k.loop(left, more, "$again"):
+        clocks = [c.clock()]
+        for _ in range(JUMPS):
+            over = c.k.label("$over")
+            c.k.emit("bra", over, unless=falls)
+            for _ in range(gap_bytes // INSTRUCTION_BYTES):
+                c.k.emit("fma.rn.f32", total, total, total, total)
+            c.k.place(over)
+            clocks.append(c.clock())
+        for number in reversed(range(JUMPS)):
+            after = clocks[number + 1]
+            c.k.emit("sub.u64", after, after, clocks[number])
+            c.k.emit("st.global.u64", address(out, 8 * number), after, guard=c.first)
+        c.k.emit("add.u64", out, out, 8 * JUMPS)
     c.keep(c.k.let(".b32", "bits", "mov.b32", total))
     c.labels += [f"pass {passed}, jump {jump}" for passed in range(PASSES) for jump in range(JUMPS)]
     return c.benchmark(

@@ -163,15 +163,11 @@ def tma_load(walk: Walk, box_rows: int, depth: int, multicast: int = 1) -> Bench
         for slot in range(depth):
             issue(slot)
         more = c.k.reg(".pred", "more")
-        loop = c.k.label("$walk")
-        c.k.place(loop)
-        for slot in range(depth):
-            wait(slot)
-            issue(slot)
-        c.k.emit("xor.b32", parity, parity, 1)
-        c.k.emit("sub.u32", left, left, 1)
-        c.k.emit("setp.ne.u32", more, left, 0)
-        c.k.emit("bra", loop, guard=more)
+        with c.k.loop(left, more, "$walk"):
+            for slot in range(depth):
+                wait(slot)
+                issue(slot)
+            c.k.emit("xor.b32", parity, parity, 1)
         for slot in range(depth):
             wait(slot)
         c.k.emit("xor.b32", parity, parity, 1)
@@ -209,18 +205,14 @@ def tma_store(walk: Walk, box_rows: int, depth: int) -> Benchmark:
         c.k.emit("mov.u32", row, first_row)
         c.k.emit("mov.u32", left, count)
         more = c.k.reg(".pred", "more")
-        loop = c.k.label("$walk")
-        c.k.place(loop)
-        c.k.emit(
-            "cp.async.bulk.tensor.2d.global.shared::cta.bulk_group",
-            f"[{place}, {{0, {row}}}]", address(c.shared),
-        )  # fmt: skip
-        c.k.emit("cp.async.bulk.commit_group")
-        c.k.emit("cp.async.bulk.wait_group.read", depth - 1)
-        c.k.emit("add.u32", row, row, box_rows)
-        c.k.emit("sub.u32", left, left, 1)
-        c.k.emit("setp.ne.u32", more, left, 0)
-        c.k.emit("bra", loop, guard=more)
+        with c.k.loop(left, more, "$walk"):
+            c.k.emit(
+                "cp.async.bulk.tensor.2d.global.shared::cta.bulk_group",
+                f"[{place}, {{0, {row}}}]", address(c.shared),
+            )  # fmt: skip
+            c.k.emit("cp.async.bulk.commit_group")
+            c.k.emit("cp.async.bulk.wait_group.read", depth - 1)
+            c.k.emit("add.u32", row, row, box_rows)
         c.k.emit("cp.async.bulk.wait_group", 0)
 
     if not walk.is_cold:
@@ -271,23 +263,21 @@ def plain(walk: Walk, kind: str) -> Benchmark:
             c.k.emit("mov.u64", at, place)
         c.k.emit("mov.u32", left, count)
         more = c.k.reg(".pred", "more")
-        loop = c.k.label("$walk")
-        c.k.place(loop)
-        for index, four in enumerate(held):
-            if kind != "store":
-                c.k.emit("ld.global.cg.v4.b32", vector(four), address(ats[0], index * THREADS * 16))
-        for index, four in enumerate(held):
-            if kind == "load":
-                for one in four:
-                    c.k.emit("xor.b32", total, total, one)
-            else:
-                place = address(ats[-1], index * THREADS * 16)
-                c.k.emit("st.global.cg.v4.b32", place, vector(four))
-        for at in ats:
-            c.k.emit("add.u64", at, at, step)
-        c.k.emit("sub.u32", left, left, 1)
-        c.k.emit("setp.ne.u32", more, left, 0)
-        c.k.emit("bra", loop, guard=more)
+        with c.k.loop(left, more, "$walk"):
+            for index, four in enumerate(held):
+                if kind != "store":
+                    c.k.emit(
+                        "ld.global.cg.v4.b32", vector(four), address(ats[0], index * THREADS * 16)
+                    )
+            for index, four in enumerate(held):
+                if kind == "load":
+                    for one in four:
+                        c.k.emit("xor.b32", total, total, one)
+                else:
+                    place = address(ats[-1], index * THREADS * 16)
+                    c.k.emit("st.global.cg.v4.b32", place, vector(four))
+            for at in ats:
+                c.k.emit("add.u64", at, at, step)
         return total
 
     if not walk.is_cold:

@@ -143,12 +143,8 @@ def turns(one: Turns) -> Benchmark:
     left, more = c.k.reg(".b32", "left"), c.k.reg(".pred", "more")
     for _ in range(2):
         c.k.emit("mov.u32", left, ROUNDS // 2)
-        loop = c.k.label("$turn")
-        c.k.place(loop)
-        work()
-        c.k.emit("sub.u32", left, left, 1)
-        c.k.emit("setp.ne.u32", more, left, 0)
-        c.k.emit("bra", loop, guard=more)
+        with c.k.loop(left, more, "$turn"):
+            work()
         figures.append(c.clock())
     if one.work == "wgmma":
         c.k.emit("wgmma.wait_group.sync.aligned", 0)

@@ -159,6 +159,23 @@ class PtxEntry:
         lines.append(f"{self._indent()}// {text}")
 
     @contextmanager
+    def loop(self, left: Reg, more: Reg, name: str, step: int = 1) -> Generator[None]:
+        """Write a loop that is left when a counter has come to zero.
+
+        Args:
+            left: the counter, 32 bits; at least `step` before.
+            more: predicate of the loop.
+            name: of its label.
+            step: taken off the counter each time.
+        """
+        again = self.label(name)
+        self.place(again)
+        yield
+        self.emit("sub.u32", left, left, step)
+        self.emit("setp.ne.u32", more, left, 0)
+        self.emit("bra", again, guard=more)
+
+    @contextmanager
     def block(self) -> Generator[None]:
         """Write `{ ... }`; registers declared inside are local to it."""
         self._blocks.append(_Block())
