@@ -379,6 +379,8 @@ class L2(Group):
     """What was written before a launch and is not in memory yet; it goes when its sets are full."""
     line_bytes: Bytes
     sector_bytes: Bytes
+    fetch_bytes: Bytes
+    """Aligned pieces that come from device memory when a sector of them is missed."""
     latency_near_cycles: Cycles
     """A hit in the partition of the SM, from the SM and back; a load of a thread goes through L1 besides."""
     latency_far_cycles: Cycles
@@ -446,6 +448,11 @@ class L2(Group):
         if self.capacity_bytes < least:
             raise ValueError(
                 f"capacity must be at least {least} B, a set of each partition, got {self.capacity_bytes} B"
+            )
+        if self.fetch_bytes % self.sector_bytes or self.line_bytes % self.fetch_bytes:
+            raise ValueError(
+                f"fetch must be sectors that a line is made of, got {self.fetch_bytes} B of sectors of {self.sector_bytes} B"
+                f" and lines of {self.line_bytes} B"
             )
         if each % self.sectors_per_look_up:
             got = f"{each} sectors of a line are no multiple of {self.sectors_per_look_up}"

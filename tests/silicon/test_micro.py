@@ -269,6 +269,25 @@ def test_what_ctas_of_an_sm_do_takes_as_long_as_recorded_in_all(name: str) -> No
     )
 
 
+@pytest.mark.parametrize("how", ["ca", "cg", "copy_cg"])
+@pytest.mark.parametrize("order", ["up", "down", "odd"])
+def test_every_second_sector_comes_with_the_one_before(how: str, order: str) -> None:
+    (chosen,) = (one for one in benchmarks() if one.name == f"cold_sectors_{how}_{order}")
+    found = list(run(hs.Gpu(), chosen, 0, check=False)["cycles"].values())
+    recorded = list(BY_NAME[chosen.name]["cycles"].values())
+    missed = [np.mean(one[::2]) for one in (found, recorded)]
+    there = [np.mean(one[1::2]) for one in (found, recorded)]
+    assert missed[0] == pytest.approx(missed[1], rel=0.05)
+    assert there[0] == pytest.approx(there[1], rel=0.12)
+
+
+@pytest.mark.parametrize("groups", ["2x2", "4x2", "4x4", "4x8"])
+def test_warps_that_load_rows_together_take_as_long_as_recorded(groups: str) -> None:
+    (chosen,) = (one for one in benchmarks() if one.name == f"gather_tiles_{groups}_1")
+    found = run(hs.Gpu(), chosen, 0, check=False)["cycles"]
+    assert found == pytest.approx(BY_NAME[chosen.name]["cycles"], rel=0.08)
+
+
 def test_warps_are_told_apart_by_cta_and_sub_partition() -> None:
     # SM, begin, half, end of eight warps of two CTAs of one SM, and of one of another.
     begins = {(0, 0): 100, (0, 1): 130, (1, 0): 500}

@@ -102,6 +102,7 @@ class L2Cache:
         self.tags = L2Tags(
             config.capacity_bytes, config.partitions, config.line_bytes, config.sector_bytes,
             config.ways, config.dirty_at_launch_bytes, config.set_spread,
+            config.fetch_bytes // config.sector_bytes,
         )  # fmt: skip
         self.sector_bytes = config.sector_bytes
         self._config = config
@@ -205,20 +206,24 @@ class L2Cache:
         self.crowd = self._crowd(now, side, cost)
         counters.read += sectors
         fetched = found.fetched
-        absent = None if masks is None else self.tags.claim(lines, masks)
-        short = 0 if absent is None else int(absent.sum())
+        short = brought = 0
+        absent: NDArray[np.uint8] | None = None
+        if masks is not None:
+            absent, coming = self.tags.claim(lines, masks)
+            short, brought = int(absent.sum()), int(coming.sum())
         if fetched is None and short:
             # The lines are there, but not these sectors of them.
             assert absent is not None
             fetched = lines[absent > 0]
             counters.hit += sectors - short
             ready = max(start, now + queue) + self.near
-            ready = max(ready, self._fetch(now, begin, start, short, fetched))
+            ready = max(ready, self._fetch(now, begin, start, brought, fetched))
         elif fetched is None:
             counters.hit += sectors
             ready = max(start, now + queue) + self.near
         else:
             missed = sectors * found.missed // count if absent is None else short
+            brought = missed if absent is None else brought
             far = sectors * found.far // count
             counters.hit += max(0, sectors - missed - far)
             looked_up = far + sectors * found.remote_missed // count
@@ -231,7 +236,7 @@ class L2Cache:
             ready = max(start, now + queue) + latency
             if missed:
                 waited = ALONE if beside is None else IN_PAIRS
-                ready = max(ready, self._fetch(now, begin, start, missed, fetched, waited))
+                ready = max(ready, self._fetch(now, begin, start, brought, fetched, waited))
                 if beside is not None:
                     incomplete = None if masks is None else fetched
                     self._fetch_beside(now, beside, ready, side, incomplete)
@@ -367,7 +372,8 @@ class L2Cache:
             self._arrival[fresh] = ready
             self._finish[fresh] = self.finish
         if parts is not None:
-            sectors += int(self.tags.claim(parts, np.full(len(parts), WHOLE, np.uint8)).sum())
+            _, coming = self.tags.claim(parts, np.full(len(parts), WHOLE, np.uint8))
+            sectors += int(coming.sum())
         counters.dram_read += sectors
         self._dram.prefetch(now, sectors * self.sector_bytes)
         if written_back:

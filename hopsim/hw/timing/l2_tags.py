@@ -43,6 +43,21 @@ WHOLE: Final = 15
 BITS: Final = np.array([number.bit_count() for number in range(WHOLE + 1)], np.uint8)
 
 
+def in_pieces(each: int) -> NDArray[np.uint8]:
+    """Return for each mask of the sectors of a line that of the aligned pieces, so many sectors each, which they lie in.
+
+    >>> in_pieces(2)[[0b0001, 0b0110, 0b1000]].tolist()
+    [3, 15, 12]
+    """
+    assert BITS[WHOLE] % each == 0, each
+    masks = np.arange(WHOLE + 1, dtype=np.uint8)
+    found = np.zeros_like(masks)
+    for first in range(0, int(BITS[WHOLE]), each):
+        piece = ((1 << each) - 1) << first
+        found |= np.where(masks & piece, piece, 0).astype(np.uint8)
+    return found
+
+
 def by_line(sectors: NDArray[np.int64], each: int) -> tuple[Lines, Masks]:
     """Return the distinct lines of some sectors, and a bit for each sector of each line.
 
@@ -200,6 +215,7 @@ class L2Tags:
         ways: lines of a set.
         dirty_bytes: written before the launch.
         spread: for each kind of lines, how much of its share of the capacity it has.
+        sectors_per_fetch: of the aligned pieces that come together.
     """
 
     def __init__(
@@ -211,11 +227,13 @@ class L2Tags:
         ways: int = 16,
         dirty_bytes: int = 0,
         spread: Sequence[float] = (1.0,),
+        sectors_per_fetch: int = 1,
     ) -> None:
         self.partition_count = partitions
         self.line_shift = line_bytes.bit_length() - 1
         self.sectors_per_line = line_bytes // sector_bytes
         assert 1 << self.line_shift == line_bytes, line_bytes
+        self._pieces = in_pieces(sectors_per_fetch)
         self._base = 0
         self._size = 0
         share = capacity_bytes / line_bytes / partitions / len(spread)
@@ -295,15 +313,18 @@ class L2Tags:
         self._held[fresh] = WHOLE
         return fresh, self._make_room()
 
-    def claim(self, lines: Lines, masks: Masks) -> NDArray[np.uint8]:
-        """Return how many of the wanted sectors of each line are not held; they are from now on.
+    def claim(self, lines: Lines, masks: Masks) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
+        """Take sectors that are not held as fetched, with all of the pieces that they lie in.
 
         Args:
             masks: of each line, a bit for each sector that is wanted.
+        Returns: of each line, how many wanted sectors were not held, and how many come.
         """
         held = self._held[lines]
-        self._held[lines] = held | masks
-        return BITS[masks & ~held]
+        missing = masks & ~held
+        brought = self._pieces[missing] & ~held
+        self._held[lines] = held | brought
+        return BITS[missing], BITS[brought]
 
     def read(self, lines: Lines, side: int, whole: bool = True) -> tuple[Lookup, int]:
         """Read lines through partition `side`; unless they are read as a `whole`, `claim` says which sectors of them.

@@ -17,12 +17,13 @@ from hopsim.hw.timing.global_access import WARP, Coalescer
 from hopsim.hw.timing.gpc_port import join_key
 from hopsim.hw.timing.l2 import L2Cache
 from hopsim.hw.timing.l2_tags import BITS
+from hopsim.hw.timing.load_bursts import LoadBursts
 from hopsim.hw.timing.shared_memory import Banks
 from hopsim.hw.timing.sm import Sm
 
 SHARED_SPACES = ("shared", "shared::cta", "shared::cluster")
 
-# Passes of one warp between two waits, at most: as many as mma-simple's largest tile has; no recording has more.
+# Passes of one warp that stores, ahead of the others, at most.
 LONGEST_BURST: Final = 256
 
 
@@ -52,8 +53,9 @@ class ThreadAccess:
         self._fabric = fabric
         self._banks = Banks(config.smem)
         self._coalescer = Coalescer(config.l2.line_bytes, config.l2.sector_bytes)
-        # When the last access of a warp of a CTA leaves the data pipe.
-        self._bursts: dict[int, float] = {}
+        self._loads = LoadBursts()
+        # When the last other access of a warp of a CTA leaves the data pipe.
+        self._stores: dict[int, float] = {}
         self._line_bytes = config.l2.line_bytes
         self._sectors_per_line = config.l2.line_bytes // config.l2.sector_bytes
         # Stores that leave later than this hold their warp.
@@ -115,33 +117,34 @@ class ThreadAccess:
     def _pass(self, sm: Sm, cta: Cta, passes: int, warps: int, time: float) -> tuple[float, float]:
         """Take the data pipe of L1, a pass for each line of each warp; return when a warp's access enters and leaves it.
 
-        Warps of a strand drift apart until each has the pipe for itself for the loads between two waits: what follows in
-        such a burst waits for the warp's own passes only, a new burst for all.
-
-        Source: hopsim's recording on an H100 SXM (tests/silicon/micro.json, gather_walk): with four warps and more the pipe
-        is never idle while one waits.
+        Warps that store drift apart until each has the pipe for itself: what follows in a row waits for passes of its warp
+        only, what begins anew for all.
         """
         own = passes / warps
         free = sm.pipe.free
         sm.pipe.book(time, passes, passes)
-        begin = self._bursts.get(cta.index, 0.0)
+        begin = self._stores.get(cta.index, 0.0)
         if time > begin:
             begin = max(time, free)
         else:
             begin = max(begin, free - (warps - 1) * LONGEST_BURST)
-        end = self._bursts[cta.index] = begin + own
+        end = self._stores[cta.index] = begin + own
         return begin, end
 
     def _global(self, sm: Sm, cta: Cta, note: AccessNote, cached: bool, time: float) -> Served:
         lines, masks, whole, sectors, passes = self._coalescer.touched(
             note.addresses, note.count_bytes, note.lanes
         )
+        warps = -(-note.lanes // WARP)
+        shares = sectors > int(BITS[masks].sum())
         if note.kind == "a":
             slots = passes + round(sectors * self._config.l1.atomic_interval_cycles)
             end = sm.pipe.book(time, slots, slots)
             begin = end - slots
+        elif note.kind == "r" and warps > 1:
+            begin, end = self._loads.take(sm.pipe, cta.index, passes, warps, time)
         else:
-            begin, end = self._pass(sm, cta, passes, -(-note.lanes // WARP), time)
+            begin, end = self._pass(sm, cta, passes, warps, time)
         held = max(time, begin)
         if note.kind == "r":
             if cached:
@@ -157,6 +160,8 @@ class ThreadAccess:
             key = join_key(numbers, masks)
             sent = sm.fill(end, sectors * self._l2.sector_bytes)
             ready = sm.port.read(time, end, sent, numbers, sectors, key, None if whole else masks)
+            if shares and self._l2.finish:
+                ready += self._loads.meet(cta.index, warps)
             return Served(held, ready + self._l1_latency, Stall.LONG_SCOREBOARD)
         sm.l1.drop(lines)
         numbers = self._l2.tags.number(lines * self._line_bytes)

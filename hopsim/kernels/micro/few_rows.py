@@ -21,8 +21,8 @@ from hopsim.launch.arrays import TensorMap
 
 PITCH_BYTES: Final = 8192
 """From one row to the next: 4096 values of 16 bits."""
-BLOCKS: Final = 64
-"""Boxes along K."""
+SHORT_PITCH_BYTES: Final = 4096
+"""The same of 8 bits."""
 THREADS: Final = 128
 COPY_BYTES: Final = 64
 """Bytes of a row in a stage of copies."""
@@ -46,6 +46,7 @@ class Operands:
         b_first: whether a stage asks for B before A.
         b_again: whether B begins anew after four boxes along K, so that L2 has it.
         skew: cycles by which CTAs begin apart, at most.
+        pitch_bytes: of a row, all of which is loaded.
     """
 
     ctas: int
@@ -57,11 +58,13 @@ class Operands:
     b_first: bool = False
     b_again: bool = False
     skew: int = 0
+    pitch_bytes: int = PITCH_BYTES
 
     @property
     def name(self) -> str:
         """Part of the benchmark's name."""
         which = f"{self.ctas}_{self.inside}of{self.a_rows}_{self.b_rows}own_d{self.depth}"
+        which += f"_p{self.pitch_bytes}" if self.pitch_bytes != PITCH_BYTES else ""
         which += ("_b_first" if self.b_first else "") + ("_b_again" if self.b_again else "")
         return (
             which + (f"_skew{self.skew}" if self.skew else "") + ("_cold" if self.is_cold else "")
@@ -74,6 +77,7 @@ class Operands:
         order = ", B before A" if self.b_first else ""
         order += f", B again after {AGAIN} stages" if self.b_again else ""
         order += f", begun up to {self.skew} cycles apart" if self.skew else ""
+        order += f", rows of {self.pitch_bytes} bytes" if self.pitch_bytes != PITCH_BYTES else ""
         return (
             f"{self.ctas} SMs, out of {where}, {self.a_rows} rows of A of which it has {self.inside}, "
             f"{self.b_rows} rows of B of each SM, {self.depth} stages in flight{order}"
@@ -82,8 +86,9 @@ class Operands:
 
 def _arrays(one: Operands, gpu: Any) -> tuple[Any, Any]:
     spare = SPARE_BYTES if one.is_cold else 0
-    a = gpu.array(np.zeros(((one.inside or 1) * PITCH_BYTES) // 2, np.float16))
-    b = gpu.array(np.zeros((one.ctas * max(one.b_rows, 1) * PITCH_BYTES + spare) // 2, np.float16))
+    a = gpu.array(np.zeros(((one.inside or 1) * one.pitch_bytes) // 2, np.float16))
+    own_bytes = one.ctas * max(one.b_rows, 1) * one.pitch_bytes
+    b = gpu.array(np.zeros((own_bytes + spare) // 2, np.float16))
     return a, b
 
 
@@ -95,9 +100,9 @@ def _maps(one: Operands) -> Callable[[Any], list[Any]]:
     def arguments(gpu: Any) -> list[Any]:
         a, b = _arrays(one, gpu)
         shape: dict[str, Any] = {
-            "strides": (PITCH_BYTES,), "swizzle": "128B", "l2_promotion": "256B",
+            "strides": (one.pitch_bytes,), "swizzle": "128B", "l2_promotion": "256B",
         }  # fmt: skip
-        columns = PITCH_BYTES // 2
+        columns = one.pitch_bytes // 2
         return [
             TensorMap(a, box=(BOX_K, one.a_rows or 1), dims=(columns, one.inside or 1), **shape),
             TensorMap(
@@ -112,7 +117,8 @@ def boxes(one: Operands) -> Benchmark:
     """TMA loads of a stage at a time."""
     stage_bytes = (one.a_rows + one.b_rows) * ROW_BYTES
     assert one.depth * stage_bytes <= SLOTS_BYTES, one
-    assert BLOCKS % one.depth == 0, one
+    blocks = one.pitch_bytes // ROW_BYTES
+    assert blocks % one.depth == 0, one
     c = Clocked(
         f"few_rows_tma_{one.name}",
         [Param("a", ".b8", 128), Param("b", ".b8", 128)],
@@ -152,7 +158,7 @@ def boxes(one: Operands) -> Benchmark:
 
     def once() -> None:
         c.k.emit("mov.u32", k, 0)
-        c.walk_ring(barriers, parity, BLOCKS // one.depth, issue, left, more)
+        c.walk_ring(barriers, parity, blocks // one.depth, issue, left, more)
 
     if not one.is_cold:
         once()
@@ -271,6 +277,11 @@ def benchmarks() -> list[Benchmark]:
     ]  # fmt: skip
     found += [Operands(128, 0, 0, 32, 4, is_cold=False, b_again=True)]
     found += [Operands(64, 16, 128, 64, 4, is_cold=False, b_again=True)]
+    found += [
+        Operands(128, inside, rows, 32, depth, pitch_bytes=pitch)
+        for depth, pitch in ((16, PITCH_BYTES), (4, SHORT_PITCH_BYTES), (16, SHORT_PITCH_BYTES))
+        for inside, rows in ((64, 64), (16, 64), (0, 0))
+    ]
     made = [boxes(one) for one in found]
     rows = [Operands(128, inside, 64, 32, 3) for inside in (64, 32, 16)]
     rows += [Operands(128, 0, 0, 32, 3), Operands(128, 16, 64, 0, 3), Operands(128, 64, 64, 0, 3)]

@@ -1,7 +1,7 @@
 """Loads and reductions of a warp that touch several lines at once.
 
 The way `mma-simple` reads its operands and split-k's atomic reduction writes its sums: eight rows of a matrix, four
-lanes each.
+lanes each.  Of its four warps, two by two, those beside each other read the same rows.
 """
 
 from __future__ import annotations
@@ -11,6 +11,8 @@ from hopsim.kernels.ptx.text import Param, Reg, address, vector
 
 PITCH = 8192
 LANES = 32
+LESS_L1_BYTES = 160 * 1024
+"""Of shared memory, so that L1 holds less than what is walked over."""
 
 
 def _place(c: Clocked, name: str, lines: int, item_bytes: int, part_bytes: int) -> Reg:
@@ -62,6 +64,63 @@ def walk(lines: int, warps: int, ctas: int) -> Benchmark:
     )  # fmt: skip
 
 
+def tiles(a_groups: int, b_groups: int, ctas: int, *, is_cold: bool = False) -> Benchmark:
+    """Loads of four warps, two by two, along rows of A that two share, and of B that two others do, slice by slice.
+
+    Args:
+        a_groups, b_groups: eight rows each, of a warp.
+        ctas: one an SM, each with rows of its own.
+        is_cold: whether they come out of device memory; else L2 has them.
+    """
+    steps, warps, rows_of_group = 32, 4, 8
+    where = "_cold" if is_cold else ""
+    c = Clocked(
+        f"gather_tiles_{a_groups}x{b_groups}_{ctas}{where}", [Param("data", ".u64")],
+        [f".reqntid {LANES * warps}"],
+    )  # fmt: skip
+    c.own_row(1)
+    part = rows_of_group * PITCH
+    base = _place(c, "data", rows_of_group, 4, 0)
+    cta = c.k.let(".b32", "cta", "mov.u32", "%ctaid.x")
+    c.k.emit("mad.wide.u32", base, cta, 2 * (a_groups + b_groups) * part, base)
+    warp = c.k.let(".b32", "warp", "shr.u32", c.thread, 5)
+    above = c.k.let(".b32", "above", "and.b32", warp, 1)
+    beside = c.k.let(".b32", "beside", "shr.u32", warp, 1)
+    a = c.k.let(".b64", "a", "mad.wide.u32", above, a_groups * part, base)
+    b = c.k.let(".b64", "b", "mad.wide.u32", beside, b_groups * part, base)
+    c.k.emit("add.u64", b, b, 2 * a_groups * part)
+    total, left = c.k.let(".b32", "total", "mov.u32", 0), c.k.reg(".b32", "left")
+    more = c.k.reg(".pred", "more")
+    rows = [(a, number) for number in range(a_groups)] + [(b, number) for number in range(b_groups)]
+
+    def once() -> Reg:
+        c.k.emit("mov.u32", left, steps)
+        with c.k.loop(left, more, "$walk"):
+            places = [
+                address(operand, number * part + half)
+                for operand, number in rows
+                for half in (0, 16)
+            ]
+            held = [c.k.let(".b32", "v", "ld.global.b32", place) for place in places]
+            for one in held:
+                c.k.emit("xor.b32", total, total, one)
+            for operand in (a, b):
+                c.k.emit("add.u64", operand, operand, 32)
+        return total
+
+    if not is_cold:
+        c.keep(once())
+        for operand in (a, b):
+            c.k.emit("sub.u64", operand, operand, 32 * steps)
+    c.measure("walk", once, whole_cta=True)
+    return c.benchmark(
+        f"loads along rows 8 KiB apart, {a_groups} and {b_groups} groups of eight rows a warp, two by two warps on each of "
+        f"{ctas} SMs" + (", out of device memory" if is_cold else ""),
+        grid=ctas, block=LANES * warps, rows=ctas, summary=mean_of_rows, is_cold=is_cold, shared_bytes=LESS_L1_BYTES,
+        arguments=zeros((ctas * 2 * (a_groups + b_groups) + 1) * part),
+    )  # fmt: skip
+
+
 def reductions(
     kind: str, lines: int, ctas: int, sharing: int = 1, is_cold: bool = False
 ) -> Benchmark:
@@ -105,6 +164,12 @@ def reductions(
 def benchmarks() -> list[Benchmark]:
     """Return all of them."""
     found = [walk(8, warps, ctas) for warps in (1, 4, 8) for ctas in (1, SMS)]
+    found += [
+        tiles(*groups, ctas, is_cold=is_cold)
+        for groups in ((2, 2), (4, 2), (4, 4), (4, 8))
+        for ctas in (1, SMS)
+        for is_cold in (False, True)
+    ]
     for kind in ("f32", "v2.f32"):
         for lines in (1, 8):
             found += [reductions(kind, lines, ctas) for ctas in (1, SMS)]

@@ -30,6 +30,7 @@ GROUPS: Final = {
     "code": "straight code that is not in the instruction caches",
     "start": "what an SM does for the first time: jumps, parameters, fences, cluster barriers",
     "cold": "TMA boxes out of device memory, some at once or one after the other",
+    "sectors": "what device memory brings besides the sectors that are asked for",
     "tiles": "TMA boxes out of device memory as CTAs of a matrix product share them",
     "tile_walks": "tiles of a matrix product out of L2 along K, shared by CTAs: TMA boxes and cp.async",
     "product_walks": "tiles along K that are worked at by wgmma, mma.sync and arithmetic, one or two CTAs on an SM",

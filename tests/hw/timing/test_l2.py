@@ -159,6 +159,39 @@ def test_a_miss_takes_dram_latency_a_hit_the_near_one() -> None:
     )
 
 
+@pytest.mark.parametrize("first", range(4))
+def test_the_sector_beside_a_missed_one_comes_with_it(first: int) -> None:
+    unit = cache()
+    line = run(5, 1)
+
+    def read(now: float, sector: int) -> tuple[float, int]:
+        before = unit.counters.dram_read
+        ready = unit.read(now, now, line, 1, 0, np.array([1 << sector], np.uint8))
+        return ready - now, unit.counters.dram_read - before
+
+    missed, brought = read(0.0, first)
+    assert brought == CONFIG.l2.fetch_bytes // CONFIG.l2.sector_bytes == 2
+    assert missed > CONFIG.dram.latency_cycles
+    assert read(5000.0, first ^ 1) == (pytest.approx(CONFIG.l2.latency_near_cycles, abs=1), 0)
+    assert read(9000.0, first ^ 2)[1] == 2
+    assert read(15000.0, first ^ 3)[1] == 0
+    assert unit.counters.hit == 2
+
+
+@given(st.lists(st.integers(0, 15), min_size=1, max_size=12), st.sampled_from([1, 2, 4]))
+def test_what_comes_is_what_whole_pieces_lack(masks: list[int], each: int) -> None:
+    unit = L2Tags(64 * LINE, 1, LINE, 32, sectors_per_fetch=each)
+    unit.cover(0, 1 << 20)
+    held: set[int] = set()
+    for mask in masks:
+        wanted = {sector for sector in range(4) if mask >> sector & 1} - held
+        pieces = {sector // each for sector in wanted}
+        coming = {sector for sector in range(4) if sector // each in pieces} - held
+        short, brought = unit.claim(run(3, 1), np.array([mask], np.uint8))
+        assert (short.tolist(), brought.tolist()) == ([len(wanted)], [len(coming)])
+        held |= coming
+
+
 def test_a_second_reader_waits_for_the_fetch_of_the_first() -> None:
     unit = cache()
     first = unit.read(0.0, 0.0, run(0, 128), 512, 0)

@@ -1,0 +1,77 @@
+"""What device memory brings besides the sectors that are asked for: sectors of 256 bytes read one after the other."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from hopsim.kernels.micro.clocked import Benchmark, Clocked, zeros
+from hopsim.kernels.ptx.text import Param, Reg, address
+
+SECTOR_BYTES: Final = 32
+SECTORS: Final = 8
+PLACES: Final = 64
+"""Pieces of 256 bytes, each read sector by sector."""
+PITCH: Final = 4096
+LAUNCHES: Final = 5
+SHARED_BYTES: Final = 512
+ORDERS: Final = {
+    "up": tuple(range(SECTORS)),
+    "down": tuple(reversed(range(SECTORS))),
+    "odd": (1, 0, 3, 2, 5, 4, 7, 6),
+}
+LOADS: Final = {
+    "ca": "ld.global.ca.b32", "cg": "ld.global.cg.b32", "ca_l2_64": "ld.global.L2::64B.b32",
+    "ca_l2_128": "ld.global.L2::128B.b32", "ca_l2_256": "ld.global.L2::256B.b32",
+}  # fmt: skip
+COPIES: Final = {
+    "copy_ca": ("cp.async.ca.shared.global", 4), "copy_cg": ("cp.async.cg.shared.global", 16),
+    "copy_cg_l2_128": ("cp.async.cg.shared.global.L2::128B", 16),
+}  # fmt: skip
+
+
+def sectors(how: str, order: str) -> Benchmark:
+    """Time each sector of 256 bytes that are cold, in some order; the mean of many pieces.
+
+    Args:
+        how: of `LOADS` and `COPIES`.
+        order: of `ORDERS`.
+    """
+    c = Clocked(f"cold_sectors_{how}_{order}", [Param("data", ".u64")], [".reqntid 32"])
+    at = c.load("data", ".b64", "ld.param.u64")
+    # The page is known before what is timed.
+    c.keep(c.k.let(".b32", "page", "ld.global.cg.b32", address(at, PITCH * PLACES)))
+    sums = [c.k.let(".b64", "sum", "mov.u64", 0) for _ in range(SECTORS)]
+    left, more = c.k.reg(".b32", "left"), c.k.reg(".pred", "more")
+    c.k.emit("mov.u32", left, PLACES)
+    with c.k.loop(left, more, "$piece"):
+        for number, sector in enumerate(ORDERS[order]):
+            before = c.clock()
+            c.keep(_brought(c, how, address(at, sector * SECTOR_BYTES)))
+            after = c.clock()
+            c.k.emit("sub.u64", after, after, before)
+            c.k.emit("add.u64", sums[number], sums[number], after)
+        c.k.emit("add.u64", at, at, PITCH)
+    for sector, total in zip(ORDERS[order], sums, strict=True):
+        c.k.emit("div.u64", total, total, PLACES)
+        c.store(f"sector {sector}", total)
+    return c.benchmark(
+        f"sectors out of device memory, one after the other: {how}, {order}",
+        arguments=zeros(PITCH * (PLACES + 1)), shared_bytes=SHARED_BYTES, is_cold=True, mean_of=LAUNCHES,
+    )  # fmt: skip
+
+
+def _brought(c: Clocked, how: str, place: str) -> Reg:
+    """Write a load; return a register that is there when it is."""
+    if how in LOADS:
+        return c.k.let(".b32", "value", LOADS[how], place)
+    opcode, size = COPIES[how]
+    to = c.k.let(".b32", "to", "mad.lo.u32", c.thread, size, c.shared)
+    c.k.emit(opcode, address(to), place, size)
+    c.k.emit("cp.async.commit_group")
+    c.k.emit("cp.async.wait_group", 0)
+    return c.k.let(".b32", "value", "ld.shared.b32", address(to))
+
+
+def benchmarks() -> list[Benchmark]:
+    """Return all of them."""
+    return [sectors(how, order) for how in (*LOADS, *COPIES) for order in ORDERS]
