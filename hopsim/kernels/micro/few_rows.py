@@ -168,7 +168,7 @@ def boxes(one: Operands) -> Benchmark:
     c.k.place(done)
     return c.benchmark(
         f"TMA loads, {one.what}", grid=one.ctas, block=32, rows=one.ctas, summary=mean_of_rows,
-        shared_bytes=SLOTS_BYTES + 64, arguments=_maps(one), is_cold=one.is_cold,
+        shared_bytes=SLOTS_BYTES + max(64, 8 * one.depth), arguments=_maps(one), is_cold=one.is_cold,
     )  # fmt: skip
 
 
