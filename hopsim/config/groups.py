@@ -466,6 +466,8 @@ class L2(Group):
 class Dram(Group):
     """Device memory."""
 
+    capacity_bytes: Bytes
+    """What all arrays of a device have room in."""
     latency_cycles: Cycles
     """A miss in L2, from the SM and back, at its quickest."""
     latency_spread_cycles: Cycles

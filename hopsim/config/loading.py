@@ -144,9 +144,9 @@ def load(config: str | Path, overrides: Mapping[str, Override] | None = None) ->
     """
     path = _find(config)
     written = _read(path, seen=())
-    for key, value in (overrides or {}).items():
+    for key, value in _by_key(overrides or {}).items():
         if key not in _PLACES:
-            raise _unknown(key, where="override")
+            raise _unknown(str(key), where="override")
         unit = _PLACES[key].unit
         if isinstance(value, str) and unit is not None and unit.many == "list":
             value = [part.strip() for part in value.strip("[] ").split(",")]
@@ -157,6 +157,16 @@ def load(config: str | Path, overrides: Mapping[str, Override] | None = None) ->
             f"no value for {', '.join(missing)}", where=str(path), hint='extends = "h100-sxm"'
         )
     return _build(path.stem, written)
+
+
+def _by_key(overrides: object) -> Mapping[str, Override]:
+    if not isinstance(overrides, Mapping):
+        raise ConfigError(
+            f"expected values by key, got {overrides!r}",
+            where="overrides",
+            hint='{"dram.bandwidth": "4.8TB/s"}',
+        )
+    return cast(Mapping[str, Override], overrides)
 
 
 def _find(config: str | Path) -> Path:

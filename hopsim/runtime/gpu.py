@@ -104,7 +104,7 @@ class Gpu:
     def __init__(
         self, config: str | Path = "h100-sxm", overrides: Mapping[str, Any] | None = None
     ) -> None:
-        self.config: HardwareConfig = load(config, dict(overrides or {}))
+        self.config: HardwareConfig = load(config, overrides)
         self.memory = GlobalMemory()
 
     # -- memory ------------------------------------------------------------------------------------
@@ -112,22 +112,38 @@ class Gpu:
     def array(self, values: Any) -> SimArray:
         """Copy a numpy array (ml_dtypes included) to the device.
 
-        Raises: LaunchError: it is no array of numbers, or a big-endian one.
+        Raises: LaunchError: it is no array of numbers, or a big-endian one, or there is no room for it.
         """
         host = host_array(values)
-        region = self.memory.allocate(
-            host.nbytes, f"array {host.dtype}{list(host.shape)}", _bytes(host)
-        )
+        name = f"array {host.dtype}{list(host.shape)}"
+        region = self._allocate(host.nbytes, name, _bytes(host))
         return SimArray(region, host.shape, host.dtype)
 
     def empty(self, shape: int | Sequence[int], dtype: Any) -> SimArray:
         """Make an array that is not initialised: reading it before it is written is found.
 
-        Raises: LaunchError: no such shape or element type.
+        Raises: LaunchError: no such shape or element type, or no room for it.
         """
         extents, kind = extents_of(shape), element_type(dtype)
-        size = int(np.prod(extents, dtype=np.int64)) * kind.itemsize
-        return SimArray(self.memory.allocate(size, f"array {kind}{list(extents)}"), extents, kind)
+        region = self._allocate(math.prod(extents) * kind.itemsize, f"array {kind}{list(extents)}")
+        return SimArray(region, extents, kind)
+
+    def _allocate(self, size: int, name: str, data: NDArray[np.uint8] | None = None) -> Region:
+        """Reserve device memory; fewer bytes may be there than the device has, since the host holds them."""
+        capacity = self.config.dram.capacity_bytes
+        room = capacity - self.memory.allocated_bytes
+        hint = "a smaller array; a new hs.Gpu() begins with empty memory"
+        if size > room:
+            raise LaunchError(
+                f"out of memory: {name} takes {size:,} bytes, {room:,} of {capacity:,} are left",
+                hint=hint,
+            )
+        try:
+            return self.memory.allocate(size, name, data)
+        except MemoryError:
+            raise LaunchError(
+                f"out of memory: this computer has no room for {name}, {size:,} bytes", hint=hint
+            ) from None
 
     def owns(self, array: DeviceArray) -> bool:
         """Whether an array lies in this GPU's memory."""

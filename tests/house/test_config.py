@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -109,6 +110,16 @@ def test_an_override_replaces_value_and_source() -> None:
     fact = next(fact for fact in changed.facts if fact.key == "dram.bandwidth")
     assert (fact.text, fact.source, fact.guess) == ("4.8TB/s", "override", False)
     assert fact.value == changed.dram.bandwidth_bytes_per_clk == 4.8e12 / 1.98e9
+
+
+@pytest.mark.parametrize(
+    ("overrides", "what"),
+    [(["a"], "expected values by key, got ['a']"), ({1: 2}, "unknown key '1'")],
+)
+def test_overrides_are_values_by_key(overrides: Any, what: str) -> None:
+    with pytest.raises(ConfigError) as refused:
+        config.load("h100-sxm", overrides)
+    assert refused.value.what == what
 
 
 def test_a_list_can_be_overridden_as_text() -> None:

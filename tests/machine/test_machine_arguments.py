@@ -193,6 +193,8 @@ def test_options_of_a_launch_that_are_refused(
         (lambda gpu: gpu.empty(-4, F32), "shape: expected a whole number or several, none below 0, got -4"),
         (lambda gpu: gpu.empty("4", F32), "none below 0, got '4'"),
         (lambda gpu: gpu.empty((4, 1.5), F32), r"none below 0, got \(4, 1.5\)"),
+        (lambda gpu: gpu.empty((1 << 40, 1 << 40), F32), r"out of memory: array float32\[.*\] takes 4,835,.* bytes, 80,000,000,000 of"),
+        (lambda gpu: (gpu.array([1.0] * 64), gpu.empty(80 * 10**9, "uint8")), "79,999,999,488 of 80,000,000,000 are left"),
         (lambda gpu: gpu.empty(4, "float33"), "dtype: expected an element type of numpy or ml_dtypes, got 'float33'"),
         (lambda gpu: gpu.empty(4, object), "dtype: expected numbers, got object"),
         (lambda gpu: gpu.array([object()]), "dtype: expected numbers, got object"),
@@ -205,6 +207,18 @@ def test_options_of_a_launch_that_are_refused(
 def test_arrays_that_are_refused(make: Callable[[hs.Gpu], object], words: str) -> None:
     with pytest.raises(hs.LaunchError, match=words):
         make(hs.Gpu())
+
+
+def test_an_array_that_the_host_has_no_room_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    def allocate(*_: object) -> None:
+        raise MemoryError
+
+    gpu = hs.Gpu()
+    monkeypatch.setattr(gpu.memory, "allocate", allocate)
+    with pytest.raises(
+        hs.LaunchError, match=r"this computer has no room for array float32\[4\], 16 bytes"
+    ):
+        gpu.empty(4, F32)
 
 
 def test_a_list_replaces_the_contents_where_its_type_is_the_arrays() -> None:

@@ -184,6 +184,11 @@ class GlobalMemory:
         """All allocations, by address."""
         return tuple(self._regions)
 
+    @property
+    def allocated_bytes(self) -> int:
+        """All of them together."""
+        return sum(region.size for region in self._regions)
+
     def allocate(self, size: int, name: str, data: NDArray[np.uint8] | None = None) -> Region:
         """Reserve `size` bytes, aligned to 512, filled from `data` when given.
 
