@@ -10,7 +10,7 @@ import typer
 
 from hopsim.cli.command import Command
 from hopsim.cli.options import GpuOption, JsonOption
-from hopsim.errors import ConfigError
+from hopsim.errors import ConfigError, MachineFault
 
 if TYPE_CHECKING:
     from hopsim.layout.swizzle import Swizzle
@@ -192,7 +192,11 @@ def descriptor(
 
     down, along = _pair(tile, "--tile")
     found = canonical(major.value, _swizzle(swizzle), down, along, _element_bytes(dtype))
-    page = descriptor_page(found, start)
+    try:
+        page = descriptor_page(found, start)
+    except MachineFault as fault:
+        # A kernel would fault; here it is what was asked for.
+        raise ConfigError(fault.what, where="--start", hint=fault.hint) from None
     _finish("descriptor", page, rows, columns, svg, html, json_file)
 
 

@@ -59,6 +59,7 @@ def test_images_and_pages_show_every_cell(arguments: tuple[str, ...], tmp_path: 
         (("smem", "--tile", "8x128"), "at most 128, got 128 x 2 = 256"),
         (("descriptor", "--major", "MN", "--dtype", "e4m3"), "need a 16-bit type"),
         (("descriptor", "--tile", "60x64"), "rows in eights"),
+        (("descriptor", "--start", "5"), "must be a multiple of 16"),
     ],
 )
 def test_mistakes_are_told(arguments: tuple[str, ...], said: str) -> None:

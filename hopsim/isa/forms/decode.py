@@ -17,6 +17,7 @@ from hopsim.isa.forms.operand_rules import (
     check_register,
     check_space,
     check_special,
+    check_variable,
     literal_bits,
 )
 from hopsim.isa.ptx.ast import (
@@ -289,8 +290,10 @@ class _Binder:
                 raise Mismatch("a clock register is read by mov only")
             if operand.kind == "special":
                 check_special(self.form, self.slots, spec, operand.name)
-            if operand.kind in ("function", "prototype"):
+            elif operand.kind in ("function", "prototype"):
                 raise NotModelled(f"the address of function {operand.name} is not modelled")
+            else:
+                check_variable(self.form, self.slots, spec, operand)
             return SymbolArg(operand, kind.width_bits)
         raise Mismatch(f"operand {spec.name} must be a register or an immediate")
 

@@ -18,6 +18,8 @@ UNTYPED = frozenset({"float", "bits"})
 """Kinds that stand for floats; integers of any sign stand for each other."""
 SPACES = frozenset({"shared", "global", "const", "local", "param"})
 PAIRS_OF_FLOATS = frozenset({"f16x2", "bf16x2", "e4m3x2", "e5m2x2"})
+TAKE_ADDRESSES = frozenset({"mov", "cvta", "mapa", "getctarank"})
+"""What takes the address of a variable as a value; all else needs it in a register (ptxas 13.0)."""
 
 
 class Mismatch(Exception):
@@ -50,6 +52,8 @@ def _clash(kind: ScalarType, declared: ScalarType) -> bool:
     Source: PTX ISA 8.7 "Operand Type Checking"; ptxas 13.0 refuses these.
     """
     kinds = {kind.kind, declared.kind}
+    if kind.name == "tf32":
+        return declared.kind == "float"
     if "float" in kinds:
         return not kinds <= UNTYPED
     return kind.name in PAIRS_OF_FLOATS and declared.kind in ("signed", "unsigned")
@@ -82,6 +86,17 @@ def check_space(slots: dict[str, str], spec: OperandSpec, symbol: SymbolRef) -> 
     if space and symbol.kind in SPACES and symbol.kind != space:
         raise Mismatch(
             f"operand {spec.name} is in .{space}, but {symbol.name} is a .{symbol.kind} variable"
+        )
+
+
+def check_variable(form: Form, slots: dict[str, str], spec: OperandSpec, symbol: SymbolRef) -> None:
+    """Check whether an instruction takes the address of a variable as a value.
+
+    Raises: Mismatch.
+    """
+    if form.base[0] not in TAKE_ADDRESSES or "to" in (*form.base, *form.required, *slots.values()):
+        raise Mismatch(
+            f"operand {spec.name} must be a register; mov takes the address of {symbol.name} into one"
         )
 
 

@@ -92,7 +92,12 @@ def _store_problem(slots: dict[str, str]) -> str:
     return _problem(slots)
 
 
+SMALL_FLOATS = frozenset({"f16", "bf16", "f16x2", "bf16x2"})
+
+
 def _width_problem(slots: dict[str, str]) -> str:
+    if slots["t"] in SMALL_FLOATS:
+        return f".{slots['t']} cannot be loaded or stored as such; .b{TYPES[slots['t']].width_bits} can"
     total = TYPES[slots["t"]].width_bits * LENGTH[slots["v"]]
     return (
         f"a vector of {total} bits; the widest access of sm_90 is 128 bits" if total > 128 else ""

@@ -89,6 +89,16 @@ _PERFORMANCE: Final = {
 """Least and most numbers after each.  Source: PTX ISA 8.7 "Performance-Tuning Directives",
 "Cluster Dimension Directives", "Kernel and Function Directives"."""
 
+_POSITIVE: Final = ("maxnreg", "maxntid", "reqntid", "minnctapersm")
+_EXCLUSIVE: Final = (("maxntid", "reqntid"), ("reqnctapercluster", "maxclusterrank"))
+"""Of these ptxas (13.0) takes one only."""
+
+_FIRST_VERSIONS: Final = {
+    "sm_70": (6, 0), "sm_75": (6, 3), "sm_80": (7, 0), "sm_86": (7, 1), "sm_87": (7, 4), "sm_89": (7, 8),
+    "sm_90": (7, 8), "sm_90a": (8, 0),
+}  # fmt: skip
+"""Source: PTX ISA 8.7 "Release Notes"."""
+
 _ADDRESS_SIZE: Final = 64
 """The one that `ptxas -arch=sm_90a` (13.0) takes, also without `.address_size`, where the PTX ISA says 32."""
 
@@ -124,7 +134,14 @@ class _Parser:
         cursor = Cursor(self.source, 0)
         version = self._version(cursor)
         self._header(cursor, ".target", "after '.version'")
+        start = cursor.start
         target = [self._target(cursor, "'.target'")]
+        first = _FIRST_VERSIONS.get(target[0], version)
+        if version < first:
+            self.source.fail(
+                f"{target[0]} needs .version {first[0]}.{first[1]} or later, got {version[0]}.{version[1]}",
+                start,
+            )
         while cursor.accept(","):
             target.append(self._target(cursor, "','"))
         address_size = _ADDRESS_SIZE
@@ -304,7 +321,13 @@ class _Parser:
                 self.source.fail(
                     f"'.{word}' takes {wanted} number{'s' * (most != 1)}, got {len(numbers)}", start
                 )
+            if word in _POSITIVE and min(numbers) < 1:
+                self.source.fail(f"'.{word}' takes positive numbers, got {min(numbers)}", start)
             directives.append((word, tuple(numbers)))
+            given = {name for name, _ in directives}
+            for pair in _EXCLUSIVE:
+                if given.issuperset(pair):
+                    self.source.fail(f"'.{pair[0]}' and '.{pair[1]}' exclude each other", start)
         return directives
 
     # --- bodies ----------------------------------------------------------------------------------

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
+
+import numpy as np
 
 from hopsim.kernels.micro.clocked import Benchmark, Clocked, zeros
-from hopsim.kernels.ptx.text import Param, Reg, address
+from hopsim.kernels.micro.tiles import LOAD
+from hopsim.kernels.ptx.text import Param, Reg, address, vector
+from hopsim.launch.arrays import TensorMap
 
 SECTOR_BYTES: Final = 32
 SECTORS: Final = 8
@@ -27,6 +31,9 @@ COPIES: Final = {
     "copy_ca": ("cp.async.ca.shared.global", 4), "copy_cg": ("cp.async.cg.shared.global", 16),
     "copy_cg_l2_128": ("cp.async.cg.shared.global.L2::128B", 16),
 }  # fmt: skip
+PROMOTIONS: Final = ("none", "64B", "128B", "256B")
+ITEM_BYTES: Final = 2
+BARRIER: Final = 256
 
 
 def sectors(how: str, order: str) -> Benchmark:
@@ -60,6 +67,64 @@ def sectors(how: str, order: str) -> Benchmark:
     )  # fmt: skip
 
 
+def boxes(promotion: str, order: str) -> Benchmark:
+    """The same with TMA boxes of a sector.
+
+    Args:
+        promotion: to L2, of the tensor map.
+        order: of `ORDERS`.
+    """
+    c = Clocked(
+        f"cold_sectors_tma_l2_{promotion.lower()}_{order}", [Param("data", ".b8", 128)], [".reqntid 32"]
+    )  # fmt: skip
+    place = c.k.let(".b64", "place", "mov.b64", "data")
+    c.k.emit("cvta.param.u64", place, place)
+    barrier = address(c.shared, BARRIER)
+    c.k.emit("mbarrier.init.shared::cta.b64", barrier, 1, guard=c.first)
+    c.k.emit("fence.mbarrier_init.release.cluster", guard=c.first)
+    done = c.label_and_leave_but_first()
+    parity = c.k.let(".b32", "parity", "mov.u32", 0)
+    row = c.k.let(".b32", "row", "mov.u32", PLACES)
+    columns = [
+        c.k.let(".b32", "column", "mov.u32", sector * SECTOR_BYTES // ITEM_BYTES)
+        for sector in ORDERS[order]
+    ]
+
+    def bring(column: Reg) -> None:
+        c.k.emit("mbarrier.arrive.expect_tx.shared::cta.b64", "_", barrier, SECTOR_BYTES)
+        c.k.emit(LOAD, address(c.shared), f"[{place}, {vector((column, row))}]", barrier)
+        c.wait_parity(barrier, parity)
+        c.k.emit("xor.b32", parity, parity, 1)
+
+    # The map and the page are known before what is timed.
+    bring(columns[0])
+    c.k.emit("mov.u32", row, 0)
+    sums = [c.k.let(".b64", "sum", "mov.u64", 0) for _ in range(SECTORS)]
+    left, more = c.k.reg(".b32", "left"), c.k.reg(".pred", "more")
+    c.k.emit("mov.u32", left, PLACES)
+    with c.k.loop(left, more, "$piece"):
+        for column, total in zip(columns, sums, strict=True):
+            before = c.clock()
+            bring(column)
+            after = c.clock()
+            c.k.emit("sub.u64", after, after, before)
+            c.k.emit("add.u64", total, total, after)
+        c.k.emit("add.u32", row, row, 1)
+    for sector, total in zip(ORDERS[order], sums, strict=True):
+        c.k.emit("div.u64", total, total, PLACES)
+        c.store(f"sector {sector}", total)
+    c.k.place(done)
+
+    def arguments(gpu: Any) -> list[Any]:
+        data = gpu.array(np.zeros((PLACES + 1, PITCH // ITEM_BYTES), np.float16))
+        return [TensorMap(data, box=(SECTOR_BYTES // ITEM_BYTES, 1), l2_promotion=promotion)]
+
+    return c.benchmark(
+        f"boxes of a sector out of device memory, one after the other: L2 promotion {promotion}, {order}",
+        arguments=arguments, shared_bytes=SHARED_BYTES, is_cold=True, mean_of=LAUNCHES,
+    )  # fmt: skip
+
+
 def _brought(c: Clocked, how: str, place: str) -> Reg:
     """Write a load; return a register that is there when it is."""
     if how in LOADS:
@@ -74,4 +139,5 @@ def _brought(c: Clocked, how: str, place: str) -> Reg:
 
 def benchmarks() -> list[Benchmark]:
     """Return all of them."""
-    return [sectors(how, order) for how in (*LOADS, *COPIES) for order in ORDERS]
+    found = [sectors(how, order) for how in (*LOADS, *COPIES) for order in ORDERS]
+    return found + [boxes(promotion, order) for promotion in PROMOTIONS for order in ORDERS]

@@ -43,6 +43,13 @@ def test_not_modelled(line: str, why: str) -> None:
     [
         ("atom.global.max.noftz.f16x2 %r1, [%a], %r2;", "max.f16x2 needs .v2, .v4 or .v8"),
         ("atom.global.and.f32 %r1, [%a], %r2;", "and does not take .f32; expected .b32, .b64"),
+        ("add.u64 %a, %a, g;", "operand b must be a register; mov takes the address of g into one"),
+        ("st.global.b64 [%a], g;", "operand b must be a register; mov takes the address of g"),
+        ("isspacep.global %p1, g;", "operand a must be a register"),
+        ("cvta.to.global.u64 %a, g;", "operand a must be a register"),
+        ("cvt.rna.tf32.f32 %f1, %f2;", "operand d is .tf32, but register %f1 is .f32"),
+        ("ld.global.f16 %h1, [%a];", r"\.f16 cannot be loaded or stored as such; \.b16 can"),
+        ("st.global.bf16x2 [%a], %r1;", r"\.bf16x2 cannot be loaded or stored as such; \.b32 can"),
         ("cp.async.wait_group %r1;", "operand n must be an immediate"),
         ("cp.async.bulk.wait_group.read %r1;", "operand n must be an immediate"),
         ("wgmma.wait_group.sync.aligned %r1;", "operand n must be an immediate"),

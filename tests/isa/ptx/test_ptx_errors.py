@@ -43,6 +43,33 @@ def test_alignments_are_powers_of_two(align: int) -> None:
         parse(text, "k.ptx")
 
 
+@pytest.mark.parametrize(
+    ("directives", "what"),
+    [
+        (".maxntid 0", "'.maxntid' takes positive numbers, got 0"),
+        (".maxntid 128, 0", "'.maxntid' takes positive numbers, got 0"),
+        (".maxnreg 0", "'.maxnreg' takes positive numbers, got 0"),
+        (".maxntid 128 .reqntid 128", "'.maxntid' and '.reqntid' exclude each other"),
+        (".reqnctapercluster 2 .maxclusterrank 4", "'.reqnctapercluster' and '.maxclusterrank' exclude"),
+    ],
+)  # fmt: skip
+def test_directives_that_ptxas_refuses(directives: str, what: str) -> None:
+    with pytest.raises(PtxError) as caught:
+        parse(f"{HEADER}.entry k() {directives} {{ ret; }}\n", "k.ptx")
+    assert caught.value.what.startswith(what)
+
+
+@pytest.mark.parametrize(
+    ("version", "target", "first"), [("7.8", "sm_90a", "8.0"), ("7.7", "sm_90", "7.8"), ("6.9", "sm_80", "7.0")]
+)  # fmt: skip
+def test_a_target_is_not_older_than_its_ptx(version: str, target: str, first: str) -> None:
+    text = f".version {version}\n.target {target}\n.address_size 64\n"
+    with pytest.raises(PtxError) as caught:
+        parse(text, "k.ptx")
+    assert caught.value.what == f"{target} needs .version {first} or later, got {version}"
+    parse(text.replace(version, first), "k.ptx")
+
+
 def test_the_table_is_read() -> None:
     assert len(CASES) > 100
 

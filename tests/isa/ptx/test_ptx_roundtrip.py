@@ -181,7 +181,7 @@ statements: st.SearchStrategy[Statement] = st.recursive(
 )
 bodies = st.lists(statements, max_size=6).map(lambda items: Block(SPAN, tuple(items)))
 performance = st.lists(
-    st.sampled_from([("reqntid", (128,)), ("maxntid", (8, 8, 2)), ("explicitcluster", ())]),
+    st.sampled_from([("reqntid", (8, 8, 2)), ("maxclusterrank", (8,)), ("explicitcluster", ())]),
     max_size=2,
 ).map(tuple)
 parameters = st.lists(variables("param"), max_size=3).map(tuple)
@@ -212,7 +212,7 @@ module_directives = st.sampled_from(
 )
 modules = st.builds(
     PtxModule,
-    st.tuples(st.integers(1, 99), st.integers(0, 9)),
+    st.tuples(st.integers(8, 99), st.integers(0, 9)),
     st.sampled_from([("sm_90a",), ("sm_90a", "debug")]),
     st.just(64),
     st.lists(
