@@ -269,7 +269,7 @@ def test_what_ctas_of_an_sm_do_takes_as_long_as_recorded_in_all(name: str) -> No
     )
 
 
-@pytest.mark.parametrize("how", ["ca", "cg", "copy_cg", "tma_l2_none"])
+@pytest.mark.parametrize("how", ["ca", "cg", "tma_l2_none"])
 @pytest.mark.parametrize("order", ["up", "down", "odd"])
 def test_every_second_sector_comes_with_the_one_before(how: str, order: str) -> None:
     (chosen,) = (one for one in benchmarks() if one.name == f"cold_sectors_{how}_{order}")

@@ -24,17 +24,22 @@ def masks(bits: int) -> np.ndarray:
     return np.full(8, bits, np.uint8)
 
 
-def test_a_sector_is_fetched_once_and_its_neighbours_are_not() -> None:
+def test_a_sector_is_fetched_once_and_the_one_beside_it_with_it() -> None:
     unit = cache()
     lines = np.arange(0, 800, 100, dtype=np.int64)
+
+    def add(mask: int) -> float:
+        return unit.atomic(0.0, 0.0, lines, 8, 8, 0, masks(mask))[0]
+
     taken, done = unit.atomic(0.0, 0.0, lines, 8, 8, 0, masks(0b0001))
-    assert taken == pytest.approx(8 * (REQUEST + MISS))
+    assert taken == pytest.approx(8 * (REQUEST + 2 * MISS))
     assert done > CONFIG.dram.latency_cycles
-    again, _ = unit.atomic(0.0, 0.0, lines, 8, 8, 0, masks(0b0001))
+    again = add(0b0001)
     assert again == pytest.approx(taken + 8 * REQUEST)
-    other, _ = unit.atomic(0.0, 0.0, lines, 8, 8, 0, masks(0b0010))
-    assert other == pytest.approx(again + 8 * (REQUEST + MISS))
-    assert unit.counters.dram_read == 16
+    beside = add(0b0010)
+    assert beside == pytest.approx(again + 8 * REQUEST)
+    assert add(0b0100) == pytest.approx(beside + 8 * (REQUEST + 2 * MISS))
+    assert unit.counters.dram_read == 32
 
 
 def test_gpcs_share_the_rate() -> None:
