@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Final
 
 import numpy as np
@@ -47,20 +48,11 @@ def sectors(how: str, order: str) -> Benchmark:
     at = c.load("data", ".b64", "ld.param.u64")
     # The page is known before what is timed.
     c.keep(c.k.let(".b32", "page", "ld.global.cg.b32", address(at, PITCH * PLACES)))
-    sums = [c.k.let(".b64", "sum", "mov.u64", 0) for _ in range(SECTORS)]
-    left, more = c.k.reg(".b32", "left"), c.k.reg(".pred", "more")
-    c.k.emit("mov.u32", left, PLACES)
-    with c.k.loop(left, more, "$piece"):
-        for number, sector in enumerate(ORDERS[order]):
-            before = c.clock()
-            c.keep(_brought(c, how, address(at, sector * SECTOR_BYTES)))
-            after = c.clock()
-            c.k.emit("sub.u64", after, after, before)
-            c.k.emit("add.u64", sums[number], sums[number], after)
-        c.k.emit("add.u64", at, at, PITCH)
-    for sector, total in zip(ORDERS[order], sums, strict=True):
-        c.k.emit("div.u64", total, total, PLACES)
-        c.store(f"sector {sector}", total)
+    _time_pieces(
+        c, order,
+        lambda sector: c.keep(_brought(c, how, address(at, sector * SECTOR_BYTES))),
+        lambda: c.k.emit("add.u64", at, at, PITCH),
+    )  # fmt: skip
     return c.benchmark(
         f"sectors out of device memory, one after the other: {how}, {order}",
         arguments=zeros(PITCH * (PLACES + 1)), shared_bytes=SHARED_BYTES, is_cold=True, mean_of=LAUNCHES,
@@ -85,34 +77,21 @@ def boxes(promotion: str, order: str) -> Benchmark:
     done = c.label_and_leave_but_first()
     parity = c.k.let(".b32", "parity", "mov.u32", 0)
     row = c.k.let(".b32", "row", "mov.u32", PLACES)
-    columns = [
-        c.k.let(".b32", "column", "mov.u32", sector * SECTOR_BYTES // ITEM_BYTES)
+    columns = {
+        sector: c.k.let(".b32", "column", "mov.u32", sector * SECTOR_BYTES // ITEM_BYTES)
         for sector in ORDERS[order]
-    ]
+    }
 
-    def bring(column: Reg) -> None:
+    def bring(sector: int) -> None:
         c.k.emit("mbarrier.arrive.expect_tx.shared::cta.b64", "_", barrier, SECTOR_BYTES)
-        c.k.emit(LOAD, address(c.shared), f"[{place}, {vector((column, row))}]", barrier)
+        c.k.emit(LOAD, address(c.shared), f"[{place}, {vector((columns[sector], row))}]", barrier)
         c.wait_parity(barrier, parity)
         c.k.emit("xor.b32", parity, parity, 1)
 
     # The map and the page are known before what is timed.
-    bring(columns[0])
+    bring(ORDERS[order][0])
     c.k.emit("mov.u32", row, 0)
-    sums = [c.k.let(".b64", "sum", "mov.u64", 0) for _ in range(SECTORS)]
-    left, more = c.k.reg(".b32", "left"), c.k.reg(".pred", "more")
-    c.k.emit("mov.u32", left, PLACES)
-    with c.k.loop(left, more, "$piece"):
-        for column, total in zip(columns, sums, strict=True):
-            before = c.clock()
-            bring(column)
-            after = c.clock()
-            c.k.emit("sub.u64", after, after, before)
-            c.k.emit("add.u64", total, total, after)
-        c.k.emit("add.u32", row, row, 1)
-    for sector, total in zip(ORDERS[order], sums, strict=True):
-        c.k.emit("div.u64", total, total, PLACES)
-        c.store(f"sector {sector}", total)
+    _time_pieces(c, order, bring, lambda: c.k.emit("add.u32", row, row, 1))
     c.k.place(done)
 
     def arguments(gpu: Any) -> list[Any]:
@@ -123,6 +102,31 @@ def boxes(promotion: str, order: str) -> Benchmark:
         f"boxes of a sector out of device memory, one after the other: L2 promotion {promotion}, {order}",
         arguments=arguments, shared_bytes=SHARED_BYTES, is_cold=True, mean_of=LAUNCHES,
     )  # fmt: skip
+
+
+def _time_pieces(
+    c: Clocked, order: str, bring: Callable[[int], None], advance: Callable[[], None]
+) -> None:
+    """Write a walk over all pieces and store the mean time of each sector.
+
+    Args:
+        bring: writes what brings a sector of the piece and waits for it.
+        advance: writes what goes on to the next piece.
+    """
+    sums = [c.k.let(".b64", "sum", "mov.u64", 0) for _ in range(SECTORS)]
+    left, more = c.k.reg(".b32", "left"), c.k.reg(".pred", "more")
+    c.k.emit("mov.u32", left, PLACES)
+    with c.k.loop(left, more, "$piece"):
+        for sector, total in zip(ORDERS[order], sums, strict=True):
+            before = c.clock()
+            bring(sector)
+            after = c.clock()
+            c.k.emit("sub.u64", after, after, before)
+            c.k.emit("add.u64", total, total, after)
+        advance()
+    for sector, total in zip(ORDERS[order], sums, strict=True):
+        c.k.emit("div.u64", total, total, PLACES)
+        c.store(f"sector {sector}", total)
 
 
 def _brought(c: Clocked, how: str, place: str) -> Reg:
