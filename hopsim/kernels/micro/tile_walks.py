@@ -36,6 +36,7 @@ class TileWalk:
         rows_a, rows_b: of a stage, 128 bytes each.
         depth: stages on their way.
         pitch_bytes: from one row of A or B to the next.
+        promotion: L2 promotion of the tensor maps; None: 256 bytes, which names do not tell.
     """
 
     along_m: int
@@ -44,6 +45,7 @@ class TileWalk:
     rows_b: int
     depth: int
     pitch_bytes: int = STEPS * ROW_BYTES
+    promotion: str | None = None
 
     @property
     def ctas(self) -> int:
@@ -63,13 +65,15 @@ class TileWalk:
     def name(self, how: str) -> str:
         """Of the microbenchmark."""
         pitch = "" if self.pitch_bytes == STEPS * ROW_BYTES else f"_p{self.pitch_bytes}"
-        return f"tile_walk_{how}_{self.shape}{pitch}"
+        promotion = "" if self.promotion is None else f"_l2_{self.promotion}"
+        return f"tile_walk_{how}_{self.shape}{pitch}{promotion}"
 
     def what(self, how: str) -> str:
         """Describe it."""
+        promotion = "" if self.promotion is None else f", L2 promotion {self.promotion}"
         return (
             f"{how} of tiles out of L2, {self.along_m} x {self.along_n} CTAs, {self.rows_a} and {self.rows_b} rows "
-            f"{self.pitch_bytes} bytes apart, {self.depth} stages in flight"
+            f"{self.pitch_bytes} bytes apart, {self.depth} stages in flight{promotion}"
         )
 
     def arrays(self, gpu: Any) -> tuple[Any, Any]:
@@ -88,7 +92,9 @@ class TileWalk:
     def maps(self, gpu: Any) -> list[Any]:
         """Make tensor maps of A and B."""
         return [
-            TensorMap(array, box=(BOX_K, rows), swizzle="128B", l2_promotion="256B")
+            TensorMap(
+                array, box=(BOX_K, rows), swizzle="128B", l2_promotion=self.promotion or "256B"
+            )
             for array, rows in zip(self.arrays(gpu), (self.rows_a, self.rows_b), strict=True)
         ]
 
