@@ -44,10 +44,17 @@ class CopyGroup:
 
     threads: int
     copies: list[Copy]
+    has_landed: bool = False
 
     def pending(self, reading: bool) -> bool:
         """Whether some copy has not landed (or, for `reading`, not read its source)."""
-        return any(not (copy.read if reading else copy.landed) for copy in self.copies)
+        if self.has_landed:
+            return False
+        if reading:
+            return any(not copy.read for copy in self.copies)
+        # Asked again and again as long as newer groups are on their way.
+        self.has_landed = all(copy.landed for copy in self.copies)
+        return not self.has_landed
 
 
 class GroupLog:
@@ -96,6 +103,9 @@ class CopyOps(WarpOps):
     @property
     def thread_mask(self) -> int:
         """The threads of this strand as a bit mask."""
+        first, last = int(self.tids[0]), int(self.tids[-1])
+        if last - first + 1 == self.lanes:
+            return ((1 << self.lanes) - 1) << first
         mask = 0
         for tid in self.tids.tolist():
             mask |= 1 << tid
@@ -134,23 +144,26 @@ class CopyOps(WarpOps):
         _, source = self.resolve("global", a)
         targets = lanes(target, self.lanes, 64).astype(np.uint64)
         sources = lanes(source, self.lanes, 64).astype(np.uint64)
-        sizes = (
-            np.full(self.lanes, count_bytes)
-            if source_bytes is None
-            else lanes(source_bytes, self.lanes, 32)
-        )
-        if (sizes > count_bytes).any():
-            raise self.fault(
-                f"cp.async: source size {int(sizes.max())} is larger than {count_bytes}"
-            )
+        if source_bytes is None:
+            sizes = np.full(self.lanes, count_bytes)
+            asked = sources
+        else:
+            sizes = lanes(source_bytes, self.lanes, 32)
+            asked = sources[sizes > 0]
+            if (sizes > count_bytes).any():
+                raise self.fault(
+                    f"cp.async: source size {int(sizes.max())} is larger than {count_bytes}"
+                )
         region = self.region(space, targets)
         try:
             region.check(targets, count_bytes, count_bytes)
         except RegionFault as fault:
             raise self.fault(f"cp.async to shared: {fault.what}") from None
         copy: Copy
-        line, where = self.line, self.where()
-        parts = self._sources(sources, sizes, count_bytes) if self.machine.values else None
+        line = self.line
+        parts, where = None, ""
+        if self.machine.values:
+            parts, where = self._sources(sources, sizes, count_bytes), self.where()
 
         def land() -> None:
             if parts is not None:
@@ -164,7 +177,7 @@ class CopyOps(WarpOps):
 
         operation = Operation(
             self.machine, "cp.async", "cp_async", [land], cta=self.cta, issuer=self, line=line,
-            work=CopyWork("load", sources[sizes > 0], count_bytes, self.lanes, (self.cta,)),
+            work=CopyWork("load", asked, count_bytes, self.lanes, (self.cta,)),
         )  # fmt: skip
         copy = self.track("cp.async", operation)
         if self.machine.probe.flight:

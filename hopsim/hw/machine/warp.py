@@ -226,7 +226,7 @@ class WarpOps(TensorOps):
             )
         region = self.region(space, int(spread[0, 0]))
         try:
-            offsets = region.check(spread.reshape(-1).astype(np.uint64), 16, 16)
+            offsets = region.check(spread.reshape(-1).view(np.uint64), 16, 1)
         except RegionFault as fault:
             raise self.fault(f"{what}: {fault.what}") from None
         assert isinstance(offsets, np.ndarray)

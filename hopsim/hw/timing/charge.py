@@ -25,7 +25,7 @@ from hopsim.hw.timing.tensor_core import WarpgroupQueue
 from hopsim.hw.timing.thread_access import ThreadAccess
 from hopsim.isa.program.codegen import Segment
 
-PENDING_KEPT: Final = 64
+PENDING_KEPT: Final = 1024
 STEPS_KEPT: Final = 4096
 LEAST_CROWDED: Final = 8.0
 """Cycles that the tensor cores could cost arithmetic beside them; with less nobody waits to see."""
@@ -228,7 +228,9 @@ class Charge:
                 time = self._issue_all_mma(actor, time)
             head = cost.head
             before = time
-            if head > Head.FIXED:
+            if head is Head.MMA:
+                time = self._multiply(actor, cost, position, time)
+            elif head > Head.FIXED:
                 time = self._head(actor, cost, head, position, time)
             elif cost.block and not actor.resumed:
                 time += cost.block
@@ -336,26 +338,39 @@ class Charge:
         elif head is Head.ARRIVE:
             ready = time + self._arrive
             stall = Stall.SHORT_SCOREBOARD
-        elif head is Head.COPY:
-            if cost.prefetches_map:
-                actor.sm.tma.prefetch_map(time)
-        elif head is Head.MMA:
-            assert cost.mma is not None
-            ready, actor.mma_free, actor.mma_taken = actor.sm.mma.book(
-                time, *cost.mma, actor.ports, actor.mma_free
-            )
-            stall = Stall.MATH_PIPE_THROTTLE
+        elif head is Head.COPY and cost.prefetches_map:
+            actor.sm.tma.prefetch_map(time)
         while self.issued and self.issued[0][0] <= position:
             self._book(self.issued.pop(0)[1], time)
         if cost.deferred is not None:
             self._defer(actor, cost.deferred, ready, stall)
         elif cost.head_writes:
-            if cost.head_use != NEVER and ready > time + cost.head_use:
-                stalls[stall] += (ready - time - cost.head_use) * warps
-                time = ready - cost.head_use
-            else:
-                for register in cost.head_writes:
-                    actor.pending[register] = (ready, stall)
+            time = self._owe(actor, cost, ready, stall, time)
+        return time
+
+    def _multiply(self, actor: Actor, cost: SegmentCost, position: int, time: float) -> float:
+        """Charge an mma.sync, the head that programs have most of; return when the plain run can begin."""
+        assert cost.mma is not None
+        ready, actor.mma_free, actor.mma_taken = actor.sm.mma.book(
+            time, cost.mma, actor.ports, actor.mma_free
+        )
+        issued = self.issued
+        while issued and issued[0][0] <= position:
+            self._book(issued.pop(0)[1], time)
+        return self._owe(actor, cost, ready, Stall.MATH_PIPE_THROTTLE, time)
+
+    def _owe(
+        self, actor: Actor, cost: SegmentCost, ready: float, stall: Stall, time: float
+    ) -> float:
+        """Let results of a head come at `ready`; return when the plain run can begin, which waits if it reads them soon."""
+        use = cost.head_use
+        if use != NEVER and ready > time + use:
+            self._stalls[stall] += (ready - time - use) * actor.warps
+            return ready - use
+        pending = actor.pending
+        result = (ready, stall)
+        for register in cost.head_writes:
+            pending[register] = result
         return time
 
     def _defer(self, actor: Actor, deferred: Deferred, ready: float, stall: Stall) -> None:

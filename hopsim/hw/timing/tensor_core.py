@@ -289,43 +289,56 @@ class MmaPipe:
         subpartitions: of the SM.
     """
 
-    __slots__ = ("_config", "busy_cycles", "free", "operations")
+    __slots__ = ("_config", "_latency", "_rates", "busy_cycles", "free", "operations")
 
     def __init__(self, config: MmaSync, subpartitions: int) -> None:
         self._config = config
+        self._latency = config.latency_cycles
+        # Cycles of the SM's pipes, and of the warp's own before its next one, by (type, flop).
+        self._rates: dict[tuple[str, float], tuple[float, float]] = {}
         self.free = [0.0] * subpartitions
         self.busy_cycles = 0.0
         self.operations = 0
 
     def book(
-        self, issue: float, kind: str, flop: float, ports: Ports, before: float
+        self, issue: float, product: tuple[str, float], ports: Ports, before: float
     ) -> tuple[float, float, float]:
         """Execute one m16nNkK for each warp of a strand.
 
         Args:
+            product: its type and flop.
             ports: warps of the strand by sub-partition.
             before: when its last one let another begin.
         Returns: when a dependent one can issue, when this one lets another begin, and when all of it has been issued.
         """
+        rates = self._rates.get(product)
+        if rates is None:
+            kind, flop = product
+            own_cycles = self._config.fp8_interval_cycles if kind in FP8 else 0.0
+            rates = self._rates[product] = (flop / self._config.flop_per_clk[kind], own_cycles)
+        duration, interval = rates
         free = self.free
-        duration = flop / self._config.flop_per_clk[kind]
-        last = 0.0
-        then = 0.0
-        taken = 0.0
-        interval = self._config.fp8_interval_cycles if kind in FP8 else 0.0
+        latency = self._latency
+        each = duration * len(free)
+        last = then = taken = 0.0
         for port, warps in ports:
             self.busy_cycles += duration * warps
             self.operations += warps
-            start = free[port] if free[port] > issue else issue
+            start = free[port]
+            if start < issue:
+                start = issue
             # The pipe is free for others in between.
-            free[port] = start + duration * warps * len(free)
+            end = free[port] = start + each * warps
             own = (before if before > start else start) + interval * warps
-            done = max(free[port], own, start + self._config.latency_cycles)
-            entered = free[port] - duration * len(free)
+            done = start + latency
+            if end > done:
+                done = end
+            if own > done:
+                done = own
             if done > last:
                 last = done
-            if entered > taken:
-                taken = entered
+            if end - each > taken:
+                taken = end - each
             if own > then:
                 then = own
         # Of an fp8 one the last instructions add its products up.

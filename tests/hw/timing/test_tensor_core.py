@@ -166,12 +166,12 @@ def test_mma_sync_rate_is_shared_by_warps_of_a_sub_partition() -> None:
     flop = 2.0 * 16 * 8 * 16
     rate = CONFIG.mma_sync.flop_per_clk["f16"] / 4
     latency = CONFIG.mma_sync.latency_cycles
-    assert pipe.book(0.0, "f16", flop, ((0, 1),), 0.0)[0] == latency
+    assert pipe.book(0.0, ("f16", flop), ((0, 1),), 0.0)[0] == latency
     end = 0.0
     for _ in range(99):
-        end = pipe.book(0.0, "f16", flop, ((0, 1),), 0.0)[0]
+        end = pipe.book(0.0, ("f16", flop), ((0, 1),), 0.0)[0]
     assert end == pytest.approx(99 * flop / rate + latency)
-    assert pipe.book(0.0, "f16", flop, ((1, 1), (2, 1)), 0.0)[0] == latency
+    assert pipe.book(0.0, ("f16", flop), ((1, 1), (2, 1)), 0.0)[0] == latency
 
 
 def test_fp8_products_of_one_warp_leave_the_pipe_to_others_in_between() -> None:
@@ -180,10 +180,10 @@ def test_fp8_products_of_one_warp_leave_the_pipe_to_others_in_between() -> None:
     config = CONFIG.mma_sync
     first, others = 0.0, 0.0
     for _ in range(10):
-        done, first, issued = pipe.book(0.0, "e4m3", flop, ((0, 1),), first)
+        done, first, issued = pipe.book(0.0, ("e4m3", flop), ((0, 1),), first)
         assert issued == done  # sums come after products
     assert first == pytest.approx(10 * config.fp8_interval_cycles)
     taken = 10 * flop / (config.flop_per_clk["e4m3"] / 4)
     assert pipe.free[0] == pytest.approx(taken)
-    _, others, _ = pipe.book(0.0, "e4m3", flop, ((0, 1),), others)
+    _, others, _ = pipe.book(0.0, ("e4m3", flop), ((0, 1),), others)
     assert others == pytest.approx(taken + config.fp8_interval_cycles)
