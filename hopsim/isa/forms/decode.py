@@ -13,6 +13,7 @@ from hopsim.errors import NotModelled, PtxError
 from hopsim.isa.forms.form import FORMS, Form, OperandSpec, Unmodelled
 from hopsim.isa.forms.operand_rules import (
     Mismatch,
+    check_address,
     check_limit,
     check_register,
     check_space,
@@ -168,6 +169,10 @@ class _Binder:
         if position < len(given):
             raise Mismatch(f"operand {position + 1} does not fit")
         self._carry()
+        if self.form.agree is not None:
+            wrong = self.form.agree(self.slots, given)
+            if wrong:
+                raise Mismatch(wrong)
         guard = self.instruction.guard
         if guard is not None:
             self.reads.add(guard[0].index)
@@ -246,6 +251,7 @@ class _Binder:
                 raise Mismatch(
                     f"address register {operand.base.name} is {width} bits wide, expected 32 or 64"
                 )
+            check_address(self.instruction.opcode, operand.base)
             base = RegisterArg(operand.base, width)
         elif isinstance(operand.base, SymbolRef):
             check_space(self.slots, spec, operand.base)

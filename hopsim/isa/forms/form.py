@@ -118,6 +118,7 @@ class Form:
     collective: bool = False
     takes_carry: bool = False
     check: Callable[[dict[str, str]], str] | None = None
+    agree: Callable[[dict[str, str], Sequence[Any]], str] | None = None
     counts: Counts | None = None
     limits: Mapping[str, Sequence[int]] = field(default_factory=dict[str, Sequence[int]])
     type_slots: frozenset[str] = frozenset()
@@ -297,6 +298,7 @@ def _declare(purity: Purity, syntax: str, options: dict[str, Any]) -> Callable[[
     }
     data_operands = tuple(options.pop("data_operands", ()))
     check = options.pop("check", None)
+    agree = options.pop("agree", None)
     counts = options.pop("counts", None)
     limits = options.pop("limits", {})
     assert unit in UNITS, f"{syntax!r}: unit {unit!r} is not one of {UNITS}"
@@ -306,8 +308,8 @@ def _declare(purity: Purity, syntax: str, options: dict[str, Any]) -> Callable[[
         kinds = {slot.name for slot in slots if all(word in TYPES for word in slot.alternatives)}
         FORMS.add(
             Form(syntax, base, required, slots, operands, factory, purity, unit, source, effects,
-                 data_operands=data_operands, check=check, counts=counts, limits=limits, type_slots=frozenset(kinds),
-                 doc=(factory.__doc__ or "").strip(), **flags)
+                 data_operands=data_operands, check=check, agree=agree, counts=counts, limits=limits,
+                 type_slots=frozenset(kinds), doc=(factory.__doc__ or "").strip(), **flags)
         )  # fmt: skip
         return factory
 
@@ -322,8 +324,8 @@ def form(syntax: str, **options: Any) -> Callable[[Factory], Factory]:
         options: alternatives of each slot (tuples of words), and `unit`, `source`, `effects`, `check`, `takes_carry`.
 
     `check(slots)` returns what is wrong with a combination of slots, or the empty string (`Unmodelled` where only hopsim
-    lacks it); `counts(slots)` gives the number of items of each vector operand, by name; `limits` the values that immediates
-    may have, by operand.
+    lacks it), `agree(slots, operands)` what is wrong with operands that fit one by one; `counts(slots)` gives the number of
+    items of each vector operand, by name; `limits` the values that immediates may have, by operand.
     """
     return _declare("pure", syntax, options)
 

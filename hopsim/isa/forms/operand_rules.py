@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from hopsim.errors import NotModelled
 from hopsim.isa.forms.form import Form, OperandSpec
-from hopsim.isa.ptx.ast import Immediate, Register, SymbolRef
+from hopsim.isa.ptx.ast import FlatOperand, Immediate, Register, Sink, SymbolRef
 from hopsim.isa.ptx.special import has_components, is_modelled
 from hopsim.isa.types import TYPES, ScalarType
 
@@ -20,6 +20,9 @@ SPACES = frozenset({"shared", "global", "const", "local", "param"})
 PAIRS_OF_FLOATS = frozenset({"f16x2", "bf16x2", "e4m3x2", "e5m2x2"})
 TAKE_ADDRESSES = frozenset({"mov", "cvta", "mapa", "getctarank"})
 """What takes the address of a variable as a value; all else needs it in a register (ptxas 13.0)."""
+WIDE = frozenset({"ld", "st", "atom", "red", "prefetch", "mbarrier"})
+"""What ptxas 13.0 gives no 32-bit address outside of `NARROW` spaces."""
+NARROW = ("shared", "local", "const", "param", "tensormap")
 
 
 class Mismatch(Exception):
@@ -98,6 +101,42 @@ def check_variable(form: Form, slots: dict[str, str], spec: OperandSpec, symbol:
         raise Mismatch(
             f"operand {spec.name} must be a register; mov takes the address of {symbol.name} into one"
         )
+
+
+def check_address(opcode: Sequence[str], register: Register) -> None:
+    """Check whether an address may have 32 bits: one in global memory or of no named space may not.
+
+    Raises: Mismatch.
+    """
+    is_narrow = any(word.startswith(NARROW) for word in opcode)
+    if register.width_bits == 32 and opcode[0] in WIDE and not is_narrow:
+        raise Mismatch(
+            f"address register {register.name} is 32 bits wide; "
+            "only addresses in .shared, .local, .const and .param may be"
+        )
+
+
+def arrival_problem(slots: dict[str, str], operands: Sequence[FlatOperand]) -> str:
+    """Say what is wrong with the operands of an `mbarrier.arrive` together."""
+    extra = slots.get("tx") or slots.get("nocomplete")
+    if extra and len(operands) < 3:
+        return f".{extra} needs a count as its third operand"
+    if slots.get("space") == "shared::cluster" and not isinstance(operands[0], Sink):
+        return "an arrival at .shared::cluster returns no state; write _ as the destination"
+    return ""
+
+
+def copied_problem(slots: dict[str, str], operands: Sequence[FlatOperand]) -> str:
+    """Say what is wrong with the operands of a `cp.async` together."""
+    del slots
+    written, read = operands[2], operands[3] if len(operands) > 3 else None
+    if (
+        isinstance(written, Immediate)
+        and isinstance(read, Immediate)
+        and read.value > written.value
+    ):
+        return f"operand s is {read.value}, expected at most the {written.value} bytes that are written"
+    return ""
 
 
 def check_limit(form: Form, spec: OperandSpec, literal: Immediate) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 
 from hopsim.isa.context import Context
 from hopsim.isa.forms.form import shared_form
+from hopsim.isa.forms.operand_rules import copied_problem
 from hopsim.isa.ops.atomics import noftz_problem
 from hopsim.isa.types import ScalarType
 from hopsim.isa.values import Value, select
@@ -236,10 +237,10 @@ def bulk_wait(read: str) -> Any:
 # --- cp.async -------------------------------------------------------------------------------------
 
 
-@shared_form("cp.async.ca.{dst}.global{.l2}{.hint} [b], [a], #n:u32, s:u32?, policy:b64?", limits=COPIED,
+@shared_form("cp.async.ca.{dst}.global{.l2}{.hint} [b], [a], #n:u32, s:u32?, policy:b64?", limits=COPIED, agree=copied_problem,
              dst=("shared", "shared::cta"), l2=("L2::64B", "L2::128B", "L2::256B"), hint=HINT, unit="cp_async",
              effects=("reads [a]", "writes [b]", "cp.async group"), source=LEGACY)  # fmt: skip
-@shared_form("cp.async.cg.{dst}.global{.l2}{.hint} [b], [a], #n:u32, s:u32?, policy:b64?", limits=PAST_L1,
+@shared_form("cp.async.cg.{dst}.global{.l2}{.hint} [b], [a], #n:u32, s:u32?, policy:b64?", limits=PAST_L1, agree=copied_problem,
              dst=("shared", "shared::cta"), l2=("L2::64B", "L2::128B", "L2::256B"), hint=HINT, unit="cp_async",
              effects=("reads [a]", "writes [b]", "cp.async group"), source=LEGACY)  # fmt: skip
 def cp_async(dst: str, l2: str, hint: str) -> Any:
@@ -258,10 +259,10 @@ def cp_async(dst: str, l2: str, hint: str) -> Any:
     return run
 
 
-@shared_form("cp.async.ca.{dst}.global{.l2}{.hint} [b], [a], #n:u32, p:pred", limits=COPIED,
+@shared_form("cp.async.ca.{dst}.global{.l2}{.hint} [b], [a], #n:u32, p:pred", limits=COPIED, agree=copied_problem,
              dst=("shared", "shared::cta"), l2=("L2::64B", "L2::128B", "L2::256B"), hint=HINT, unit="cp_async",
              effects=("reads [a]", "writes [b]", "cp.async group"), source=LEGACY)  # fmt: skip
-@shared_form("cp.async.cg.{dst}.global{.l2}{.hint} [b], [a], #n:u32, p:pred", limits=PAST_L1,
+@shared_form("cp.async.cg.{dst}.global{.l2}{.hint} [b], [a], #n:u32, p:pred", limits=PAST_L1, agree=copied_problem,
              dst=("shared", "shared::cta"), l2=("L2::64B", "L2::128B", "L2::256B"), hint=HINT, unit="cp_async",
              effects=("reads [a]", "writes [b]", "cp.async group"), source=LEGACY)  # fmt: skip
 def cp_async_ignore(dst: str, l2: str, hint: str) -> Any:

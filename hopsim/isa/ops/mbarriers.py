@@ -9,6 +9,7 @@ from typing import Any
 
 from hopsim.isa.context import Context
 from hopsim.isa.forms.form import form, shared_form
+from hopsim.isa.forms.operand_rules import arrival_problem
 from hopsim.isa.values import Value
 
 SPACE = ("shared", "shared::cta", "shared::cluster")
@@ -50,6 +51,8 @@ def mbarrier_inval(space: str) -> Any:
 def _arrive_problem(slots: dict[str, str]) -> str:
     if slots.get("nocomplete") and slots.get("tx"):
         return ".noComplete and .expect_tx exclude each other"
+    if slots.get("nocomplete") and slots.get("space") == "shared::cluster":
+        return ".noComplete cannot be applied to .shared::cluster"
     return ""
 
 
@@ -65,7 +68,7 @@ def _arrive(drop: bool, tx: str, sem: str, scope: str, space: str, nocomplete: s
 
 @shared_form(
     "mbarrier.arrive{.tx}{.nocomplete}{.sem}{.scope}{.space}.b64 d:b64, [a], n:u32?", tx=TX, nocomplete=NO_COMPLETE,
-    sem=SEM, scope=SCOPE, space=SPACE, check=_arrive_problem, unit="mbarrier", effects=("mbarrier arrive",),
+    sem=SEM, scope=SCOPE, space=SPACE, check=_arrive_problem, agree=arrival_problem, unit="mbarrier", effects=("mbarrier arrive",),
     source=_source("arrive"),
 )  # fmt: skip
 def mbarrier_arrive(tx: str, nocomplete: str, sem: str, scope: str, space: str) -> Any:
@@ -75,7 +78,7 @@ def mbarrier_arrive(tx: str, nocomplete: str, sem: str, scope: str, space: str) 
 
 @shared_form(
     "mbarrier.arrive_drop{.tx}{.nocomplete}{.sem}{.scope}{.space}.b64 d:b64, [a], n:u32?", tx=TX,
-    nocomplete=NO_COMPLETE, sem=SEM, scope=SCOPE, space=SPACE, check=_arrive_problem, unit="mbarrier",
+    nocomplete=NO_COMPLETE, sem=SEM, scope=SCOPE, space=SPACE, check=_arrive_problem, agree=arrival_problem, unit="mbarrier",
     effects=("mbarrier arrive",), source=_source("arrive_drop"),
 )  # fmt: skip
 def mbarrier_arrive_drop(tx: str, nocomplete: str, sem: str, scope: str, space: str) -> Any:
