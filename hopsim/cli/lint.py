@@ -33,7 +33,7 @@ def lint(
     code = 0
     if any(kernel.unsupported for kernel in kernels):
         code = 4
-    if any(kernel.error for kernel in kernels):
+    if any(kernel.errors for kernel in kernels):
         code = 2
     content = [
         {
@@ -51,7 +51,9 @@ def _examine(kernel: Kernel) -> KernelLint:
     from hopsim.report.lint import KernelLint
 
     try:
-        unsupported = tuple(kernel.unsupported)
-        return KernelLint(kernel.name, len(kernel.body.instructions), unsupported)
+        errors = tuple(str(error) for error in kernel.errors)
+        unsupported = () if errors else tuple(kernel.unsupported)
+        return KernelLint(kernel.name, len(kernel.body.instructions), unsupported, errors)
     except PtxError as error:
-        return KernelLint(kernel.name, 0, (), str(error))
+        # Of names and declarations only the first is told.
+        return KernelLint(kernel.name, 0, (), (str(error),))

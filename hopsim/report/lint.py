@@ -16,28 +16,28 @@ class KernelLint:
 
     Args:
         unsupported: (line, text, why).
-        error: a type or form error, rendered; empty when there is none.
+        errors: what is wrong, rendered.
     """
 
     name: str
     instructions: int
     unsupported: tuple[tuple[int, str, str], ...] = ()
-    error: str = ""
+    errors: tuple[str, ...] = ()
 
 
 def lint_report(path: str, kernels: Sequence[KernelLint]) -> Text:
     """Return the findings with their places, then one line for each entry."""
     text = Text()
     for kernel in kernels:
-        if kernel.error:
-            text.append(f"{kernel.error}\n", style="red")
+        for error in kernel.errors:
+            text.append(f"{error}\n", style="red")
         for line, source, why in kernel.unsupported:
             text.append(f"{path}:{line}: ", style="bold")
             text.append(f"{source}\n")
             text.append(f"    {why}\n", style="yellow")
     for kernel in kernels:
-        if kernel.error:
-            state = "error"
+        if kernel.errors:
+            state = plural(len(kernel.errors), "error")
         elif kernel.unsupported:
             state = f"{plural(len(kernel.unsupported), 'instruction')} not modelled"
         else:

@@ -92,6 +92,26 @@ def test_lint_of_good_and_of_wrong_text(tmp_path: Path) -> None:
     assert hopsim("lint", str(tmp_path / "none.ptx")).exit_code == 2
 
 
+def test_lint_lists_all_that_is_wrong(tmp_path: Path) -> None:
+    bad = tmp_path / "bad.ptx"
+    text = (DATA / "scale.ptx").read_text()
+    wrong = text.replace("mul.f32", "mul.f64").replace("st.global.f32", "st.shared.f64")
+    bad.write_text(wrong)
+    lines = [
+        number
+        for number, line in enumerate(wrong.splitlines(), 1)
+        if "mul.f64" in line or "st.shared.f64" in line
+    ]
+    assert len(lines) == 2
+    done = hopsim("lint", str(bad))
+    assert done.exit_code == 2
+    for number in lines:
+        assert f"{bad}:{number}:" in done.stdout
+    assert done.stdout.endswith("scale: 2 errors\n")
+    (found,) = json.loads(hopsim("lint", str(bad), "--json", "-").stdout)["kernels"]
+    assert len(found["errors"]) == 2
+
+
 def test_isa_filters_by_the_beginning_of_an_opcode() -> None:
     done = hopsim("isa", "mbarrier.try_wait")
     assert done.exit_code == 0

@@ -13,7 +13,7 @@ import hashlib
 from collections.abc import Iterator
 from functools import cached_property
 from pathlib import Path
-from typing import Final, cast
+from typing import Final, NamedTuple, cast
 
 from hopsim.errors import LaunchError, NotModelled, PtxError
 from hopsim.isa.catalog import FAMILIES
@@ -32,6 +32,14 @@ SM_90A_ALONE: Final = ("wgmma", "setmaxnreg", "tensormap.replace")
 
 # Importing the catalogue declares every instruction form; without them nothing could be decoded.
 _DECLARED = FAMILIES
+
+
+class _Decoded(NamedTuple):
+    """What became of the instructions of a body: bound to forms, not modelled (line, text, why), wrong."""
+
+    bound: tuple[BoundInstruction, ...]
+    unsupported: tuple[tuple[int, str, str], ...]
+    errors: tuple[PtxError, ...]
 
 
 class Kernel:
@@ -88,9 +96,10 @@ class Kernel:
     # -- what hopsim makes of it -------------------------------------------------------------------
 
     @cached_property
-    def _decoded(self) -> tuple[tuple[BoundInstruction, ...], tuple[tuple[int, str, str], ...]]:
+    def _decoded(self) -> _Decoded:
         bound: list[BoundInstruction] = []
         unsupported: list[tuple[int, str, str]] = []
+        errors: list[PtxError] = []
         lines = self.module.lines
         for instruction in self.body.instructions:
             number = instruction.span.line
@@ -100,7 +109,20 @@ class Kernel:
                 self._check_target(bound[-1], text)
             except NotModelled as problem:
                 unsupported.append((number, text.strip(), problem.what))
-        return tuple(bound), tuple(unsupported)
+            except PtxError as error:
+                errors.append(error)
+        return _Decoded(tuple(bound), tuple(unsupported), tuple(errors))
+
+    def _right(self) -> _Decoded:
+        """Return what was decoded.
+
+        Raises: PtxError: the first, where instructions are wrong.
+        """
+        decoded = self._decoded
+        if decoded.errors:
+            # A traceback grows with each raise of the same error.
+            raise decoded.errors[0].with_traceback(None)
+        return decoded
 
     def _check_target(self, bound: BoundInstruction, text: str) -> None:
         """Raise where an instruction is of sm_90a alone and the module is for another target."""
@@ -117,17 +139,22 @@ class Kernel:
             )
 
     @property
+    def errors(self) -> list[PtxError]:
+        """All instructions that are wrong; empty when none is."""
+        return list(self._decoded.errors)
+
+    @property
     def unsupported(self) -> list[tuple[int, str, str]]:
         """(line, text, why) of everything that is not modelled; empty when all is."""
-        return list(self._decoded[1])
+        return list(self._right().unsupported)
 
     @property
     def instructions(self) -> tuple[BoundInstruction, ...]:
         """The body, bound to its forms.
 
-        Raises: NotModelled when some instruction is not modelled, listing all of them.
+        Raises: NotModelled when some instruction is not modelled, listing all of them; PtxError when one is wrong.
         """
-        bound, unsupported = self._decoded
+        bound, unsupported, _ = self._right()
         if unsupported:
             shown = "\n".join(
                 f"    {line}: {text}    ({why})" for line, text, why in unsupported[:20]
