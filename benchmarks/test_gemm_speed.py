@@ -8,7 +8,7 @@ import numpy as np
 
 import hopsim as hs
 from hopsim import reference
-from hopsim.kernels.gemm.kernel import build
+from hopsim.kernels.gemm.kernel import GemmKernel, build
 from hopsim.kernels.gemm.launch import NUMPY_TYPES, launch
 from hopsim.kernels.gemm.problem import GemmProblem
 
@@ -29,12 +29,8 @@ def test_exact_bits_512(benchmark: Any) -> None:
     assert benchmark.pedantic(run, rounds=3, iterations=1, warmup_rounds=1)
 
 
-def test_timing_only_4096(benchmark: Any) -> None:
-    """4096 x 4096 x 4096 bf16, 128x256x64, all SMs, no values."""
-    kernel = build(
-        "warp-specialized", GemmProblem(4096, 4096, 4096), (128, 256, 64), 4, warpgroups=2
-    )
-    zeros = np.zeros((4096, 4096), NUMPY_TYPES["bf16"])
+def _timing_only(benchmark: Any, kernel: GemmKernel, size: int) -> None:
+    zeros = np.zeros((size, size), NUMPY_TYPES["bf16"])
 
     def run() -> int:
         done = launch(hs.Gpu("h100-sxm"), kernel, zeros, zeros, values=False, check=False)
@@ -44,3 +40,17 @@ def test_timing_only_4096(benchmark: Any) -> None:
     cycles = benchmark.pedantic(run, rounds=1, iterations=1)
     benchmark.extra_info["cycles"] = cycles
     benchmark.extra_info["cycles_per_second"] = round(cycles / benchmark.stats.stats.mean)
+
+
+def test_timing_only_4096(benchmark: Any) -> None:
+    """4096 x 4096 x 4096 bf16, 128x256x64, all SMs, no values."""
+    kernel = build(
+        "warp-specialized", GemmProblem(4096, 4096, 4096), (128, 256, 64), 4, warpgroups=2
+    )
+    _timing_only(benchmark, kernel, 4096)
+
+
+def test_timing_only_mma_sync(benchmark: Any) -> None:
+    """2048 x 2048 x 2048 bf16 by `cp.async`, `ldmatrix` and `mma.sync`, no values: many more instructions than wgmma."""
+    kernel = build("mma-multistage", GemmProblem(2048, 2048, 2048), (128, 128, 64), 3)
+    _timing_only(benchmark, kernel, 2048)

@@ -193,8 +193,7 @@ class Charge:
             elif head is Head.TENSOR:
                 start += self._issue_tensor(actor, position, time) - time
             else:
-                while issued and issued[0][0] <= position:
-                    self._book(issued.pop(0)[1], time)
+                self._book_issued(position, time)
         if issued or committed:
             self._flush(actor, start)
         return start
@@ -266,6 +265,12 @@ class Charge:
         if len(pending) > PENDING_KEPT:
             _forget_past(pending, time)
         return time
+
+    def _book_issued(self, position: int, time: float) -> None:
+        """Book what was issued up to a position in the trail."""
+        issued = self.issued
+        while issued and issued[0][0] <= position:
+            self._book(issued.pop(0)[1], time)
 
     def _flush(self, actor: Actor, time: float) -> None:
         """Book what no segment of the trail accounts for: copies issued by a head that then parked, or by others."""
@@ -340,8 +345,8 @@ class Charge:
             stall = Stall.SHORT_SCOREBOARD
         elif head is Head.COPY and cost.prefetches_map:
             actor.sm.tma.prefetch_map(time)
-        while self.issued and self.issued[0][0] <= position:
-            self._book(self.issued.pop(0)[1], time)
+        if self.issued:
+            self._book_issued(position, time)
         if cost.deferred is not None:
             self._defer(actor, cost.deferred, ready, stall)
         elif cost.head_writes:
@@ -354,9 +359,8 @@ class Charge:
         ready, actor.mma_free, actor.mma_taken = actor.sm.mma.book(
             time, cost.mma, actor.ports, actor.mma_free
         )
-        issued = self.issued
-        while issued and issued[0][0] <= position:
-            self._book(issued.pop(0)[1], time)
+        if self.issued:
+            self._book_issued(position, time)
         return self._owe(actor, cost, ready, Stall.MATH_PIPE_THROTTLE, time)
 
     def _owe(
