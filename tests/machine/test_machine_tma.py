@@ -810,7 +810,7 @@ def test_a_map_over_freed_or_too_little_memory() -> None:
         ("cp.async.bulk.global.shared::cta.bulk_group [%out], [%r1+4096], 16;",
          "shared bytes 0x1400..0x140f end beyond the"),
         ("cp.async.ca.shared.global [%r1+2], [%out], 4;", "cp.async to shared: address 0x402 is not aligned to 4 bytes"),
-        ("cp.async.ca.shared.global [%r1], [%out], 4, 8;", "cp.async: source size 8 is larger than 4"),
+        ("mov.u32 %r3, 8; cp.async.ca.shared.global [%r1], [%out], 4, %r3;", "cp.async: source size 8 is larger than 4"),
         ("cp.async.ca.shared.global [%r1], [%out+128], 4;", "cp.async from global: bytes 0x"),
     ],
 )  # fmt: skip
