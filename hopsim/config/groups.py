@@ -391,7 +391,11 @@ class L2(Group):
     """Of the parts of boxes that lie outside their tensors: asked for all the same, from a few places."""
     outside_bandwidth_most_bytes_per_clk: Rate
     outside_lines: Count
-    """Rows outside a tensor are one line for each place along K: up to so many at once come at the first of these rates."""
+    """Rows outside a tensor differ by their place along K alone: up to so many places come at the first of these rates."""
+    outside_bandwidth_per_place_bytes_per_clk: Rate
+    """What each further place adds."""
+    outside_box_bandwidth_bytes_per_clk: Rate
+    """Of boxes that lie wholly outside, whatever their place."""
     beside_outside_bandwidth_bytes_per_clk: Rate
     """What else is asked for meanwhile waits behind rows outside, whose slices have a part of it, and comes at this rate."""
     repeated_bandwidth_bytes_per_clk: Rate
@@ -430,6 +434,8 @@ class L2(Group):
     """Sectors that a slice gives in the time of a look-up: less of a line takes as long."""
     sectors_per_part: Ratio
     """The same of a part of a sector, which is asked for alone."""
+    sectors_per_part_of_pairs: Ratio
+    """The same with an L2 promotion of 256 bytes."""
     atomic_latency_cycles: Cycles
     atomic_interval_cycles: Interval
     """All slices together: a line that an instruction of a warp adds to."""

@@ -58,7 +58,7 @@ class Footprint(NamedTuple):
     """Line numbers and sectors a copy touches in global memory; `masks` has a bit for each sector, None: whole lines.
 
     `outside_bytes` of it lie outside the tensor, in a line that `place` tells from others.
-    `beside` are lines that come from memory with those that are missed, `splits` those of `BoxPlan.splits`.
+    `beside` are lines that come from memory with those that are missed, `splits` what its rows cost beyond.
     """
 
     lines: Lines
@@ -168,11 +168,18 @@ class Bookings:
         lines = self._l2.tags.number(addresses)
         footprint = self._footprint(lines, plan.sectors(), plan.sector_addresses)
         beside = self._beside(addresses, work.fetch_bytes)
-        # All rows outside have one line.
-        place = (work.tensor_map, *plan.coords[:1], *plan.coords[2:])
+        # Rows outside differ by their place along K alone, boxes wholly outside not at all.
+        is_inside = plan.inside_bytes > 0
+        place = (work.tensor_map, *plan.coords[:1], *plan.coords[2:]) if is_inside else None
         outside_bytes = work.total_bytes - plan.inside_bytes
+        config = self._config.l2
+        in_pairs = work.fetch_bytes > config.line_bytes
+        part = config.sectors_per_part_of_pairs if in_pairs else config.sectors_per_part
         return footprint._replace(
-            outside_bytes=outside_bytes, place=place, beside=beside, splits=plan.splits()
+            outside_bytes=outside_bytes,
+            place=place,
+            beside=beside,
+            splits=Splits(*plan.splits(), part),
         )
 
     def _beside(self, addresses: Lines, fetched_bytes: int) -> Lines | None:
@@ -223,7 +230,7 @@ class Bookings:
         begin = engine.start(time, tensor_map)
         lines, sectors, key, masks, outside_bytes, place, beside, splits = footprint
         if direction == "load":
-            requests = len(lines) + splits[1] + outside_bytes // self._line_bytes
+            requests = len(lines) + splits.parts + outside_bytes // self._line_bytes
             end = engine.send(begin, count_bytes, requests)
             ready = sm.port.read(
                 time, begin, end, lines, sectors, key, masks, len(destinations), beside, splits

@@ -18,7 +18,7 @@ others 3 to 10 % later, as if it had been since the first of them came (cold_wal
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, NamedTuple
 
 from hopsim.config.groups import L2
 from hopsim.hw.timing.backlog import Backlog
@@ -26,9 +26,23 @@ from hopsim.hw.timing.l2 import L2Cache
 from hopsim.hw.timing.l2_tags import BITS, Lines, Masks
 from hopsim.hw.timing.way import Way
 
-# Of a box: lines more than with rows that begin at lines, parts of sectors, lines with such parts.
-Splits = tuple[int, int, int]
-WHOLE_ROWS: Final[Splits] = (0, 0, 0)
+
+class Splits(NamedTuple):
+    """What the rows of a box cost because they do not begin at lines.
+
+    Args:
+        more: lines that it has more.
+        parts: of sectors.  uneven: lines with such parts, which nobody shares.
+        part_sectors: sectors that a slice gives in the time of looking up a part.
+    """
+
+    more: int = 0
+    parts: int = 0
+    uneven: int = 0
+    part_sectors: float = 0.0
+
+
+WHOLE_ROWS: Final = Splits()
 USUAL_SMS: Final = 16
 """SMs of a GPC whose port has the rate of the configuration."""
 # (first line, count, last line, sectors of the first and of the last line)
@@ -188,11 +202,10 @@ class GpcPort:
             key: `join_key(lines, masks)`.
             receivers: SMs that each get all of it; what several get is not shared with others.
             beside: as `L2Cache.read` takes it.
-            splits: of a box: lines that it has more than one whose rows begin at lines, parts of sectors, lines with such
-                parts, which nobody shares.  Who has more lines asks `arrive` about what is `late`, when it has come.
+            splits: of a box.  Who has more lines asks `arrive` about what is `late`, when it has come.
         """
         l2 = self.l2
-        more, parts, uneven = splits
+        more, parts, uneven, part_sectors = splits
         count = len(lines)
         handed = receivers * (count - more + more * self._second + parts)
         self.late = None
@@ -211,7 +224,9 @@ class GpcPort:
                 return self._join(
                     request, now, begin, sent, handed, lines, sectors, masks, again, splits
                 )
-        ready = l2.read(now, sent, lines, sectors, self.gpc, masks, begin, beside, parts)
+        ready = l2.read(
+            now, sent, lines, sectors, self.gpc, masks, begin, beside, parts * part_sectors
+        )
         count_bytes = sectors * l2.sector_bytes
         through = 0.0
         is_late = more > 0 and l2.finish > 0.0
@@ -277,12 +292,12 @@ class GpcPort:
         rest = lines[count - again :]
         held = None if masks is None else masks[count - again :]
         missing = sectors * again // count if held is None else int(BITS[held].sum())
-        more, parts, _ = splits
+        more, parts, _, part_sectors = splits
         # Of a row in two lines, some of what is joined comes once more.
         once_more = self._again * (sectors - missing) * more / (count - more) if more else 0.0
         brought = (missing + once_more) * l2.sector_bytes
         if again:
-            alone = parts * again // count
+            alone = parts * again // count * part_sectors
             late = l2.read(now, sent, rest, missing, self.gpc, held, begin, None, alone)
             ready = max(ready, late)
             finish = max(finish, l2.finish)

@@ -14,21 +14,25 @@ from hopsim.config.groups import L2
 
 
 class OutsideRows:
-    """Rows of boxes outside their tensors: one line for each place along K.
+    """Rows of boxes outside their tensors: a few lines for each place along K, which lie in a few slices.
+
+    More places at once are served by more slices, which then help with what came before too.  Boxes that lie wholly outside
+    ask for eight lines that are the same for all.
 
     Args:
-        config: rates, and how many such lines are served at the rate of one.
+        config: rates, and how many places are served at the rate of one.
         near_cycles: from L2 to an SM.
     """
 
-    __slots__ = ("_beside", "_config", "_factor", "_near", "_places", "free")
+    __slots__ = ("_beside", "_config", "_factor", "_near", "_places", "_rate", "free")
 
     def __init__(self, config: L2, near_cycles: float) -> None:
         self._config = config
         self._near = near_cycles
         self._factor = 1.0
         self._beside = config.beside_outside_bandwidth_bytes_per_clk
-        # Lines that stand for rows outside, and when the last of their requests is answered.
+        self._rate = config.outside_bandwidth_bytes_per_clk
+        # Places along K, and when the last of their requests is answered.
         self._places: dict[Hashable, float] = {}
         # Until when there is work.
         self.free = 0.0
@@ -41,25 +45,27 @@ class OutsideRows:
     def read(self, now: float, start: float, count_bytes: int, place: Hashable) -> float:
         """Read the part of a box that lies outside its tensor; return when the last byte reaches the SM.
 
-        More lines at once are served by more slices.
-
         Args:
             now: when the bandwidth is booked.
             start: when the last request leaves the SM.
-            place: tells the line from others.
+            place: tells it from others; None: of boxes that lie wholly outside.
         """
         config = self._config
-        begin = self.free if self.free > now else now
         places = self._places
         if len(places) >= config.outside_lines:
             for other in [other for other, until in places.items() if until <= now]:
                 del places[other]
-        spread = max(1.0, len(places) / config.outside_lines)
-        rate = min(
-            config.outside_bandwidth_bytes_per_clk * spread,
+        more = max(0, len(places) - config.outside_lines)
+        least = config.outside_bandwidth_bytes_per_clk
+        if place is None:
+            least = config.outside_box_bandwidth_bytes_per_clk
+        rate = self._factor * min(
+            least + more * config.outside_bandwidth_per_place_bytes_per_clk,
             config.outside_bandwidth_most_bytes_per_clk,
         )
-        self.free = begin + count_bytes / (rate * self._factor)
+        waiting = max(0.0, self.free - now) * self._rate
+        self._rate = rate
+        self.free = now + (waiting + count_bytes) / rate
         ready = max(start, self.free) + self._near
         places[place] = ready
         return ready

@@ -121,7 +121,6 @@ class L2Cache:
         self._pairs = in_groups(each, self._look_up)
         # The share of a line that a slice does not give when it looks up the tag alone.
         self._saved = 1.0 - self._look_up / each
-        self._part = config.sectors_per_part
         self._crowding = config.crowding
         self._crowded = [0.0] * config.partitions
         self.outside = OutsideRows(config, self.near)
@@ -174,7 +173,7 @@ class L2Cache:
         masks: Masks | None = None,
         begin: float | None = None,
         beside: Lines | None = None,
-        parts: int = 0,
+        parts: float = 0.0,
     ) -> float:
         """Read a box or the lines of a warp; return when the last byte reaches the SM.
 
@@ -186,7 +185,7 @@ class L2Cache:
             gpc: of the SM that asks.
             masks: of each line, a bit for each sector that is wanted; None: whole lines.
             beside: lines that come from memory with those that are missed, into their homes.
-            parts: of sectors, which are looked up alone.
+            parts: sectors that a slice gives in the time of looking up parts of sectors, which are asked for alone.
         """
         counters = self.counters
         counters.requested += sectors
@@ -200,7 +199,7 @@ class L2Cache:
         # Of a line that has to come from its home the half asked first looks up the tag alone.
         elsewhere = sectors * (found.far + found.remote_missed) / count
         given = sectors if masks is None else int(self._pairs[masks].sum())
-        cost = max(given - self._saved * elsewhere, count * self._look_up + parts * self._part)
+        cost = max(given - self._saved * elsewhere, count * self._look_up + parts)
         self.look_ups = max(1.0, cost / sectors)
         queue = self._serve(now, side, cost)
         self.crowd = self._crowd(now, side, cost)

@@ -46,7 +46,9 @@ class Operands:
         b_first: whether a stage asks for B before A.
         b_again: whether B begins anew after four boxes along K, so that L2 has it.
         skew: cycles by which CTAs begin apart, at most.
-        pitch_bytes: of a row, all of which is loaded.
+        pitch_bytes: of a row.
+        boxes: along K that are loaded.
+        first: row of A where its box begins; `inside`: the box lies wholly outside.
     """
 
     ctas: int
@@ -59,12 +61,21 @@ class Operands:
     b_again: bool = False
     skew: int = 0
     pitch_bytes: int = PITCH_BYTES
+    boxes: int = 0
+    first: int = 0
+
+    @property
+    def step(self) -> int:
+        """Values from a box along K to the next: as far apart as rows allow."""
+        return self.pitch_bytes // 2 // (self.boxes or self.pitch_bytes // ROW_BYTES)
 
     @property
     def name(self) -> str:
         """Part of the benchmark's name."""
         which = f"{self.ctas}_{self.inside}of{self.a_rows}_{self.b_rows}own_d{self.depth}"
         which += f"_p{self.pitch_bytes}" if self.pitch_bytes != PITCH_BYTES else ""
+        which += f"_{self.boxes}boxes" if self.boxes else ""
+        which += "_beyond" if self.first else ""
         which += ("_b_first" if self.b_first else "") + ("_b_again" if self.b_again else "")
         return (
             which + (f"_skew{self.skew}" if self.skew else "") + ("_cold" if self.is_cold else "")
@@ -78,8 +89,10 @@ class Operands:
         order += f", B again after {AGAIN} stages" if self.b_again else ""
         order += f", begun up to {self.skew} cycles apart" if self.skew else ""
         order += f", rows of {self.pitch_bytes} bytes" if self.pitch_bytes != PITCH_BYTES else ""
+        order += f", {self.boxes} boxes along K" if self.boxes else ""
+        has = 0 if self.first else self.inside
         return (
-            f"{self.ctas} SMs, out of {where}, {self.a_rows} rows of A of which it has {self.inside}, "
+            f"{self.ctas} SMs, out of {where}, {self.a_rows} rows of A of which it has {has}, "
             f"{self.b_rows} rows of B of each SM, {self.depth} stages in flight{order}"
         )
 
@@ -117,8 +130,9 @@ def boxes(one: Operands) -> Benchmark:
     """TMA loads of a stage at a time."""
     stage_bytes = (one.a_rows + one.b_rows) * ROW_BYTES
     assert one.depth * stage_bytes <= SLOTS_BYTES, one
-    blocks = one.pitch_bytes // ROW_BYTES
+    blocks = one.boxes or one.pitch_bytes // ROW_BYTES
     assert blocks % one.depth == 0, one
+    assert one.step == BOX_K or not one.b_rows, one
     c = Clocked(
         f"few_rows_tma_{one.name}",
         [Param("a", ".b8", 128), Param("b", ".b8", 128)],
@@ -140,11 +154,11 @@ def boxes(one: Operands) -> Benchmark:
     done = c.label_and_leave_but_first()
     k, left, more = c.k.reg(".b32", "at_k"), c.k.reg(".b32", "left"), c.k.reg(".pred", "more")
     parity = c.k.let(".b32", "parity", "mov.u32", 0)
-    zero = c.k.let(".b32", "zero", "mov.u32", 0)
+    first = c.k.let(".b32", "first" if one.first else "zero", "mov.u32", one.first)
 
     def issue(slot: int) -> None:
         c.k.emit("mbarrier.arrive.expect_tx.shared::cta.b64", "_", barriers[slot], stage_bytes)
-        both = [(one.a_rows, maps[0], zero, 0), (one.b_rows, maps[1], own, one.a_rows * ROW_BYTES)]
+        both = [(one.a_rows, maps[0], first, 0), (one.b_rows, maps[1], own, one.a_rows * ROW_BYTES)]
         at = k
         for rows, place, row, offset in reversed(both) if one.b_first else both:
             if rows:
@@ -154,7 +168,7 @@ def boxes(one: Operands) -> Benchmark:
                     "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes",
                     address(c.shared, slot * stage_bytes + offset), f"[{place}, {vector((at, row))}]", barriers[slot],
                 )  # fmt: skip
-        c.k.emit("add.u32", k, k, BOX_K)
+        c.k.emit("add.u32", k, k, one.step)
 
     def once() -> None:
         c.k.emit("mov.u32", k, 0)
@@ -281,6 +295,15 @@ def benchmarks() -> list[Benchmark]:
         Operands(128, inside, rows, 32, depth, pitch_bytes=pitch)
         for depth, pitch in ((16, PITCH_BYTES), (4, SHORT_PITCH_BYTES), (16, SHORT_PITCH_BYTES))
         for inside, rows in ((64, 64), (16, 64), (0, 0))
+    ]
+    # Places along K that lie 2 and 8 KiB apart, and boxes that lie wholly outside.
+    found += [
+        Operands(128, 16, 64, 0, depth, is_cold=False, pitch_bytes=pitch, boxes=64)
+        for pitch in (64 * 2048, 64 * PITCH_BYTES) for depth in (1, 4, 16)
+    ]  # fmt: skip
+    found += [
+        Operands(128, 16, rows, 0, depth, is_cold=False, first=16)
+        for rows, depth in ((8, 4), (16, 4), (32, 4), (64, 4), (64, 1), (64, 16))
     ]
     made = [boxes(one) for one in found]
     rows = [Operands(128, inside, 64, 32, 3) for inside in (64, 32, 16)]

@@ -5,7 +5,7 @@ import pytest
 
 from hopsim.config import load
 from hopsim.hw.timing.dram import DramChannels
-from hopsim.hw.timing.gpc_port import GpcPort, join_key
+from hopsim.hw.timing.gpc_port import GpcPort, Splits, join_key
 from hopsim.hw.timing.l2 import L2Cache
 
 CONFIG = load("h100-sxm")
@@ -136,7 +136,7 @@ def test_rows_in_two_lines_come_again() -> None:
     masks = np.tile(np.array([0b1110, 0b0001], np.uint8), LINES)
     key = join_key(lines, masks)
     for _ in range(2):
-        gpc.read(0.0, 0.0, 0.0, lines, SECTORS, key, masks, 1, None, (LINES, 0, 0))
+        gpc.read(0.0, 0.0, 0.0, lines, SECTORS, key, masks, 1, None, Splits(more=LINES))
     alone = BYTES / CONFIG.l2.bandwidth_per_gpc_bytes_per_clk
     assert gpc.through == pytest.approx(alone * (1 + CONFIG.l2.joined_again))
 
