@@ -21,8 +21,9 @@ from typing import Any, Final, cast
 
 from pydantic import ConfigDict, Field, ValidationError
 
-from hopsim.config import groups
-from hopsim.config.groups import CONFIG_VERSION, Group, Unit
+from hopsim.config import groups, memory
+from hopsim.config.groups import CONFIG_VERSION
+from hopsim.config.quantities import Group, Unit
 from hopsim.errors import ConfigError
 from hopsim.units import KIND_WORDS, parse, to_bytes_per_clk, to_cycles
 
@@ -73,10 +74,10 @@ class HardwareConfig(Group):
     mbarrier: groups.Mbarrier
     barrier: groups.Barrier
     fence: groups.Fence
-    l1: groups.L1
-    l2: groups.L2
-    dram: groups.Dram
-    dsmem: groups.Dsmem
+    l1: memory.L1
+    l2: memory.L2
+    dram: memory.Dram
+    dsmem: memory.Dsmem
     launch: groups.Launch
     cp_async: groups.CpAsync
     facts: tuple[Fact, ...] = Field(repr=False)

@@ -10,7 +10,7 @@ import pytest
 
 from hopsim import config
 from hopsim.config import HardwareConfig
-from hopsim.config.groups import ISSUE_UNITS
+from hopsim.config.quantities import ISSUE_UNITS
 from hopsim.errors import ConfigError
 
 NUMBERS = [name for name in HardwareConfig.model_fields if name not in ("name", "facts")]

@@ -16,7 +16,7 @@ from typing import Final
 
 import numpy as np
 
-from hopsim.config.groups import Dram
+from hopsim.config.memory import Dram
 from hopsim.hw.timing.backlog import Backlog
 from hopsim.hw.timing.l2_tags import Lines
 from hopsim.hw.timing.luck import Luck

@@ -6,7 +6,7 @@ Source: seanzw/random, dsm_bw/ANALYSIS.md (H200): a TMA ring of 16 SMs has 16 ti
 
 from __future__ import annotations
 
-from hopsim.config.groups import Dsmem
+from hopsim.config.memory import Dsmem
 
 
 class Fabric:

@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hopsim.config.groups import L1
+from hopsim.config.memory import L1
 from hopsim.hw.timing.l2_tags import by_line
 
 WARP: Final = 32

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from hopsim.config.groups import L2
+from hopsim.config.memory import L2
 from hopsim.hw.timing.backlog import Backlog
 from hopsim.hw.timing.l2 import L2Cache
 from hopsim.hw.timing.l2_tags import BITS, Lines, Masks

@@ -1,6 +1,6 @@
 """Lines that many ask for at once, which a few slices of L2 serve slowly while other requests stand behind them.
 
-Two things make lines hot: rows of a box outside its tensor, which are all one line, and rows that lanes of an instruction
+Two things make lines hot: rows of a box outside its tensor, which are a few lines, and rows that lanes of an instruction
 read again, such as rows of a ragged tile that are the last one of the matrix once more.
 
 Source: hopsim's recordings on an H100 SXM (tests/silicon/micro.json, groups few_rows and hot).
@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 
-from hopsim.config.groups import L2
+from hopsim.config.memory import L2
 
 
 class OutsideRows:
@@ -52,10 +52,10 @@ class OutsideRows:
         """
         config = self._config
         places = self._places
-        if len(places) >= config.outside_lines:
+        if len(places) >= config.outside_places:
             for other in [other for other, until in places.items() if until <= now]:
                 del places[other]
-        more = max(0, len(places) - config.outside_lines)
+        more = max(0, len(places) - config.outside_places)
         least = config.outside_bandwidth_bytes_per_clk
         if place is None:
             least = config.outside_box_bandwidth_bytes_per_clk

@@ -12,7 +12,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from hopsim.config.groups import L2
+from hopsim.config.memory import L2
 from hopsim.hw.timing.dram import DramChannels
 from hopsim.hw.timing.hot_lines import OutsideRows, RepeatedLines
 from hopsim.hw.timing.l2_tags import WHOLE, L2Tags, Lines, Masks

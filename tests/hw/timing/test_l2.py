@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hopsim.config import load
-from hopsim.config.groups import Dram
+from hopsim.config.memory import Dram
 from hopsim.hw.timing.dram import DramChannels
 from hopsim.hw.timing.l2 import L2Cache, deal
 from hopsim.hw.timing.l2_tags import L2Tags
@@ -515,6 +515,6 @@ def test_rows_outside_at_more_places_are_served_by_more_slices() -> None:
         return places * count / (ends[-1] - one.near)
 
     slow, most = config.outside_bandwidth_bytes_per_clk, config.outside_bandwidth_most_bytes_per_clk
-    assert rate(config.outside_lines) == pytest.approx(slow)
-    assert slow < rate(config.outside_lines + 4) < most
-    assert rate(100 * config.outside_lines) == pytest.approx(most, rel=0.05)
+    assert rate(config.outside_places) == pytest.approx(slow)
+    assert slow < rate(config.outside_places + 4) < most
+    assert rate(100 * config.outside_places) == pytest.approx(most, rel=0.05)

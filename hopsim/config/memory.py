@@ -1,0 +1,174 @@
+"""The groups of the memory system: L1, L2, device memory, and shared memory of other SMs; as `hopsim.config.groups`."""
+
+from __future__ import annotations
+
+from typing import Annotated, Final, Self
+
+from pydantic import Field, model_validator
+
+from hopsim.config.quantities import (
+    Bytes,
+    Count,
+    Cycles,
+    Group,
+    Interval,
+    Rate,
+    Ratio,
+    Ratios,
+    Share,
+)
+
+SECTORS_PER_LINE: Final = 4
+"""L2 keeps what it holds of a line in a mask of so many bits."""
+
+
+class L1(Group):
+    """The L1 data cache of one SM."""
+
+    latency_cycles: Cycles
+    bandwidth_bytes_per_clk: Rate
+    capacity_bytes: Bytes
+    """Shared memory and L1 together."""
+    atomic_interval_cycles: Interval
+    """A sector that a warp adds to, besides the pass of its line."""
+
+
+class L2(Group):
+    """The L2 cache of the chip, in partitions."""
+
+    capacity_bytes: Bytes
+    partitions: Count
+    slices: Count
+    ways: Count
+    """Lines of a set; which set a line goes to is a hash."""
+    set_spread: Ratios
+    """Lines are of so many kinds alike, of each L2 holds so much of its share of the capacity."""
+    dirty_at_launch_bytes: Bytes
+    """What was written before a launch and is not in memory yet; it goes when its sets are full."""
+    line_bytes: Bytes
+    sector_bytes: Bytes
+    fetch_bytes: Bytes
+    """Aligned pieces that come from device memory when a sector of them is missed."""
+    latency_near_cycles: Cycles
+    """A hit in the partition of the SM, from the SM and back; a load of a thread goes through L1 besides."""
+    latency_far_cycles: Cycles
+    """A hit in the other partition."""
+    bandwidth_bytes_per_clk: Rate
+    """All slices together, look-ups in both halves included."""
+    outside_bandwidth_bytes_per_clk: Rate
+    """Of the parts of boxes that lie outside their tensors: asked for all the same, from a few places."""
+    outside_bandwidth_most_bytes_per_clk: Rate
+    outside_places: Count
+    """Rows outside a tensor differ by their place along K alone: up to so many places come at the first of these rates."""
+    outside_bandwidth_per_place_bytes_per_clk: Rate
+    """What each further place adds."""
+    outside_box_bandwidth_bytes_per_clk: Rate
+    """Of boxes that lie wholly outside, whatever their place."""
+    beside_outside_bandwidth_bytes_per_clk: Rate
+    """What else is asked for meanwhile waits behind rows outside, whose slices have a part of it, and comes at this rate."""
+    repeated_bandwidth_bytes_per_clk: Rate
+    """What several SMs together receive of the same line when lanes of a cp.async ask for it again and again.
+
+    What comes out of device memory is asked for behind them."""
+    write_bandwidth_bytes_per_clk: Rate
+    """What all SMs together can write."""
+    bandwidth_per_sm_bytes_per_clk: Rate
+    """What an SM's threads receive; the TMA engine has a rate of its own."""
+    store_bandwidth_per_sm_bytes_per_clk: Rate
+    """What an SM's threads store."""
+    store_queue_per_sm_bytes: Bytes
+    """What they have stored and L2 has not taken; a store beyond that holds its warp."""
+    bandwidth_per_gpc_bytes_per_clk: Rate
+    """What the SMs of a GPC receive of different lines."""
+    delivery_per_gpc_bytes_per_clk: Rate
+    """What the SMs of a GPC receive when neighbours ask for the same lines."""
+    delivery_split: Share
+    """What the second line of a row of a box costs of that, in lines."""
+    sms_per_request: Count
+    """SMs of a GPC that one request serves at most, while it is on its way."""
+    joining_cycles: Cycles
+    """So late an SM finds no line of a request on its way, on an idle L2."""
+    joining_crowded_cycles: Cycles
+    """How much later at most where slices are busy."""
+    crowding: Ratio
+    """Of what slices are asked for, in the queue that a request meets at one of them: they are not asked evenly."""
+    joining_disorder_cycles: Cycles
+    """Added to how late an SM is where slices or the port are busy."""
+    parts_disorder: Share
+    """The same of boxes with parts of sectors: a share of the time that they take beyond twice that of a line."""
+    joined_again: Share
+    """Of the sectors that are joined, those that come through the port again where the rows of a box have two lines."""
+    sectors_per_look_up: Count
+    """Sectors that a slice gives in the time of a look-up: less of a line takes as long."""
+    sectors_per_part: Ratio
+    """The same of a part of a sector, which is asked for alone."""
+    sectors_per_part_of_pairs: Ratio
+    """The same with an L2 promotion of 256 bytes."""
+    atomic_latency_cycles: Cycles
+    atomic_interval_cycles: Interval
+    """All slices together: a line that an instruction of a warp adds to."""
+    atomic_miss_interval_cycles: Interval
+    """And for each sector of it that L2 does not hold."""
+
+    @model_validator(mode="after")
+    def _shapes_agree(self) -> Self:
+        each = SECTORS_PER_LINE
+        if self.line_bytes != each * self.sector_bytes or self.line_bytes.bit_count() != 1:
+            raise ValueError(
+                f"line must be {each} sectors and a power of two,"
+                f" got line {self.line_bytes} B, sector {self.sector_bytes} B"
+            )
+        least = self.line_bytes * self.partitions * self.ways
+        if self.capacity_bytes < least:
+            raise ValueError(
+                f"capacity must be at least {least} B, a set of each partition, got {self.capacity_bytes} B"
+            )
+        if self.fetch_bytes % self.sector_bytes or self.line_bytes % self.fetch_bytes:
+            raise ValueError(
+                f"fetch must be sectors that a line is made of, got {self.fetch_bytes} B of sectors of {self.sector_bytes} B"
+                f" and lines of {self.line_bytes} B"
+            )
+        if each % self.sectors_per_look_up:
+            got = f"{each} sectors of a line are no multiple of {self.sectors_per_look_up}"
+            raise ValueError(f"a look-up must give an even part of a line: {got}")
+        if self.latency_far_cycles < self.latency_near_cycles:
+            got = f"{self.latency_far_cycles} < {self.latency_near_cycles} cycles"
+            raise ValueError(f"latency_far must be at least latency_near, got {got}")
+        return self
+
+
+class Dram(Group):
+    """Device memory."""
+
+    capacity_bytes: Bytes
+    """What all arrays of a device have room in."""
+    latency_cycles: Cycles
+    """A miss in L2, from the SM and back, at its quickest."""
+    latency_spread_cycles: Cycles
+    """The slowest misses take so much longer; a request of n lines waits for the slowest of n."""
+    refresh_cycles: Cycles
+    """A channel that refreshes answers so much later."""
+    refresh_interval_cycles: Annotated[Cycles, Field(ge=1)]
+    """From one refresh of a channel to the next."""
+    interleave_bytes: Bytes
+    """Neighbouring addresses that one channel holds."""
+    overtaking: Share
+    """Of the requests that come while one waits, those served before its last line."""
+    overtaking_most_cycles: Cycles
+    """They delay it by no more than this."""
+    contention_latency_cycles: Cycles
+    """Added to a request for lines that lie apart, as the rows of a box in a wide matrix do, when channels are busy."""
+    bandwidth_bytes_per_clk: Rate
+    """Peak of the interface, at the SM clock."""
+    efficiency: Share
+    """The share of the peak that a stream reaches."""
+    channels: Count
+
+
+class Dsmem(Group):
+    """Distributed shared memory: the network between the SMs of a cluster."""
+
+    latency_cycles: Cycles
+    """Load from another SM of the cluster, there and back."""
+    bandwidth_per_sm_bytes_per_clk: Rate
+    """One way, each SM."""
