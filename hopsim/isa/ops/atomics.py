@@ -14,12 +14,12 @@ import numpy as np
 from hopsim.isa.context import Context
 from hopsim.isa.forms.form import Unmodelled, shared_form
 from hopsim.isa.numerics.floating import make_add as make_float_add
+from hopsim.isa.ops.accesses import HINT, LENGTH, SCOPE, VECTOR, vector_counts
 from hopsim.isa.types import TYPES, ScalarType
 from hopsim.isa.values import Value
 
 SPACE = ("global", "shared", "shared::cta", "shared::cluster")
 SEM = ("relaxed", "acquire", "release", "acq_rel")
-SCOPE = ("cta", "cluster", "gpu", "sys")
 OPS = ("add", "min", "max", "inc", "dec", "and", "or", "xor", "exch")
 KINDS = (
     "u32",
@@ -36,9 +36,6 @@ KINDS = (
     "f16x2",
     "bf16x2",
 )
-VECTOR = ("v2", "v4", "v8")
-LENGTH = {"": 1, "v2": 2, "v4": 4, "v8": 8}
-HINT = ("L2::cache_hint",)
 FTZ = ("noftz", "ftz")
 HALVES = ("f16", "bf16", "f16x2", "bf16x2")
 ALLOWED: dict[str, tuple[str, ...]] = {
@@ -82,11 +79,6 @@ def _problem(slots: dict[str, str]) -> str:
     if v and TYPES[t].width_bits * LENGTH[v] > 128:
         return f".{v}.{t} is wider than 128 bits"
     return ""
-
-
-def _counts(slots: dict[str, str]) -> dict[str, int]:
-    length = LENGTH[slots["v"]]
-    return {"d": length, "b": length}
 
 
 def _signed(value: int, width_bits: int) -> int:
@@ -149,7 +141,7 @@ def _chooser(space: str, op: str, t: ScalarType) -> Callable[[Context, Value], O
 
 @shared_form(
     "atom{.space}{.sem}{.scope}.{op}{.ftz}{.hint}{.v}.{t} {d}:t?, [a], {b}:t?, policy:b64?", space=SPACE, sem=SEM,
-    scope=SCOPE, op=OPS, ftz=FTZ, hint=HINT, v=VECTOR, t=KINDS, check=_problem, counts=_counts, data=True, data_operands=("b",),
+    scope=SCOPE, op=OPS, ftz=FTZ, hint=HINT, v=VECTOR, t=KINDS, check=_problem, counts=vector_counts, data=True, data_operands=("b",),
     unit="atomic", effects=("reads and writes [a]",), source=ATOM,
 )  # fmt: skip
 def atom(
@@ -190,7 +182,7 @@ def atom_cas(space: str, sem: str, scope: str, hint: str, t: ScalarType) -> Any:
 @shared_form(
     "red{.space}{.sem}{.scope}.{op}{.ftz}{.hint}{.v}.{t} [a], {b}:t?, policy:b64?", space=SPACE,
     sem=("relaxed", "release"), scope=SCOPE, op=tuple(o for o in OPS if o != "exch"), ftz=FTZ, hint=HINT, v=VECTOR,
-    t=KINDS, check=_problem, counts=_counts, data_operands=("b",), unit="atomic", effects=("reads and writes [a]",), source=RED,
+    t=KINDS, check=_problem, counts=vector_counts, data_operands=("b",), unit="atomic", effects=("reads and writes [a]",), source=RED,
 )  # fmt: skip
 def red(
     space: str, sem: str, scope: str, op: str, ftz: str, hint: str, v: str, t: ScalarType
@@ -225,7 +217,7 @@ def red_async(sem: str, scope: str, space: str, op: str, t: ScalarType) -> Any:
 @shared_form(
     "st.async{.sem}{.scope}{.space}.mbarrier::complete_tx::bytes{.v}.{t} [a], {b}:t?, [m]", sem=("weak", "relaxed"),
     scope=("cluster",), space=("shared::cluster",), v=("v2", "v4"),
-    t=("b32", "b64", "u32", "u64", "s32", "s64", "f32", "f64"), counts=_counts, data_operands=("b",), unit="cp_async",
+    t=("b32", "b64", "u32", "u64", "s32", "s64", "f32", "f64"), counts=vector_counts, data_operands=("b",), unit="cp_async",
     effects=("writes [a]", "completes_tx [m]"), source='PTX ISA 8.7, "st.async"',
 )  # fmt: skip
 def st_async(sem: str, scope: str, space: str, v: str, t: ScalarType) -> Any:

@@ -9,10 +9,10 @@ from typing import Any
 
 from hopsim.isa.context import Context
 from hopsim.isa.forms.form import local_form, shared_form
+from hopsim.isa.ops.accesses import HINT, LENGTH, SCOPE, VECTOR, vector_counts
 from hopsim.isa.types import MEMORY_TYPES, TYPES, ScalarType
 from hopsim.isa.values import Value
 
-VECTOR = ("v2", "v4", "v8")
 CACHE = ("ca", "cg", "cs", "lu", "cv", "wb", "wt")
 LEVEL = (
     "L1::evict_normal",
@@ -22,12 +22,9 @@ LEVEL = (
     "L1::no_allocate",
 )
 L2 = ("L2::64B", "L2::128B", "L2::256B", "L2::evict_first", "L2::evict_last", "L2::evict_normal")
-HINT = ("L2::cache_hint",)
-SCOPE = ("cta", "cluster", "gpu", "sys")
 LOAD_ORDER = ("weak", "relaxed", "acquire", "volatile", "mmio")
 STORE_ORDER = ("weak", "relaxed", "release", "volatile", "mmio")
 SHARED = ("shared", "shared::cta", "shared::cluster")
-LENGTH = {"": 1, "v2": 2, "v4": 4, "v8": 8}
 ORDERED = {
     "sem": LOAD_ORDER,
     "scope": SCOPE,
@@ -104,11 +101,6 @@ def _width_problem(slots: dict[str, str]) -> str:
     )
 
 
-def _counts(slots: dict[str, str]) -> dict[str, int]:
-    length = LENGTH[slots["v"]]
-    return {"d": length, "b": length}
-
-
 def _load(space: str, sem: str, scope: str, v: str, t: ScalarType) -> Any:
     count = LENGTH[v]
     word = t.bytes
@@ -122,7 +114,7 @@ def _load(space: str, sem: str, scope: str, v: str, t: ScalarType) -> Any:
 
 
 @local_form(
-    "ld.param{.sub}{.v}.{t} {d}:t~?, [a]", sub=("entry", "func"), v=VECTOR, t=MEMORY_TYPES, check=_width_problem, counts=_counts,
+    "ld.param{.sub}{.v}.{t} {d}:t~?, [a]", sub=("entry", "func"), v=VECTOR, t=MEMORY_TYPES, check=_width_problem, counts=vector_counts,
     unit="lsu_const", source='PTX ISA 8.7, "ld"',
 )  # fmt: skip
 def load_param(sub: str, v: str, t: ScalarType) -> Any:
@@ -132,7 +124,7 @@ def load_param(sub: str, v: str, t: ScalarType) -> Any:
 
 @shared_form(
     "ld{.space}{.sem}{.scope}{.nc}{.cache}{.level}{.l2}{.hint}{.v}.{t} {d}:t~?, [a], policy:b64?",
-    space=(*SHARED, "local"), v=VECTOR, t=MEMORY_TYPES, check=_load_problem, counts=_counts, data=True, unit="lsu_shared",
+    space=(*SHARED, "local"), v=VECTOR, t=MEMORY_TYPES, check=_load_problem, counts=vector_counts, data=True, unit="lsu_shared",
     effects=("reads [a]",), source='PTX ISA 8.7, "ld"', **ORDERED,
 )  # fmt: skip
 def load_shared(space: str, sem: str, scope: str, v: str, t: ScalarType, **_: Any) -> Any:
@@ -142,7 +134,7 @@ def load_shared(space: str, sem: str, scope: str, v: str, t: ScalarType, **_: An
 
 @shared_form(
     "ld.{space}{.sem}{.scope}{.nc}{.cache}{.level}{.l2}{.hint}{.v}.{t} {d}:t~?, [a], policy:b64?",
-    space=("global", "const"), v=VECTOR, t=MEMORY_TYPES, check=_load_problem, counts=_counts, data=True, unit="lsu_global",
+    space=("global", "const"), v=VECTOR, t=MEMORY_TYPES, check=_load_problem, counts=vector_counts, data=True, unit="lsu_global",
     effects=("reads [a]",), source='PTX ISA 8.7, "ld", "ld.global.nc"', **ORDERED,
 )  # fmt: skip
 def load_global(space: str, sem: str, scope: str, v: str, t: ScalarType, **_: Any) -> Any:
@@ -173,7 +165,7 @@ STORE_ORDERED = {
 
 @shared_form(
     "st{.space}{.sem}{.scope}{.cache}{.level}{.l2}{.hint}{.v}.{t} [a], {b}:t~?, policy:b64?",
-    space=(*SHARED, "local"), v=VECTOR, t=MEMORY_TYPES, check=_store_problem, counts=_counts, data_operands=("b",), unit="lsu_shared",
+    space=(*SHARED, "local"), v=VECTOR, t=MEMORY_TYPES, check=_store_problem, counts=vector_counts, data_operands=("b",), unit="lsu_shared",
     effects=("writes [a]",), source='PTX ISA 8.7, "st"', **STORE_ORDERED,
 )  # fmt: skip
 def store_shared(space: str, sem: str, scope: str, v: str, t: ScalarType, **_: Any) -> Any:
@@ -183,7 +175,7 @@ def store_shared(space: str, sem: str, scope: str, v: str, t: ScalarType, **_: A
 
 @shared_form(
     "st.{space}{.sem}{.scope}{.cache}{.level}{.l2}{.hint}{.v}.{t} [a], {b}:t~?, policy:b64?",
-    space=("global",), v=VECTOR, t=MEMORY_TYPES, check=_store_problem, counts=_counts, data_operands=("b",), unit="lsu_global",
+    space=("global",), v=VECTOR, t=MEMORY_TYPES, check=_store_problem, counts=vector_counts, data_operands=("b",), unit="lsu_global",
     effects=("writes [a]",), source='PTX ISA 8.7, "st"', **STORE_ORDERED,
 )  # fmt: skip
 def store_global(space: str, sem: str, scope: str, v: str, t: ScalarType, **_: Any) -> Any:
