@@ -1,4 +1,4 @@
-"""The figures of the README's text are those of the recordings; HOPSIM_UPDATE_GOLDEN=1 writes them anew."""
+"""The figures of the README's text are those of the recordings and of the pages; HOPSIM_UPDATE_GOLDEN=1 writes the zoo's anew."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ from hopsim.zoo.catalog import TWINS
 from hopsim.zoo.silicon import read_recording
 from tests.cli.golden import assert_golden
 
-README = Path(__file__).parents[2] / "README.md"
+ROOT = Path(__file__).parents[2]
+README = ROOT / "README.md"
+DOCS = ROOT / "docs"
 
 
 def zoo_figures() -> str:
@@ -34,3 +36,45 @@ def test_the_zoo() -> None:
     made, count = re.subn("<!-- zoo -->.*<!-- /zoo -->", lambda _: block, page, flags=re.DOTALL)
     assert count == 1
     assert_golden(made, README)
+
+
+def found(pattern: str, text: str) -> tuple[str, ...]:
+    """Return the groups of a pattern that a text has just once."""
+    matches = list(re.finditer(pattern, text, flags=re.MULTILINE))
+    assert len(matches) == 1, (pattern, len(matches))
+    return matches[0].groups()
+
+
+def flowing(path: Path) -> str:
+    """Return a page without its line breaks."""
+    return " ".join(path.read_text(encoding="utf-8").split())
+
+
+def test_the_ladder() -> None:
+    page = (DOCS / "ladder.md").read_text(encoding="utf-8")
+    steps, within = found(r"^\| all \| \| \d+ \| \d+ \| (\d+) \| [\d.]+ % \| (\d+) \| \|$", page)
+    (right,) = found(r"^([\d.]+) % of the pairs are in the right order", page)
+    readme = flowing(README)
+    assert f"{right} % of the pairs of steps that an H100 separates" in readme
+    assert f"{within} of {steps} steps within 10 %" in readme
+
+
+def test_the_table_of_accuracy() -> None:
+    _, *sets = re.split(
+        r"^## (?:Calibration|Judging) set$", (DOCS / "accuracy.md").read_text(encoding="utf-8"),
+        flags=re.MULTILINE,
+    )  # fmt: skip
+    readme = README.read_text(encoding="utf-8")
+    for name, text in zip(("calibration", "judging"), sets, strict=True):
+        (cases,) = found(r"^- (\d+) cases$", text)
+        (mape,) = found(r"^- MAPE ([\d.]+ %)$", text)
+        (worst,) = found(r"^- worst ([+-][\d.]+ %)", text)
+        (regret,) = found(r"^- largest regret ([\d.]+ %)$", text)
+        kendall, clear = found(
+            r"^- Kendall within a size ([\d.]+) \(.*; ([\d.]+) of pairs that silicon", text
+        )
+        (row,) = found(rf"^\| {name}: [^|]*\| (.*) \|$", readme)
+        assert row == f"{cases} | {mape} | {worst} | {regret} | {kendall} | {clear}"
+    (within,) = found(r"^- (\d+) within 10 %$", sets[1])
+    (cases,) = found(r"^- (\d+) cases$", sets[1])
+    assert f"{within} of the {cases} are within 10 %" in flowing(README)
