@@ -51,9 +51,9 @@ def _examine(kernel: Kernel) -> KernelLint:
     from hopsim.report.lint import KernelLint
 
     try:
-        errors = tuple(str(error) for error in kernel.errors)
-        unsupported = () if errors else tuple(kernel.unsupported)
-        return KernelLint(kernel.name, len(kernel.body.instructions), unsupported, errors)
+        found = kernel.examined
     except PtxError as error:
-        # Of names and declarations only the first is told.
+        # A name of the module that is defined twice.
         return KernelLint(kernel.name, 0, (), (str(error),))
+    errors = tuple(str(error) for error in found.errors)
+    return KernelLint(kernel.name, found.instructions, found.unsupported, errors)

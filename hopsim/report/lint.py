@@ -12,7 +12,7 @@ from hopsim.report.quantities import plural
 
 @dataclass(frozen=True, slots=True)
 class KernelLint:
-    """One entry: its instructions, and what of it is wrong or not modelled.
+    """One entry: how many of its instructions are modelled, and what of it is wrong or not modelled.
 
     Args:
         unsupported: (line, text, why).
@@ -36,12 +36,12 @@ def lint_report(path: str, kernels: Sequence[KernelLint]) -> Text:
             text.append(f"{source}\n")
             text.append(f"    {why}\n", style="yellow")
     for kernel in kernels:
-        if kernel.errors:
-            state = plural(len(kernel.errors), "error")
-        elif kernel.unsupported:
+        state = f"ok, all {plural(kernel.instructions, 'instruction')} modelled"
+        if kernel.unsupported:
             state = f"{plural(len(kernel.unsupported), 'instruction')} not modelled"
-        else:
-            state = f"ok, all {plural(kernel.instructions, 'instruction')} modelled"
+        if kernel.errors:
+            more = f", {state}" if kernel.unsupported else ""
+            state = plural(len(kernel.errors), "error") + more
         text.append(f"{path}: {kernel.name}: {state}\n")
     if not kernels:
         text.append(f"{path}: ok, but it has no entry\n")

@@ -112,6 +112,16 @@ def test_lint_lists_all_that_is_wrong(tmp_path: Path) -> None:
     assert len(found["errors"]) == 2
 
 
+def test_lint_lists_wrong_names_with_the_rest(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each once, where it first stands; what does not hang on them is judged all the same."""
+    monkeypatch.chdir(DATA)
+    done = hopsim("lint", "mistakes.ptx")
+    assert done.exit_code == 2
+    assert_golden(done.stdout, GOLDEN / "lint_mistakes.txt")
+    (found,) = json.loads(hopsim("lint", "mistakes.ptx", "--json", "-").stdout)["kernels"]
+    assert (len(found["errors"]), len(found["unsupported"])) == (5, 2)
+
+
 def test_isa_filters_by_the_beginning_of_an_opcode() -> None:
     done = hopsim("isa", "mbarrier.try_wait")
     assert done.exit_code == 0

@@ -239,7 +239,7 @@ def test_lint_lists_lines_then_a_line_for_each_entry() -> None:
         KernelLint("good", 12),
         KernelLint("odd", 3, ((7, "tex.2d r, [t];", "textures are not modelled"),)),
         KernelLint("bad", 0, (), ("k.ptx:9: unknown", "k.ptx:12: no type")),
-        KernelLint("poor", 0, (), ("k.ptx:20: no label",)),
+        KernelLint("poor", 3, ((22, "rcp.f8 r, s;", "no such form"),), ("k.ptx:20: no label",)),
     ]
     assert plain_text(lint_report("k.ptx", kernels)).splitlines() == [
         "k.ptx:7: tex.2d r, [t];",
@@ -247,10 +247,12 @@ def test_lint_lists_lines_then_a_line_for_each_entry() -> None:
         "k.ptx:9: unknown",
         "k.ptx:12: no type",
         "k.ptx:20: no label",
+        "k.ptx:22: rcp.f8 r, s;",
+        "    no such form",
         "k.ptx: good: ok, all 12 instructions modelled",
         "k.ptx: odd: 1 instruction not modelled",
         "k.ptx: bad: 2 errors",
-        "k.ptx: poor: 1 error",
+        "k.ptx: poor: 1 error, 1 instruction not modelled",
     ]
     assert plain_text(lint_report("k.ptx", [])) == "k.ptx: ok, but it has no entry\n"
 

@@ -25,7 +25,7 @@ from hopsim.isa.program.pipeline import serialised_by
 from hopsim.isa.program.symbols import Parameter, Placement, parameters, place
 from hopsim.isa.ptx.ast import FlatBody, Function, LabelRef, PtxModule, Register
 from hopsim.isa.ptx.parser import parse
-from hopsim.isa.ptx.scope import flatten
+from hopsim.isa.ptx.scope import flatten_all
 
 SM_90A_ALONE: Final = ("wgmma", "setmaxnreg", "tensormap.replace")
 """Instructions of this architecture only, as ptxas 13.0 has them."""
@@ -38,6 +38,20 @@ class _Decoded(NamedTuple):
     """What became of the instructions of a body: bound to forms, not modelled (line, text, why), wrong."""
 
     bound: tuple[BoundInstruction, ...]
+    unsupported: tuple[tuple[int, str, str], ...]
+    errors: tuple[PtxError, ...]
+
+
+class Examined(NamedTuple):
+    """What a kernel's text has.
+
+    Args:
+        instructions: that hopsim models.
+        unsupported: (line, text, why) of those that it does not.
+        errors: what is wrong, by line.
+    """
+
+    instructions: int
     unsupported: tuple[tuple[int, str, str], ...]
     errors: tuple[PtxError, ...]
 
@@ -67,9 +81,19 @@ class Kernel:
         return parameters(self.function)[1]
 
     @cached_property
+    def _flat(self) -> tuple[FlatBody, tuple[PtxError, ...]]:
+        return flatten_all(self.function, self.module.tree)
+
+    @property
     def body(self) -> FlatBody:
-        """The body with all names resolved."""
-        return flatten(self.function, self.module.tree)
+        """The body with all names resolved.
+
+        Raises: PtxError: the first, where names are wrong.
+        """
+        body, errors = self._flat
+        if errors:
+            raise errors[0].with_traceback(None)
+        return body
 
     @cached_property
     def placement(self) -> Placement:
@@ -99,18 +123,21 @@ class Kernel:
     def _decoded(self) -> _Decoded:
         bound: list[BoundInstruction] = []
         unsupported: list[tuple[int, str, str]] = []
-        errors: list[PtxError] = []
+        body, wrong_names = self._flat
+        errors = list(wrong_names)
+        carry = body.carry
         lines = self.module.lines
-        for instruction in self.body.instructions:
+        for instruction in body.instructions:
             number = instruction.span.line
             text = lines[number - 1] if 0 < number <= len(lines) else instruction.mnemonic
             try:
-                bound.append(decode(instruction, self.body.carry, self.module.path, text))
+                bound.append(decode(instruction, carry, self.module.path, text))
                 self._check_target(bound[-1], text)
             except NotModelled as problem:
                 unsupported.append((number, text.strip(), problem.what))
             except PtxError as error:
                 errors.append(error)
+        errors.sort(key=lambda one: (one.line, one.column))
         return _Decoded(tuple(bound), tuple(unsupported), tuple(errors))
 
     def _right(self) -> _Decoded:
@@ -140,13 +167,25 @@ class Kernel:
 
     @property
     def errors(self) -> list[PtxError]:
-        """All instructions that are wrong; empty when none is."""
+        """All names and instructions that are wrong, by line; empty when none is.
+
+        Raises: PtxError: a name of the module is defined twice.
+        """
         return list(self._decoded.errors)
 
     @property
     def unsupported(self) -> list[tuple[int, str, str]]:
-        """(line, text, why) of everything that is not modelled; empty when all is."""
+        """(line, text, why) of everything that is not modelled; empty when all is.
+
+        Raises: PtxError: the first, where the text is wrong; `examined` has both.
+        """
         return list(self._right().unsupported)
+
+    @property
+    def examined(self) -> Examined:
+        """What is wrong, and what of the rest is not modelled."""
+        bound, unsupported, errors = self._decoded
+        return Examined(len(bound), unsupported, errors)
 
     @property
     def instructions(self) -> tuple[BoundInstruction, ...]:

@@ -11,9 +11,12 @@ ptxas 13.0 does.
 
 from __future__ import annotations
 
+from collections.abc import Generator
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Final
 
+from hopsim.errors import PtxError
 from hopsim.isa.ptx.ast import (
     Address,
     Block,
@@ -65,7 +68,23 @@ def flatten(function: Function, module: PtxModule) -> FlatBody:
 
     Raises:
         PtxError: a name is not declared, declared twice in one scope, or cannot stand where it
-            does.
+            does.  It is the first of `flatten_all`.
+    """
+    body, errors = flatten_all(function, module)
+    if errors:
+        raise errors[0]
+    return body
+
+
+def flatten_all(function: Function, module: PtxModule) -> tuple[FlatBody, tuple[PtxError, ...]]:
+    """Resolve all names of a function with a body, whatever is wrong with some of them.
+
+    Returns:
+        The body without the statements that are wrong, and what is wrong with them, by line; the same thing is said once,
+        where it first stands.
+
+    Raises:
+        PtxError: the function has no body, or a name of the module is defined twice.
     """
     return _Flattening(function, module).run()
 
@@ -75,12 +94,13 @@ class _Flattening:
         self.function = function
         self.names = Names(module)
         self.instructions: list[FlatInstruction] = []
+        self.errors: dict[str, PtxError] = {}
         self.labels: dict[str, int] = {}
         self.loc: SourceLoc | None = None
         self.block_labels: list[list[tuple[Label, LabelRef]]] = []
         self.next_block = 0
 
-    def run(self) -> FlatBody:
+    def run(self) -> tuple[FlatBody, tuple[PtxError, ...]]:
         body = self.function.body
         self.names.span = self.function.span
         if body is None:
@@ -90,17 +110,27 @@ class _Flattening:
         self.number_labels(body, 0)
         scope = Scope(None)
         for parameter in (*self.function.returns, *self.function.params):
-            self.names.declare_parameter(scope, parameter)
+            with self.noting():
+                self.names.declare_parameter(scope, parameter)
         self.block(body, scope)
         if not self.instructions:
             # ptxas takes an empty body; leaving is all it does.
             self.instructions.append(FlatInstruction(self.function.span, None, None, ("ret",), ()))
-        return FlatBody(
+        flat = FlatBody(
             tuple(self.instructions),
             tuple(self.names.registers),
             self.labels,
             tuple(self.names.variables),
         )
+        return flat, tuple(sorted(self.errors.values(), key=lambda one: (one.line, one.column)))
+
+    @contextmanager
+    def noting(self) -> Generator[None]:
+        """Note what is wrong with a statement, and go on with the next."""
+        try:
+            yield
+        except PtxError as error:
+            self.errors.setdefault(error.what, error)
 
     # --- blocks ----------------------------------------------------------------------------------
 
@@ -123,13 +153,12 @@ class _Flattening:
 
     def block(self, block: Block, scope: Scope) -> None:
         for label, reference in self.block_labels[self.next_block]:
-            self.names.declare(scope, label.name, reference, label.span)
+            with self.noting():
+                self.names.declare(scope, label.name, reference, label.span)
         self.next_block += 1
         last_label: Label | None = None
         for statement in block.statements:
             match statement:
-                case Instruction():
-                    self.instruction(statement, scope)
                 case Label():
                     last_label = statement
                     continue
@@ -138,13 +167,26 @@ class _Flattening:
                     continue
                 case Block():
                     self.block(statement, Scope(scope))
-                case RegisterDeclaration():
-                    self.names.declare_registers(scope, statement)
-                case Variable():
-                    self.names.declare_variable(scope, statement)
-                case Directive():
-                    self.directive(statement, last_label, scope)
+                case _:
+                    with self.noting():
+                        self.statement(statement, last_label, scope)
             last_label = None
+
+    def statement(
+        self,
+        statement: Instruction | RegisterDeclaration | Variable | Directive,
+        label: Label | None,
+        scope: Scope,
+    ) -> None:
+        match statement:
+            case Instruction():
+                self.instruction(statement, scope)
+            case RegisterDeclaration():
+                self.names.declare_registers(scope, statement)
+            case Variable():
+                self.names.declare_variable(scope, statement)
+            case Directive():
+                self.directive(statement, label, scope)
 
     def directive(self, directive: Directive, label: Label | None, scope: Scope) -> None:
         """Bind the label before `.branchtargets` or `.callprototype` to what it stands for."""

@@ -23,7 +23,7 @@ from hopsim.isa.ptx.ast import (
     SymbolRef,
 )
 from hopsim.isa.ptx.parser import parse
-from hopsim.isa.ptx.scope import flatten
+from hopsim.isa.ptx.scope import flatten, flatten_all
 
 HEADER = """.version 8.7
 .target sm_90a
@@ -306,3 +306,28 @@ def test_a_module_without_text_can_be_flattened() -> None:
     with pytest.raises(PtxError) as caught:
         flatten(entry, module)
     assert str(caught.value) == "<ptx>:8:27: 'y' is not declared"
+
+
+def test_all_that_is_wrong_is_told_by_line_and_once() -> None:
+    text = """
+        .reg .b32 %r<2>;
+        .reg .pred p, p;
+        mov.u32 %r0, nowhere;
+        add.u32 %r1, nowhere, %r2;
+        @%r0 bra there;
+        add.u32 %r1, %r0, %r0;
+        .reg .b32 %r1;
+    """
+    module = parse(f"{HEADER}.entry k()\n{{{text}}}")
+    (entry,) = [item for item in module.items if isinstance(item, Function) and item.body]
+    body, errors = flatten_all(entry, module)
+    first = HEADER.count("\n") + 1
+    assert [(error.line - first, error.what) for error in errors] == [
+        (3, f"'p' is already declared in this scope, on line {first + 3}"),
+        (4, "'nowhere' is not declared"),
+        (6, "the guard '%r0' is .b32, expected .pred"),
+        (8, f"'%r1' is already declared in this scope, on line {first + 2}"),
+    ]
+    assert [instruction.span.line - first for instruction in body.instructions] == [7]
+    with pytest.raises(PtxError, match="'p' is already declared"):
+        flatten(entry, module)
