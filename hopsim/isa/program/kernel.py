@@ -21,6 +21,7 @@ from hopsim.isa.forms.decode import BoundInstruction, decode
 from hopsim.isa.program import flow
 from hopsim.isa.program.allocation import registers_wanted
 from hopsim.isa.program.codegen import Segment, generate
+from hopsim.isa.program.limits import too_large
 from hopsim.isa.program.pipeline import serialised_by
 from hopsim.isa.program.symbols import Parameter, Placement, parameters, place
 from hopsim.isa.ptx.ast import FlatBody, Function, LabelRef, PtxModule, Register
@@ -98,7 +99,7 @@ class Kernel:
     @cached_property
     def placement(self) -> Placement:
         """Where its variables lie."""
-        return place(self.function, self.body, self.module.tree)
+        return place(self.function, self._flat[0], self.module.tree)
 
     @property
     def shared_bytes(self) -> int:
@@ -124,7 +125,7 @@ class Kernel:
         bound: list[BoundInstruction] = []
         unsupported: list[tuple[int, str, str]] = []
         body, wrong_names = self._flat
-        errors = list(wrong_names)
+        errors = [*wrong_names, *too_large(self.function, self.placement, self.module.tree)]
         carry = body.carry
         lines = self.module.lines
         for instruction in body.instructions:
@@ -167,7 +168,7 @@ class Kernel:
 
     @property
     def errors(self) -> list[PtxError]:
-        """All names and instructions that are wrong, by line; empty when none is.
+        """All names, sizes and instructions that are wrong, by line; empty when none is.
 
         Raises: PtxError: a name of the module is defined twice.
         """

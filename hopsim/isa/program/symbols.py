@@ -6,11 +6,12 @@ Source: PTX ISA 8.7 "State Spaces", "Alignment"; CUDA lays parameters out by nat
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hopsim.errors import NotModelled, PtxError
+from hopsim.errors import NotModelled
 from hopsim.isa.ptx.ast import (
     FlatAddress,
     FlatBody,
@@ -28,7 +29,8 @@ from hopsim.isa.ptx.ast import (
 )
 from hopsim.isa.types import TYPES
 
-SHARED_RESERVED_BYTES = 0x400
+FLOAT_BYTES: Final = 4
+SHARED_RESERVED_BYTES: Final = 0x400
 """The first KiB of a CTA's shared window belongs to the system.  Source: recorded on an H100 (`mov.u32` of a symbol)."""
 
 
@@ -192,7 +194,6 @@ def initial_bytes(variable: Variable, addresses: dict[str, int]) -> NDArray[np.u
 
     Raises:
         NotModelled: an initialiser that hopsim cannot evaluate (function addresses).
-        PtxError: a value of the wrong kind, or too many of them.
     """
     element = TYPES[variable.type].bytes
     data = np.zeros(max(size_of(variable), element), np.uint8)
@@ -207,37 +208,19 @@ def initial_bytes(variable: Variable, addresses: dict[str, int]) -> NDArray[np.u
         else:
             raise NotModelled(f"the initialiser of {variable.name} is not modelled")
         start = index * element
-        if start + element > len(data):
-            raise PtxError(f"{variable.name} has more initial values than elements")
         raw = (value & ((1 << 8 * element) - 1)).to_bytes(element, "little")
         data[start : start + element] = np.frombuffer(raw, np.uint8)
     return data
 
 
 def _initial_word(variable: Variable, literal: Immediate) -> int:
-    """Return the bits of an initial value; PTX reads decimal floats in double precision and converts them."""
-    kind = TYPES[variable.type]
-    if (kind.kind == "float") != (literal.kind != "int") or (
-        kind.name not in ("f32", "f64") and kind.kind == "float"
-    ):
-        raise PtxError(
-            f"the initial value of .{kind.name} {variable.name} is {'an integer' if literal.kind == 'int' else 'a float'}",
-            hint="only .f32 and .f64 variables take floats, and they take nothing else",
-            source='PTX ISA 8.7, "Initializers"',
-        )
-    if literal.kind == "int" or literal.kind == kind.name:
+    """Return the bits of an initial value, as ptxas 13.0 stores them.
+
+    Decimal floats are of double precision and are converted, `0d` ones too; the bits of a `0f` one are taken as they are,
+    also for 64 bits.
+    """
+    if literal.kind != "f64" or TYPES[variable.type].bytes != FLOAT_BYTES:
         return literal.value
     with np.errstate(over="ignore"):
-        if kind.name == "f32":
-            return int(
-                np.array([literal.value], np.uint64)
-                .view(np.float64)
-                .astype(np.float32)
-                .view(np.uint32)[0]
-            )
-        return int(
-            np.array([literal.value], np.uint32)
-            .view(np.float32)
-            .astype(np.float64)
-            .view(np.uint64)[0]
-        )
+        double = np.array([literal.value], np.uint64).view(np.float64)
+        return int(double.astype(np.float32).view(np.uint32)[0])

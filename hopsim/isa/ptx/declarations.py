@@ -30,6 +30,10 @@ SPACES: Final = ("global", "const", "shared", "local", "param")
 _INITIALISED: Final = ("global", "const")
 _POINTER_SPACES: Final = ("global", "const", "shared", "local")
 _VECTORS: Final = {".v2": 2, ".v4": 4}
+_WHOLE: Final = ("signed", "unsigned", "bits")
+_FLOATS: Final = ("f32", "f64")
+"""Types that begin as floats, and those of bits that may."""
+_BITS_OF_FLOATS: Final = ("b32", "b64")
 _DECIMAL_LIST: Final = re.compile(
     r"\{(\s*+-?(?:0|[1-9]\d{0,17}+)\s*+(?:,\s*+-?(?:0|[1-9]\d{0,17}+)\s*+)*+)\}", re.ASCII
 )
@@ -230,21 +234,19 @@ def _initialiser(
 ) -> tuple[Initialiser, ...]:
     sizes = (*dims, vector) if vector else dims
     if sizes:
-        zero = (
-            Immediate("f64", 0, "0.0") if TYPES[kind].kind == "float" else Immediate("int", 0, "0")
-        )
-        return tuple(_row(cursor, sizes, zero))
+        return tuple(_row(cursor, sizes, kind))
     if not cursor.accept("{"):
-        return (_element(cursor),)
-    element = _element(cursor)
+        return (_element(cursor, kind),)
+    element = _element(cursor, kind)
     cursor.expect("}", "after the initial value of a scalar")
     return (element,)
 
 
-def _row(cursor: Cursor, sizes: tuple[int, ...], zero: Immediate) -> list[Initialiser]:
+def _row(cursor: Cursor, sizes: tuple[int, ...], kind: str) -> list[Initialiser]:
     start = cursor.start
     inner = sizes[1:]
-    if not inner and (match := _DECIMAL_LIST.match(cursor.source.code, start)) is not None:
+    is_plain = not inner and TYPES[kind].kind in _WHOLE
+    if is_plain and (match := _DECIMAL_LIST.match(cursor.source.code, start)) is not None:
         texts = [text.strip() for text in match[1].split(",")]
         elements: list[Initialiser] = [Immediate("int", int(text), text) for text in texts]
         cursor.seek(match.end())
@@ -257,10 +259,11 @@ def _row(cursor: Cursor, sizes: tuple[int, ...], zero: Immediate) -> list[Initia
             if count and not cursor.accept(","):
                 cursor.fail(f"expected ',' or '}}' after an initial value, got {cursor.shown()}")
             if inner:
-                row = _row(cursor, inner, zero)
+                row = _row(cursor, inner, kind)
+                zero = Immediate("f64", 0, "0.0") if kind in _FLOATS else Immediate("int", 0, "0")
                 elements += row + [zero] * (prod(inner) - len(row))
             else:
-                elements.append(_element(cursor))
+                elements.append(_element(cursor, kind))
             count += 1
     if sizes[0] and count > sizes[0]:
         cursor.source.fail(
@@ -269,9 +272,11 @@ def _row(cursor: Cursor, sizes: tuple[int, ...], zero: Immediate) -> list[Initia
     return elements
 
 
-def _element(cursor: Cursor) -> Initialiser:
+def _element(cursor: Cursor, kind: str) -> Initialiser:
     if not cursor.at("name") or cursor.text == "WARP_SZ":
+        start = cursor.start
         constant = parse_constant(cursor)
+        _check_kind(cursor, constant, kind, start)
         if cursor.text == "(":
             cursor.fail(
                 "byte masks of symbols are not modelled: expected ',' or '}', got '('",
@@ -287,6 +292,21 @@ def _element(cursor: Cursor) -> Initialiser:
         return Name("generic")
     base = Name(declared_name(cursor, "'{'"))
     return Sum(base, offset) if (offset := _added(cursor)) else base
+
+
+def _check_kind(cursor: Cursor, constant: Immediate, kind: str, start: int) -> None:
+    """Raise where a variable of a type cannot begin as a constant."""
+    fail = cursor.source.fail
+    shown = cursor.source.code[start : cursor.previous_end]
+    is_integer = constant.kind == "int"
+    if kind in _FLOATS:
+        if is_integer:
+            fail(f"a .{kind} begins as a float, got '{shown}'", start, "write 1.0 for 1")
+    elif TYPES[kind].kind not in _WHOLE:
+        fail(f"a .{kind} cannot have an initial value", start, "declare it as bits: .b16 or .b32")
+    elif not is_integer and kind not in _BITS_OF_FLOATS:
+        # ptxas 13.0 takes floats for .b8 and .b16 too, and stores 0.
+        fail(f"a .{kind} begins as an integer, got '{shown}'", start, "give its bits: 0x...")
 
 
 def _added(cursor: Cursor) -> int:

@@ -85,3 +85,30 @@ def test_flattening_a_mere_declaration_is_refused() -> None:
         "    .extern .func f();\n"
         "    ^"
     )
+
+
+@pytest.mark.parametrize(
+    ("variable", "what"),
+    [
+        (".f32 x = 2", "a .f32 begins as a float, got '2'"),
+        (".f64 x[2] = {1.0, 1+1}", "a .f64 begins as a float, got '1+1'"),
+        (".f32 x[2][2] = {{1.0}, {2}}", "a .f32 begins as a float, got '2'"),
+        (".u64 x = 1.5", "a .u64 begins as an integer, got '1.5'"),
+        (".u8 x[3] = {1, 0f3F800000}", "a .u8 begins as an integer, got '0f3F800000'"),
+        (".b16 x = 1.5", "a .b16 begins as an integer, got '1.5'"),
+        (".f16 x = 1.5", "a .f16 cannot have an initial value"),
+        (".f16x2 x = 1", "a .f16x2 cannot have an initial value"),
+    ],
+)
+def test_initial_values_of_the_wrong_kind(variable: str, what: str) -> None:
+    with pytest.raises(PtxError) as caught:
+        parse(f"{HEADER}.global {variable};\n", "k.ptx")
+    assert caught.value.what == what
+
+
+@pytest.mark.parametrize(
+    "variable",
+    [".b32 x = 1.5", ".b64 x = 0f3F800000", ".f32 x = 0d3FF0000000000000", ".b16 x = 1", ".u32 x[2] = {-1}"],
+)  # fmt: skip
+def test_initial_values_that_ptxas_takes(variable: str) -> None:
+    parse(f"{HEADER}.global {variable};\n", "k.ptx")

@@ -56,13 +56,16 @@ def decimal_float(value: float) -> Immediate:
 
 
 integers = st.integers(-(1 << 63), (1 << 64) - 1)
-immediates = st.one_of(
+whole_immediates = st.one_of(
     integers.map(lambda value: Immediate("int", value, "")),
     st.integers(0, (1 << 64) - 1).map(lambda value: Immediate("int", value, hex(value))),
+)
+float_immediates = st.one_of(
     st.integers(0, (1 << 32) - 1).map(lambda bits: Immediate("f32", bits, "")),
     st.integers(0, (1 << 64) - 1).map(lambda bits: Immediate("f64", bits, "")),
     st.floats(allow_nan=False, allow_infinity=False).map(decimal_float),
 )
+immediates = whole_immediates | float_immediates
 int_immediates = integers.map(lambda value: Immediate("int", value, ""))
 elements = st.one_of(registers, immediates, st.just(Sink()))
 lists = st.lists(elements, min_size=1, max_size=5).map(tuple)
@@ -102,6 +105,7 @@ calls = st.builds(
 )
 types = st.sampled_from(["b8", "b16", "u32", "s64", "f32", "b64"])
 aligns = st.none() | st.sampled_from([1, 8, 128])
+initial_values = {"f32": float_immediates, "b64": immediates}
 vectors = st.sampled_from([0, 0, 2, 4])
 dims = st.lists(st.integers(1, 3), max_size=2).map(tuple)
 
@@ -109,14 +113,14 @@ dims = st.lists(st.integers(1, 3), max_size=2).map(tuple)
 @st.composite
 def variables(draw: st.DrawFn, space: str) -> Variable:
     is_global = space in ("global", "const")
-    size, vector = draw(dims), draw(vectors)
+    size, vector, kind = draw(dims), draw(vectors), draw(types)
     init = None
     if is_global and draw(st.booleans()):
         count = vector or 1
         for extent in size:
             count *= extent
         element = st.one_of(
-            immediates,
+            initial_values.get(kind, whole_immediates),
             names,
             st.builds(Sum, names, offsets),
             st.builds(GenericAddress, names, st.just(0) | offsets),
@@ -132,7 +136,7 @@ def variables(draw: st.DrawFn, space: str) -> Variable:
     return Variable(
         SPAN,
         space,
-        draw(types),
+        kind,
         draw(identifiers),
         draw(aligns),
         size,
