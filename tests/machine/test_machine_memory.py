@@ -277,7 +277,7 @@ def test_module_variables_and_their_initialisers() -> None:
 
 
 def test_floats_of_another_width_as_initial_values() -> None:
-    """As ptxas 13.0 stores them: doubles are converted, `0f` literals keep their bits."""
+    """As an H100 gave them: doubles are converted, `0f` literals keep their bits."""
     module = """
     .global .align 4 .f32 x = 0d3FF8000000000000;
     .global .align 4 .b32 y[2] = {1.5, 7};

@@ -214,7 +214,7 @@ def initial_bytes(variable: Variable, addresses: dict[str, int]) -> NDArray[np.u
 
 
 def _initial_word(variable: Variable, literal: Immediate) -> int:
-    """Return the bits of an initial value, as ptxas 13.0 stores them.
+    """Return the bits of an initial value, as an H100 gave them.
 
     Decimal floats are of double precision and are converted, `0d` ones too; the bits of a `0f` one are taken as they are,
     also for 64 bits.
