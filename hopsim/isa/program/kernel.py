@@ -26,7 +26,7 @@ from hopsim.isa.program.pipeline import serialised_by
 from hopsim.isa.program.symbols import Parameter, Placement, parameters, place
 from hopsim.isa.ptx.ast import FlatBody, Function, LabelRef, PtxModule, Register
 from hopsim.isa.ptx.parser import parse
-from hopsim.isa.ptx.scope import flatten_all
+from hopsim.isa.ptx.scope import Flattened, flatten
 
 SM_90A_ALONE: Final = ("wgmma", "setmaxnreg", "tensormap.replace")
 """Instructions of this architecture only, as ptxas 13.0 has them."""
@@ -82,8 +82,8 @@ class Kernel:
         return parameters(self.function)[1]
 
     @cached_property
-    def _flat(self) -> tuple[FlatBody, tuple[PtxError, ...]]:
-        return flatten_all(self.function, self.module.tree)
+    def _flat(self) -> Flattened:
+        return flatten(self.function, self.module.tree)
 
     @property
     def body(self) -> FlatBody:
@@ -91,15 +91,12 @@ class Kernel:
 
         Raises: PtxError: the first, where names are wrong.
         """
-        body, errors = self._flat
-        if errors:
-            raise errors[0].with_traceback(None)
-        return body
+        return self._flat.right()
 
     @cached_property
     def placement(self) -> Placement:
         """Where its variables lie."""
-        return place(self.function, self._flat[0], self.module.tree)
+        return place(self.function, self._flat.body, self.module.tree)
 
     @property
     def shared_bytes(self) -> int:

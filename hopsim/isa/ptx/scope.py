@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Final
+from typing import Final, NamedTuple
 
 from hopsim.errors import PtxError
 from hopsim.isa.ptx.ast import (
@@ -56,32 +56,34 @@ _COLOURS: Final = {"r": "x", "g": "y", "b": "z", "a": "w"}
 _TARGET_LISTS: Final = ("branchtargets", "callprototype", "calltargets")
 
 
-def flatten(function: Function, module: PtxModule) -> FlatBody:
-    """Resolve all names of a function with a body.
+class Flattened(NamedTuple):
+    """A function whose names were resolved.
+
+    Args:
+        body: in one list, without the statements that are wrong; see `FlatBody`.
+        errors: what is wrong with those, by line; the same thing is said once, where it first stands.
+    """
+
+    body: FlatBody
+    errors: tuple[PtxError, ...]
+
+    def right(self) -> FlatBody:
+        """Return the whole body.
+
+        Raises: PtxError: the first, where names are wrong.
+        """
+        if self.errors:
+            # A traceback grows with each raise of the same error.
+            raise self.errors[0].with_traceback(None)
+        return self.body
+
+
+def flatten(function: Function, module: PtxModule) -> Flattened:
+    """Resolve all names of a function with a body: each is declared once in its scope, and stands where it can.
 
     Args:
         function: one of `module.items`.
         module: gives the module's variables and functions, and the text for messages.
-
-    Returns:
-        The body in one list; see `FlatBody`.
-
-    Raises:
-        PtxError: a name is not declared, declared twice in one scope, or cannot stand where it
-            does.  It is the first of `flatten_all`.
-    """
-    body, errors = flatten_all(function, module)
-    if errors:
-        raise errors[0]
-    return body
-
-
-def flatten_all(function: Function, module: PtxModule) -> tuple[FlatBody, tuple[PtxError, ...]]:
-    """Resolve all names of a function with a body, whatever is wrong with some of them.
-
-    Returns:
-        The body without the statements that are wrong, and what is wrong with them, by line; the same thing is said once,
-        where it first stands.
 
     Raises:
         PtxError: the function has no body, or a name of the module is defined twice.
@@ -100,7 +102,7 @@ class _Flattening:
         self.block_labels: list[list[tuple[Label, LabelRef]]] = []
         self.next_block = 0
 
-    def run(self) -> tuple[FlatBody, tuple[PtxError, ...]]:
+    def run(self) -> Flattened:
         body = self.function.body
         self.names.span = self.function.span
         if body is None:
@@ -122,7 +124,8 @@ class _Flattening:
             self.labels,
             tuple(self.names.variables),
         )
-        return flat, tuple(sorted(self.errors.values(), key=lambda one: (one.line, one.column)))
+        errors = sorted(self.errors.values(), key=lambda one: (one.line, one.column))
+        return Flattened(flat, tuple(errors))
 
     @contextmanager
     def noting(self) -> Generator[None]:

@@ -54,7 +54,7 @@ def body_of(*lines: str) -> FlatBody:
     module = parse(HEADER + "\n".join(lines) + "\n}\n", "test.ptx")
     (entry,) = module.items
     assert isinstance(entry, Function)
-    return flatten(entry, module)
+    return flatten(entry, module).right()
 
 
 def bind(line: str) -> BoundInstruction:

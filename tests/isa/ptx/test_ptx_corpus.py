@@ -58,7 +58,7 @@ def test_flattening_keeps_every_instruction_in_order(path: Path) -> None:
     module = read(path)
     for function in bodies(module):
         assert function.body is not None
-        flat = flatten(function, module)
+        flat = flatten(function, module).right()
         written = instructions(function.body.statements)
         assert [(i.span, i.opcode) for i in flat.instructions] == [
             (i.span, i.opcode) for i in written
@@ -106,7 +106,7 @@ def test_a_triton_kernel_has_its_known_parts() -> None:
     assert len(entry.params) == 20
     sections = [item.text.split()[0] for item in module.items if isinstance(item, Directive)]
     assert sections == ["1", "2", ".debug_abbrev", ".debug_info", ".debug_macinfo"]
-    flat = flatten(entry, module)
+    flat = flatten(entry, module).right()
     assert len(flat.instructions) == 543
     assert sum(i.opcode[:2] == ("wgmma", "mma_async") for i in flat.instructions) == 8
     first = flat.instructions[0]

@@ -20,7 +20,7 @@ def parse_and_flatten(text: str) -> None:
     module = parse(text, "k.ptx")
     for item in module.items:
         if isinstance(item, Function) and item.body is not None:
-            flatten(item, module)
+            flatten(item, module).right()
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.split(": ", 1)[1].split("\n")[0])
@@ -79,7 +79,7 @@ def test_flattening_a_mere_declaration_is_refused() -> None:
     (function,) = module.items
     assert isinstance(function, Function)
     with pytest.raises(PtxError) as caught:
-        flatten(function, module)
+        flatten(function, module).right()
     assert str(caught.value) == (
         "k.ptx:4:1: function 'f' is only declared here: it has no body\n"
         "    .extern .func f();\n"

@@ -23,7 +23,7 @@ from hopsim.isa.ptx.ast import (
     SymbolRef,
 )
 from hopsim.isa.ptx.parser import parse
-from hopsim.isa.ptx.scope import flatten, flatten_all
+from hopsim.isa.ptx.scope import flatten
 
 HEADER = """.version 8.7
 .target sm_90a
@@ -38,7 +38,7 @@ HEADER = """.version 8.7
 def flat(text: str, params: str = ".param .u64 arg") -> FlatBody:
     module = parse(f"{HEADER}.entry k({params})\n{{\n{text}\n}}")
     (entry,) = [item for item in module.items if isinstance(item, Function) and item.body]
-    return flatten(entry, module)
+    return flatten(entry, module).right()
 
 
 def operands(text: str) -> tuple[FlatOperand, ...]:
@@ -286,7 +286,10 @@ def test_register_parameters_of_a_function() -> None:
     )
     function = module.items[-1]
     assert isinstance(function, Function)
-    assert [register.name for register in flatten(function, module).registers] == ["rv", "a"]
+    assert [register.name for register in flatten(function, module).right().registers] == [
+        "rv",
+        "a",
+    ]
 
 
 def test_loc_holds_until_the_next_one() -> None:
@@ -304,7 +307,7 @@ def test_a_module_without_text_can_be_flattened() -> None:
     entry = module.items[-1]
     assert isinstance(entry, Function)
     with pytest.raises(PtxError) as caught:
-        flatten(entry, module)
+        flatten(entry, module).right()
     assert str(caught.value) == "<ptx>:8:27: 'y' is not declared"
 
 
@@ -320,7 +323,7 @@ def test_all_that_is_wrong_is_told_by_line_and_once() -> None:
     """
     module = parse(f"{HEADER}.entry k()\n{{{text}}}")
     (entry,) = [item for item in module.items if isinstance(item, Function) and item.body]
-    body, errors = flatten_all(entry, module)
+    body, errors = flatten(entry, module)
     first = HEADER.count("\n") + 1
     assert [(error.line - first, error.what) for error in errors] == [
         (3, f"'p' is already declared in this scope, on line {first + 3}"),
@@ -330,4 +333,4 @@ def test_all_that_is_wrong_is_told_by_line_and_once() -> None:
     ]
     assert [instruction.span.line - first for instruction in body.instructions] == [7]
     with pytest.raises(PtxError, match="'p' is already declared"):
-        flatten(entry, module)
+        flatten(entry, module).right()
