@@ -11,8 +11,6 @@ ptxas 13.0 does.
 
 from __future__ import annotations
 
-from collections.abc import Generator
-from contextlib import contextmanager
 from dataclasses import replace
 from typing import Final, NamedTuple
 
@@ -112,8 +110,10 @@ class _Flattening:
         self.number_labels(body, 0)
         scope = Scope(None)
         for parameter in (*self.function.returns, *self.function.params):
-            with self.noting():
+            try:
                 self.names.declare_parameter(scope, parameter)
+            except PtxError as error:
+                self.note(error)
         self.block(body, scope)
         if not self.instructions:
             # ptxas takes an empty body; leaving is all it does.
@@ -127,13 +127,9 @@ class _Flattening:
         errors = sorted(self.errors.values(), key=lambda one: (one.line, one.column))
         return Flattened(flat, tuple(errors))
 
-    @contextmanager
-    def noting(self) -> Generator[None]:
-        """Note what is wrong with a statement, and go on with the next."""
-        try:
-            yield
-        except PtxError as error:
-            self.errors.setdefault(error.what, error)
+    def note(self, error: PtxError) -> None:
+        """Keep what is wrong with a statement, to go on with the next."""
+        self.errors.setdefault(error.what, error)
 
     # --- blocks ----------------------------------------------------------------------------------
 
@@ -156,8 +152,10 @@ class _Flattening:
 
     def block(self, block: Block, scope: Scope) -> None:
         for label, reference in self.block_labels[self.next_block]:
-            with self.noting():
+            try:
                 self.names.declare(scope, label.name, reference, label.span)
+            except PtxError as error:
+                self.note(error)
         self.next_block += 1
         last_label: Label | None = None
         for statement in block.statements:
@@ -171,8 +169,10 @@ class _Flattening:
                 case Block():
                     self.block(statement, Scope(scope))
                 case _:
-                    with self.noting():
+                    try:
                         self.statement(statement, last_label, scope)
+                    except PtxError as error:
+                        self.note(error)
             last_label = None
 
     def statement(
