@@ -46,6 +46,7 @@ class OperandTile:
         swizzle: of the lines.
         rows: elements along M or N.  k: elements along K.
         parts: CTAs that bring the tile together, each an equal share of its rows.
+        loaded_rows: rows that are brought, the first ones; 0: all.  Nobody writes the place of the others.
     """
 
     element_bytes: int
@@ -54,6 +55,7 @@ class OperandTile:
     rows: int
     k: int
     parts: int = 1
+    loaded_rows: int = 0
 
     @property
     def line(self) -> int:
@@ -76,10 +78,15 @@ class OperandTile:
         return self.rows * self.k * self.element_bytes
 
     @property
+    def loaded_bytes(self) -> int:
+        """Bytes of the tile that are brought."""
+        return (self.loaded_rows or self.rows) * self.k * self.element_bytes
+
+    @property
     def box(self) -> tuple[int, int]:
         """Elements of one TMA box, innermost first."""
         if self.major == "K":
-            return (self.line, self.rows // self.parts)
+            return (self.line, (self.loaded_rows or self.rows) // self.parts)
         return (self.line, self.k)
 
     @property
@@ -163,6 +170,14 @@ class OperandTile:
             return f"an MN-major operand needs a 16-bit type, got {8 * self.element_bytes} bits"
         if self.rows % self.parts or share % (_GROUP_LINES if self.major == "K" else self.line):
             return f"{self.rows} rows cannot be split into {self.parts} shares of whole lines"
+        if self.loaded_rows:
+            if self.major != "K" or self.parts > 1:
+                return "only a K-major operand that one CTA brings can be loaded in part"
+            if self.loaded_rows % _GROUP_LINES or not 0 < self.loaded_rows < self.rows:
+                return (
+                    f"of {self.rows} rows a multiple of {_GROUP_LINES} less can be loaded, "
+                    f"got {self.loaded_rows}"
+                )
         if max(self.box) > 256:
             return f"a TMA box has at most 256 elements in a mode, got {self.box}"
         assert lines % _GROUP_LINES == 0, self

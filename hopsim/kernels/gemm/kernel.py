@@ -70,8 +70,8 @@ class Buffer:
 class GemmKernel:
     """A built kernel: PTX, and how to launch it for its problem.
 
-    The PTX serves every M, N, K of its types and tile: only `grid`, `maps`, `buffers` and `scalars`
-    change.
+    The PTX serves every N and K of its types and tile, and every M, unless the tile has more rows than M and `plan.a_rows`
+    of A are loaded: only `grid`, `maps`, `buffers` and `scalars` change.
 
     Args:
         maps: tensor maps, passed by value as the first parameters.
@@ -114,6 +114,7 @@ def build(
     a_in_registers: bool = False,
     splits: int = 1,
     reduction: str = "tma",
+    a_rows: int | None = None,
     resident_ctas: int | None = None,
 ) -> GemmKernel:
     """Return the kernel of `schedule` for a problem.
@@ -134,6 +135,8 @@ def build(
         a_in_registers: wgmma takes A from registers.
         splits: CTAs that share the K of a tile in schedule split-k.
         reduction: how they add up: "tma", "atomic" (both need f32 for C) or "dsmem".
+        a_rows: rows of A that are loaded for a tile, 0 for all; by default those that M has, in eights, if it
+            has fewer than the tile: rows outside cost time.
         resident_ctas: CTAs of a persistent grid; by default what an H100 SXM runs at once.
 
     Raises: LaunchError: the schedule, or the hardware, cannot do it.
@@ -145,7 +148,7 @@ def build(
         "warpgroups": warpgroups, "cluster": cluster, "persistent": persistent, "order": order,
         "group_m": group_m, "store_buffers": store_buffers, "release_scope": release_scope,
         "swizzle": swizzle, "a_in_registers": a_in_registers, "splits": splits,
-        "reduction": reduction,
+        "reduction": reduction, "a_rows": a_rows,
     })  # fmt: skip
     tile = tile if isinstance(tile, Tile) else Tile(*tile)
     plan = make_plan(found, problem, tile, stages, given)
@@ -177,7 +180,7 @@ def build(
 _DEFAULTS: dict[str, Any] = {
     "warpgroups": None, "cluster": (1, 1), "persistent": None, "order": "grouped", "group_m": 8,
     "store_buffers": 0, "release_scope": "cta", "swizzle": None, "a_in_registers": False, "splits": 1,
-    "reduction": "tma",
+    "reduction": "tma", "a_rows": None,
 }  # fmt: skip
 
 
@@ -202,6 +205,8 @@ def make_plan(
     for name, major in (("a_major", problem.a_major), ("b_major", problem.b_major)):
         if major != "K":
             given = {**given, name: major}
+    if "a_rows" not in given and "a_rows" not in schedule.fixed:
+        given = {**given, "a_rows": _rows_of_a(problem, tile, given)}
     plan = GemmPlan(
         dtype=element_type(problem.dtype),
         out_dtype=element_type(problem.out_dtype),
@@ -220,6 +225,14 @@ def make_plan(
     return plan
 
 
+def _rows_of_a(problem: GemmProblem, tile: Tile, given: dict[str, Any]) -> int:
+    """Return how many rows of A are to be loaded for a tile; 0: all."""
+    rows = -(-problem.m // 8) * 8
+    cluster: tuple[int, int] = given.get("cluster", (1, 1))
+    is_less = rows < tile.m and problem.a_major == "K" and cluster[1] == 1
+    return rows if is_less else 0
+
+
 def _entry_name(schedule: Schedule, plan: GemmPlan) -> str:
     parts = [schedule.name.replace("-", "_"), plan.dtype.name, plan.out_dtype.name, str(plan.tile)]
     parts.append(f"s{plan.stages}_w{plan.warpgroups}")
@@ -233,6 +246,8 @@ def _entry_name(schedule: Schedule, plan: GemmPlan) -> str:
         parts.append(f"sw{plan.swizzle_mode.width_bytes}")
     if plan.a_in_registers:
         parts.append("rs")
+    if plan.a_rows:
+        parts.append(f"r{plan.a_rows}")
     if plan.splits > 1:
         parts.append(f"k{plan.splits}_{plan.reduction}")
     return "gemm_" + "_".join(parts)

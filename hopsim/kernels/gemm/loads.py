@@ -98,7 +98,7 @@ def emit_stage_loads(
         guard: predicate, true in one thread.
     """
     b.emit(
-        "mbarrier.arrive.expect_tx.shared::cta.b64", "_", full, plan.stage_bytes, guard=guard
+        "mbarrier.arrive.expect_tx.shared::cta.b64", "_", full, plan.loaded_bytes, guard=guard
     )  # fmt: skip
     a_slot = b.let(".b32", "a_slot", "add.s32", slot, loads.a.byte_offset) if loads.a else slot
     b_slot = b.let(".b32", "b_slot", "add.s32", slot, loads.b.byte_offset) if loads.b else slot

@@ -51,11 +51,13 @@ class _Copies:
         sources: global address of each, moved on with K.
         place: shared address of the first in slot 0.
         rows_apart: rows between one and the next.
+        in_rows: of each, whether its row is loaded, else it is zeros; None: it always is.
     """
 
     sources: list[Reg]
     place: Reg
     rows_apart: int
+    in_rows: list[Reg | None]
 
 
 def emit_mma_multistage(name: str, plan: GemmPlan) -> PtxEntry:
@@ -132,10 +134,23 @@ def _emit_copies(
     rows_apart = _THREADS // chunks
     at_row = b.let(".b32", f"{name}_copy_row", "add.s32", first, own_row)
     sources: list[Reg] = []
-    for offset in range(0, operand.rows, rows_apart):
+    in_rows: list[Reg | None] = []
+    for offset in range(0, _rows_in_atoms(operand), rows_apart):
         row = b.let(".b32", f"{name}_row", "add.s32", at_row, offset)
         sources.append(emit_row_address(b, name, base, row, rows, pitch, along))
-    return _Copies(sources, emit_place(b, name, operand, smem, own_row, along), rows_apart)
+        left = (operand.loaded_rows or operand.rows) - offset
+        always = left >= rows_apart
+        in_rows.append(
+            None if always else b.let(".pred", "in_rows", "setp.lt.s32", own_row, left)
+        )
+    return _Copies(
+        sources, emit_place(b, name, operand, smem, own_row, along), rows_apart, in_rows
+    )  # fmt: skip
+
+
+def _rows_in_atoms(operand: OperandTile) -> int:
+    """Return the rows of the atoms that have rows which are loaded."""
+    return -(-(operand.loaded_rows or operand.rows) // ROWS) * ROWS
 
 
 def _emit_reads(
@@ -165,11 +180,13 @@ def _emit_copy_stage(
     count = b.let(".b32", "copy_bytes", "selp.b32", _CHUNK_BYTES, 0, inside)
     for copies, operand in ((a, plan.a), (b_copies, plan.b)):
         to = b.let(".b32", "copy_to", "add.s32", copies.place, slot)
-        for i, source in enumerate(copies.sources):
+        for i, (source, in_row) in enumerate(zip(copies.sources, copies.in_rows, strict=True)):
             offset = i * copies.rows_apart * operand.swizzle.width_bytes
+            own = count
+            if in_row is not None:
+                own = b.let(".b32", "own_bytes", "selp.b32", count, 0, in_row)
             b.emit(
-                "cp.async.cg.shared.global", address(to, offset), address(source),
-                _CHUNK_BYTES, count,
+                "cp.async.cg.shared.global", address(to, offset), address(source), _CHUNK_BYTES, own
             )  # fmt: skip
             b.emit("add.s64", source, source, plan.tile.k * plan.dtype.size)
     b.emit("cp.async.commit_group")
@@ -194,13 +211,14 @@ def _emit_multiply_stage(
     b_slot = b.let(".b32", "b_slot", "add.s32", b_place, slot)
     for step in range(plan.k_steps):
         a = [
-            _emit_ldmatrix(b, "a", plan.a, a_slot, step, row) for row in range(0, plan.tile.m, ROWS)
+            _emit_ldmatrix(b, "a", plan.a, a_slot, step, row)
+            for row in range(0, _rows_in_atoms(plan.a), ROWS)
         ]
         b_fragments: list[list[Reg]] = []
         for j in range(0, plan.tile.n, 2 * COLUMNS):
             both = _emit_ldmatrix(b, "b", plan.b, b_slot, step, j)
             b_fragments += [both[:2], both[2:]]
-        emit_products(b, plan, accumulators, a, b_fragments)
+        emit_products(b, plan, accumulators[: len(a)], a, b_fragments)
 
 
 def _emit_ldmatrix(

@@ -11,6 +11,7 @@ from hopsim.kernels.gemm.epilogue import emit_epilogue, emit_staging, emit_store
 from hopsim.kernels.gemm.frame import Frame, emit_frame, new_entry
 from hopsim.kernels.gemm.loads import Loads, emit_stage_loads
 from hopsim.kernels.gemm.mainloop import emit_products, emit_stage_products
+from hopsim.kernels.gemm.padding import emit_padding
 from hopsim.kernels.gemm.plan import GemmPlan
 from hopsim.kernels.gemm.ring import emit_advance, emit_barriers, emit_wait
 from hopsim.kernels.gemm.scheduler import emit_origin, emit_walk
@@ -28,6 +29,7 @@ def emit_pipelined(name: str, plan: GemmPlan) -> PtxEntry:
     b.comment("the tile of this CTA")
     row, col = emit_origin(b, plan, frame, emit_walk(b, plan, frame), frame.index)
     _emit_fill(b, plan, frame, row, col)
+    emit_padding(b, plan, frame)
 
     warpgroup = None
     if plan.warpgroups > 1:

@@ -80,6 +80,7 @@ class GemmPlan:
         splits: CTAs that share a tile's K.
         reduction: how they add up, one of `REDUCTIONS`.
         promotes: the sums of a stage are added to others in registers, which doubles them.
+        a_rows: rows of A that are loaded for a tile, where M has no more; 0: all.  The others are zeros, written once.
 
     Raises: LaunchError: the hardware cannot run it.
     """
@@ -104,6 +105,7 @@ class GemmPlan:
     splits: int = 1
     reduction: str = "tma"
     promotes: bool = False
+    a_rows: int = 0
 
     def __post_init__(self) -> None:
         if self.cluster not in CLUSTERS:
@@ -129,19 +131,19 @@ class GemmPlan:
     @property
     def a(self) -> OperandTile:
         """A of one stage."""
-        return self._operand(self.a_major, self.tile.m, self.cluster[1])
+        return self._operand(self.a_major, self.tile.m, self.cluster[1], self.a_rows)
 
     @property
     def b(self) -> OperandTile:
         """B of one stage."""
         return self._operand(self.b_major, self.tile.n, self.cluster[0])
 
-    def _operand(self, major: Major, rows: int, parts: int) -> OperandTile:
+    def _operand(self, major: Major, rows: int, parts: int, loaded: int = 0) -> OperandTile:
         contiguous = self.tile.k if major == "K" else rows
         mode = self.swizzle_mode
         if mode is None:
             mode = widest_swizzle(contiguous * self.dtype.size)
-        return OperandTile(self.dtype.size, major, mode, rows, self.tile.k, parts)
+        return OperandTile(self.dtype.size, major, mode, rows, self.tile.k, parts, loaded)
 
     @property
     def swizzle(self) -> Swizzle:
@@ -277,8 +279,13 @@ class GemmPlan:
 
     @property
     def stage_bytes(self) -> int:
-        """Bytes that TMA brings for one stage."""
+        """Bytes of one stage."""
         return self.a.total_bytes + self.b.total_bytes
+
+    @property
+    def loaded_bytes(self) -> int:
+        """Bytes that TMA brings for one stage."""
+        return self.a.loaded_bytes + self.b.loaded_bytes
 
     @property
     def b_offset(self) -> int:

@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from hopsim.kernels.gemm.frame import Frame
 from hopsim.kernels.gemm.loads import Loads, emit_share_row, emit_stage_loads
 from hopsim.kernels.gemm.mainloop import Products, emit_stage_products
+from hopsim.kernels.gemm.padding import emit_padding
 from hopsim.kernels.gemm.plan import GemmPlan
 from hopsim.kernels.gemm.ring import Release, emit_advance, emit_release, emit_remember, emit_wait
 from hopsim.kernels.gemm.scheduler import TileWalk, emit_origin
@@ -59,6 +60,7 @@ def emit_roles(
     b.place(consumer_label)
     b.emit("setmaxnreg.inc.sync.aligned.u32", plan.consumer_registers)
     with b.block():
+        emit_padding(b, plan, frame)
         consumer()
 
     b.comment("end")

@@ -104,7 +104,7 @@ class Schedule:
         return settled | self.fixed
 
 
-_ALWAYS: Final = frozenset({"warpgroups", "order", "group_m", "store_buffers"})
+_ALWAYS: Final = frozenset({"warpgroups", "order", "group_m", "store_buffers", "a_rows"})
 _MAJORS: Final = frozenset({"a_major", "b_major", "swizzle_mode"})
 _CLUSTERS: Final = frozenset({"cluster", "release_scope"})
 
@@ -113,8 +113,8 @@ SCHEDULES: Final[dict[str, Schedule]] = {
     for schedule in (
         Schedule(
             "mma-simple", "global memory to registers, mma.sync, and back", emit_mma_simple,
-            warpgroups=(1,), stages=(1, 1), has_maps=False, most_k_bytes=32, tile_n=32,
-            shared_bytes=_none,
+            warpgroups=(1,), stages=(1, 1), fixed={"a_rows": 0}, has_maps=False, most_k_bytes=32,
+            tile_n=32, shared_bytes=_none,
         ),
         Schedule(
             "mma-multistage", "a ring of cp.async stages, ldmatrix, mma.sync", emit_mma_multistage,

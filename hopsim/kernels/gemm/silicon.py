@@ -82,9 +82,13 @@ def sha256(text: str | bytes) -> str:
 
 
 def bits_step(step: Step) -> Step:
-    """Return a step on the small problem."""
-    out = step.problem.out_dtype
-    return replace(step, problem=GemmProblem(*BITS_SIZE, step.problem.dtype, out))
+    """Return the program of a step on the small problem, with as many rows as the program can load."""
+    m, n, k = BITS_SIZE
+    a_rows = step.build().plan.a_rows
+    problem = GemmProblem(
+        step.problem.m if a_rows else m, n, k, step.problem.dtype, step.problem.out_dtype
+    )  # fmt: skip
+    return replace(step, problem=problem, options={**step.options, "a_rows": a_rows})
 
 
 def bits(gpu: Device, step: Step, **options: Any) -> str:

@@ -35,7 +35,7 @@ _WAITS_FOR_OPERANDS: Final = (
     "mbarrier", "long_scoreboard", "short_scoreboard", "copy_group", "barrier",
 )  # fmt: skip
 _TAIL_SHARE: Final = 0.15
-_MOST_CTA_BLOCKS: Final = 17_000
+_MOST_CTA_BLOCKS: Final = 33_000
 """CTAs times k-blocks of an `mma.sync` kernel that are simulated whole."""
 
 _WAVE_BLOCKS: Final = (4, 8)
@@ -121,8 +121,9 @@ def _extrapolated(
     tile, sms = step.tile, hardware.device.sm_count
     occupancy = _simulate(gpu, _part(step, tile, 1, 1, 1)).occupancy
     each = min(occupancy.ctas_per_sm if occupancy else 1, -(-kernel.grid[0] // sms))
-    # a wave: `each` tiles an SM, in as square a block as the SMs divide into
-    rows = max(i for i in range(1, sms + 1) if sms % i == 0 and i * i <= sms)
+    # a wave: `each` tiles an SM, in as square a block as the SMs divide into and the problem has
+    along_m = -(-step.problem.m // tile.m)
+    rows = max(i for i in range(1, sms + 1) if sms % i == 0 and i * i <= sms and i <= along_m)
     tiles_m, tiles_n = rows * each, sms // rows
     short, long = (_part(step, tile, tiles_m, tiles_n, blocks) for blocks in _WAVE_BLOCKS)
     first, second = _simulate(gpu, short), _simulate(gpu, long)
@@ -139,7 +140,8 @@ def _extrapolated(
 
 
 def _part(step: Step, tile: Tile, tiles_m: int, tiles_n: int, blocks: int) -> GemmKernel:
-    """Return the kernel for so many tiles and k-blocks."""
+    """Return the kernel for so many tiles and k-blocks, as far as the problem has them."""
     p = step.problem
-    problem: GemmProblem = replace(p, m=tile.m * tiles_m, n=tile.n * tiles_n, k=tile.k * blocks)
+    m, n = min(p.m, tile.m * tiles_m), min(p.n, tile.n * tiles_n)
+    problem: GemmProblem = replace(p, m=m, n=n, k=tile.k * blocks)
     return replace(step, problem=problem).build()

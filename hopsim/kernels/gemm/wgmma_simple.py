@@ -10,6 +10,7 @@ from hopsim.kernels.gemm.epilogue import emit_epilogue, emit_staging, emit_store
 from hopsim.kernels.gemm.frame import emit_frame, new_entry
 from hopsim.kernels.gemm.loads import Loads, emit_stage_loads
 from hopsim.kernels.gemm.mainloop import emit_products, emit_stage_products
+from hopsim.kernels.gemm.padding import emit_padding
 from hopsim.kernels.gemm.plan import GemmPlan
 from hopsim.kernels.gemm.ring import emit_barriers, emit_wait
 from hopsim.kernels.gemm.scheduler import emit_origin, emit_walk
@@ -31,6 +32,7 @@ def emit_wgmma_simple(name: str, plan: GemmPlan) -> PtxEntry:
     products = emit_products(b, plan, frame, warpgroup)
     staging = emit_staging(b, plan, frame, warpgroup, own_warp)
     full = address(frame.smem, plan.full_offset)
+    emit_padding(b, plan, frame)
 
     b.comment("one k-block after the other")
     k = b.let(".b32", "k_at", "mov.b32", 0)
