@@ -140,6 +140,32 @@ def test_numbers_of_a_two_warpgroup_tile() -> None:
     assert (p.consumer_registers, p.entry_registers) == (192, 160)
 
 
+def test_numbers_of_a_tile_with_few_rows_of_a() -> None:
+    p = plan((128, 64, 128), stages=3, warpgroups=2, a_rows=24)
+    assert (p.a_box, p.b_box, p.a.boxes) == ((64, 24), (64, 64), 2)
+    assert (p.stage_bytes, p.loaded_bytes) == ((128 + 64) * 256, (24 + 64) * 256)
+    assert p.a.slab_bytes == 128 * 128
+    assert plan((64, 64, 64)).loaded_bytes == plan((64, 64, 64)).stage_bytes
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        (
+            {"a_rows": 12},
+            "A of tile 64x64x64: of 64 rows a multiple of 8 less can be loaded, got 12",
+        ),
+        ({"a_rows": 64}, "of 64 rows a multiple of 8 less can be loaded, got 64"),
+        ({"a_rows": 16, "cluster": (1, 2)}, "only a K-major operand that one CTA brings"),
+        ({"a_rows": 16, "a_major": "MN"}, "only a K-major operand that one CTA brings"),
+    ],
+)
+def test_rows_that_cannot_be_loaded_alone(more: dict[str, Any], message: str) -> None:
+    with pytest.raises(LaunchError) as caught:
+        plan((64, 64, 64), **more)
+    assert message in str(caught.value)
+
+
 def test_wide_k_takes_several_slabs_and_narrow_k_a_narrow_swizzle() -> None:
     wide, narrow = plan((64, 64, 128)), plan((64, 64, 32))
     assert (wide.swizzle, wide.a.boxes, wide.a_box) == (Swizzle.B128, 2, (64, 64))

@@ -98,6 +98,53 @@ def test_tiny_and_ragged_sizes(case: Case, sizes: tuple[int, int, int]) -> None:
     run(case, GemmProblem(*sizes, "bf16", case.out), {**IN_ORDER, "check": False})
 
 
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("m", [5, 16, 40])
+@pytest.mark.parametrize("case", CASES[1:], ids=ids[1:])
+def test_few_rows_are_loaded_alone_and_nobody_finds_anything(
+    case: Case, m: int, order: str
+) -> None:
+    problem = GemmProblem(m, 72, 144, "bf16", case.out)
+    kernel = build(case.schedule, problem, case.tile, case.stages, **case.options)
+    rows = -(-m // 8) * 8
+    assert kernel.plan.a_rows == rows
+    assert [one.box[1] for one in kernel.maps if one.operand == "A"] in ([rows], [])
+    result = run(case, problem, ORDERS[order])
+    assert (result.verdict, result.hazards) == ("clean", ())
+
+
+@pytest.mark.parametrize(
+    ("taken", "rules"),
+    [
+        ("fence.proxy.async.shared::cta;", {"HS102"}),
+        ("bar.sync                7, 256;", {"HS208", "HS500"}),
+    ],
+)
+def test_zeros_below_few_rows_need_their_fence_and_their_barrier(
+    taken: str, rules: set[str]
+) -> None:
+    problem = GemmProblem(16, 72, 144)
+    kernel = build("cooperative", problem, (128, 64, 64), 2, resident_ctas=2)
+    # The first of them follows the zeros; the epilogue has others.
+    before, found, after = kernel.ptx.partition(taken)
+    assert found
+    assert before.count("st.shared.v4.b32") == 8
+    done = launch(Gpu(), replace(kernel, ptx=before + after), *operands(problem), **IN_ORDER)
+    assert done.result.verdict == "hazard"
+    assert {one.rule for one in done.result.hazards if one.level == "hazard"} == rules
+
+
+def test_what_is_brought_by_several_or_lies_along_m_is_loaded_whole() -> None:
+    few = GemmProblem(16, 256, 64)
+    assert build("cooperative", few, (128, 64, 64), 2, cluster=(1, 2)).plan.a_rows == 0
+    assert build("cooperative", few, (128, 64, 64), 2, cluster=(2, 1)).plan.a_rows == 16
+    assert build("mma-simple", few, (64, 64, 16), 1).plan.a_rows == 0
+    along_m = GemmProblem(16, 256, 64, "bf16", "", "MN", "K")
+    assert build("pipelined", along_m, (64, 64, 64), 2).plan.a_rows == 0
+    assert build("pipelined", few, (64, 64, 64), 2, a_rows=0).plan.a_rows == 0
+    assert build("pipelined", GemmProblem(57, 256, 64), (64, 64, 64), 2).plan.a_rows == 0
+
+
 @pytest.mark.parametrize("case", [case for case in CASES if "splits" not in case.options], ids=str)
 def test_a_single_k_block(case: Case) -> None:
     run(case, GemmProblem(70, 72, 16), {**IN_ORDER, "check": False})

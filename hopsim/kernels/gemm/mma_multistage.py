@@ -140,9 +140,7 @@ def _emit_copies(
         sources.append(emit_row_address(b, name, base, row, rows, pitch, along))
         left = (operand.loaded_rows or operand.rows) - offset
         always = left >= rows_apart
-        in_rows.append(
-            None if always else b.let(".pred", "in_rows", "setp.lt.s32", own_row, left)
-        )
+        in_rows.append(None if always else b.let(".pred", "in_rows", "setp.lt.s32", own_row, left))
     return _Copies(
         sources, emit_place(b, name, operand, smem, own_row, along), rows_apart, in_rows
     )  # fmt: skip

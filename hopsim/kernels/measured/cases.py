@@ -61,7 +61,7 @@ class Case:
 
 def _built(dtype: str, options: Mapping[str, Any], size: Size) -> GemmKernel:
     """Return a kernel for a size: one program serves all sizes, so all rows of A are loaded."""
-    given = {"a_rows": 0, **options}
+    given: dict[str, Any] = {"a_rows": 0, **options}
     problem = GemmProblem(*size, dtype)
     return build(given.pop("schedule"), problem, given.pop("tile"), given.pop("stages"), **given)
 
