@@ -201,12 +201,15 @@ def setp_packed_join(
 # --- set ------------------------------------------------------------------------------------------
 
 RESULTS: Final = ("u32", "s32", "f32", "u16", "s16", "f16", "bf16")
+PACKED_RESULTS: Final = ("u32", "s32")
 # Both type slots list all types, so that the first type in the text is the result's; the check refuses the rest.
-ANY: Final = (*INTEGERS, *FLOATS, *HALVES)
+ANY: Final = (*INTEGERS, *FLOATS, *HALVES, *PACKED)
 
 
 def _set_problem(slots: dict[str, str]) -> str:
     result, t = slots["dt"], slots["t"]
+    if t in PACKED or result in PACKED:
+        return _set_packed_problem(result, t) or _comparison_problem(slots)
     if result not in RESULTS:
         return f"a .{result} result is not legal, expected one of {' '.join(RESULTS)}"
     if result == "bf16" and t != "bf16":
@@ -218,9 +221,38 @@ def _set_problem(slots: dict[str, str]) -> str:
     return _comparison_problem(slots)
 
 
+def _set_packed_problem(result: str, t: str) -> str:
+    """Check the types of a comparison of two halves each."""
+    if t not in PACKED:
+        return f"a .{result} result needs .{result} operands, got .{t}"
+    if result not in (t, *PACKED_RESULTS):
+        return f"set of .{t} operands gives .{t}, .u32 or .s32, got .{result}"
+    return ""
+
+
 def _true_bits(t: ScalarType) -> int:
     """What `set` writes where the comparison holds: 1.0 or all ones."""
     return FORMATS[t.name].one if t.kind == "float" else t.mask
+
+
+def _set(cmp: str, ftz: str, dt: ScalarType, t: ScalarType, join: str = "") -> Callable[..., Value]:
+    """Return what `set` does, for both halves where they are packed."""
+    if t.kind != "packed":
+        compare, ones = _compare(cmp, t, bool(ftz)), _true_bits(dt)
+
+        def run(a: Value, b: Value, *c: Predicate) -> Value:
+            holds = compare(a, b)
+            return select(_join(join, holds, *c) if join else holds, ones, 0, dt.width_bits)
+
+        return run
+    both = _halves_compare(cmp, t, bool(ftz))
+    one = _true_bits(TYPES[dt.name.removesuffix("x2")]) if dt.kind == "packed" else 0xFFFF
+
+    def run_packed(a: Value, b: Value, *c: Predicate) -> Value:
+        low, high = (_join(join, holds, *c) if join else holds for holds in both(a, b))
+        return select(high, one << 16, 0, 32) | select(low, one, 0, 32)
+
+    return run_packed
 
 
 @form(
@@ -228,10 +260,9 @@ def _true_bits(t: ScalarType) -> int:
     cmp=(*ORDER_UNSIGNED, *ORDER_FLOAT[6:]), ftz=("ftz",), dt=ANY, t=ANY,
     check=_set_problem, unit="alu", source=SET,
 )  # fmt: skip
-def set_value(cmp: str, ftz: str, dt: ScalarType, t: ScalarType) -> Callable[[Value, Value], Value]:
-    """All ones (1.0 for a float) where a comparison holds, else 0."""
-    compare, ones = _compare(cmp, t, bool(ftz)), _true_bits(dt)
-    return lambda a, b: select(compare(a, b), ones, 0, dt.width_bits)
+def set_value(cmp: str, ftz: str, dt: ScalarType, t: ScalarType) -> Callable[..., Value]:
+    """All ones (1.0 for a float) where a comparison holds, else 0; of halves each."""
+    return _set(cmp, ftz, dt, t)
 
 
 @form(
@@ -241,10 +272,9 @@ def set_value(cmp: str, ftz: str, dt: ScalarType, t: ScalarType) -> Callable[[Va
 )  # fmt: skip
 def set_value_join(
     cmp: str, join: str, ftz: str, dt: ScalarType, t: ScalarType
-) -> Callable[[Value, Value, Predicate], Value]:
-    """All ones (1.0 for a float) where a comparison, joined with a predicate, holds, else 0."""
-    compare, ones = _compare(cmp, t, bool(ftz)), _true_bits(dt)
-    return lambda a, b, c: select(_join(join, compare(a, b), c), ones, 0, dt.width_bits)
+) -> Callable[..., Value]:
+    """All ones (1.0 for a float) where a comparison, joined with a predicate, holds, else 0; of halves each."""
+    return _set(cmp, ftz, dt, t, join)
 
 
 # --- selp, slct -----------------------------------------------------------------------------------
