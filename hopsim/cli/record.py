@@ -33,6 +33,7 @@ class Part(StrEnum):
     L2 = "l2"
     GEMM = "gemm"
     LADDER = "ladder"
+    PHASES = "phases"
     TABLES = "tables"
 
 
@@ -73,6 +74,7 @@ def record(
         Part.L2: lambda: _l2(out, facts, say),
         Part.GEMM: lambda: _gemm(out, facts, say),
         Part.LADDER: lambda: _ladder(out, facts, groups, say),
+        Part.PHASES: lambda: _phases(out, facts, say),
         Part.TABLES: lambda: _tables(out, facts, index),
     }
     files: dict[str, list[dict[str, Any]]] = {}
@@ -199,6 +201,17 @@ def _ladder(
         what = f"the ladder of GEMM schedules, {dtype}: bits, times, cycles, and cuBLAS beside them"
         described[f"ladder/{dtype}.json"] = (what, len(found["bits"]["c_sha256"]))
     return _indexed(out, described, facts)
+
+
+def _phases(out: Path, facts: DeviceFacts, say: Callable[[str], None]) -> list[Row]:
+    from hopsim.kernels.measured import phases
+
+    log = out / "ncu.csv"
+    rows = phases.record(log, say)
+    log.unlink()
+    _write(out / "phases.json", rows)
+    what = "phases of GEMMs: the SM clock read inside"
+    return _indexed(out, {"phases.json": (what, len(rows))}, facts)
 
 
 def _indexed(out: Path, described: dict[str, tuple[str, int]], facts: DeviceFacts) -> list[Row]:
