@@ -157,6 +157,7 @@ def test_what_reads_device_memory_is_cold_and_nothing_else() -> None:
                 "product_walk_cold_",
                 "tma_load_dram_",
                 "tma_load_strided_",
+                "tma_store_fresh_",
                 "plain_load_dram_",
             )
         )

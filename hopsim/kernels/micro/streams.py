@@ -33,6 +33,7 @@ class Walk:
         part_bytes: of one CTA.
         is_shared: whether all CTAs walk over the same part.
         is_cold: whether the first walk is measured; else a walk before it brings the part into L2.
+        is_fresh: whether L2 has forgotten the part of the launch before, which stores would find.
     """
 
     name: str
@@ -40,6 +41,7 @@ class Walk:
     part_bytes: int
     is_shared: bool = False
     is_cold: bool = False
+    is_fresh: bool = False
 
     @property
     def total_bytes(self) -> int:
@@ -55,6 +57,11 @@ def l2(ctas: int, part_bytes: int = 128 * KIB) -> Walk:
 def same(ctas: int, part_bytes: int = 2 * MIB) -> Walk:
     """Return a walk of all CTAs over the same part, which L2 holds."""
     return Walk(f"same_{ctas}x{part_bytes // KIB}K", ctas, part_bytes, is_shared=True)
+
+
+def fresh(ctas: int, part_bytes: int) -> Walk:
+    """Return a walk over parts that L2 does not hold when the launch begins."""
+    return Walk(f"fresh_{ctas}x{part_bytes // KIB}K", ctas, part_bytes, is_cold=True, is_fresh=True)
 
 
 def dram(ctas: int, part_bytes: int = MIB) -> Walk:
@@ -222,7 +229,7 @@ def tma_store(walk: Walk, box_rows: int, depth: int) -> Benchmark:
     return c.benchmark(
         f"TMA stores, {_words(walk)}, boxes of {size} bytes, {depth} groups unread",
         grid=walk.ctas, block=32, rows=walk.ctas, summary=mean_of_rows, shared_bytes=SLOTS_BYTES + 64,
-        arguments=_maps(walk, box_rows), amounts={"walk": float(count * size * walk.ctas)},
+        arguments=_maps(walk, box_rows), amounts={"walk": float(count * size * walk.ctas)}, is_cold=walk.is_fresh,
     )  # fmt: skip
 
 
@@ -316,6 +323,12 @@ def benchmarks() -> list[Benchmark]:
     found += [tma_load(l2(multicast, 256 * KIB), 128, 4, multicast) for multicast in (2, 4)]
     found += [tma_store(l2(ctas), rows, depth) for ctas in (1, SMS) for rows in (64, 128) for depth in (1, 4)]  # fmt: skip
     found += [tma_store(dram(ctas), 128, 4) for ctas in (16, SMS)]
+    # The tile that each CTA of a GEMM stores in the end, all at the same time.
+    found += [
+        tma_store(make(ctas, part * KIB), 64, part // 8)
+        for make in (l2, fresh)
+        for ctas, part in ((1, 64), (32, 64), (66, 64), (SMS, 16), (SMS, 32), (SMS, 64))
+    ]
     found += [plain(l2(ctas), kind) for kind in ("load", "store") for ctas in (1, 66, SMS)]
     found += [plain(same(SMS), "load")]
     found += [plain(dram(ctas), kind) for kind in ("load", "store", "copy") for ctas in (66, SMS)]
