@@ -136,7 +136,7 @@ def build(
         splits: CTAs that share the K of a tile in schedule split-k.
         reduction: how they add up: "tma", "atomic" (both need f32 for C) or "dsmem".
         a_rows: rows of A that are loaded for a tile, 0 for all; by default those that M has, in eights, if it
-            has fewer than the tile: rows outside cost time.
+            has fewer than the tile and the schedule can: rows outside cost time.
         resident_ctas: CTAs of a persistent grid; by default what an H100 SXM runs at once.
 
     Raises: LaunchError: the schedule, or the hardware, cannot do it.
@@ -205,7 +205,7 @@ def make_plan(
     for name, major in (("a_major", problem.a_major), ("b_major", problem.b_major)):
         if major != "K":
             given = {**given, name: major}
-    if "a_rows" not in given and "a_rows" not in schedule.fixed:
+    if "a_rows" in schedule.options and "a_rows" not in given:
         given = {**given, "a_rows": _rows_of_a(problem, tile, given)}
     plan = GemmPlan(
         dtype=element_type(problem.dtype),

@@ -104,8 +104,10 @@ class Schedule:
         return settled | self.fixed
 
 
-_ALWAYS: Final = frozenset({"warpgroups", "order", "group_m", "store_buffers", "a_rows"})
-_MAJORS: Final = frozenset({"a_major", "b_major", "swizzle_mode"})
+_ALWAYS: Final = frozenset({"warpgroups", "order", "group_m", "store_buffers"})
+_FEW_ROWS: Final = frozenset({"a_rows"})
+"""Of schedules that can load a part of A's rows: then they do where M has fewer than the tile."""
+_MAJORS: Final = _FEW_ROWS | {"a_major", "b_major", "swizzle_mode"}
 _CLUSTERS: Final = frozenset({"cluster", "release_scope"})
 
 SCHEDULES: Final[dict[str, Schedule]] = {
@@ -113,13 +115,13 @@ SCHEDULES: Final[dict[str, Schedule]] = {
     for schedule in (
         Schedule(
             "mma-simple", "global memory to registers, mma.sync, and back", emit_mma_simple,
-            warpgroups=(1,), stages=(1, 1), fixed={"a_rows": 0}, has_maps=False, most_k_bytes=32,
-            tile_n=32, shared_bytes=_none,
+            warpgroups=(1,), stages=(1, 1), has_maps=False, most_k_bytes=32, tile_n=32,
+            shared_bytes=_none,
         ),
         Schedule(
             "mma-multistage", "a ring of cp.async stages, ldmatrix, mma.sync", emit_mma_multistage,
-            warpgroups=(1,), stages=(3, 64), has_maps=False, most_k_bytes=64, tile_n=32,
-            shared_bytes=shared_bytes,
+            warpgroups=(1,), stages=(3, 64), options=_FEW_ROWS, has_maps=False, most_k_bytes=64,
+            tile_n=32, shared_bytes=shared_bytes,
         ),
         Schedule(
             "wgmma-simple", "one stage of TMA, wgmma, wait for all", emit_wgmma_simple,

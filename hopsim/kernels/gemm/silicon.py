@@ -29,6 +29,7 @@ from hopsim.kernels.gemm.kernel import GemmKernel
 from hopsim.kernels.gemm.ladder import Step, ladder
 from hopsim.kernels.gemm.launch import NUMPY_TYPES, Device, arguments, buffers, launch
 from hopsim.kernels.gemm.problem import GemmProblem
+from hopsim.kernels.gemm.schedules import schedule_named
 from hopsim.kernels.measured.ncu import profile
 from hopsim.launch.arrays import DeviceArray
 
@@ -88,7 +89,9 @@ def bits_step(step: Step) -> Step:
     problem = GemmProblem(
         step.problem.m if a_rows else m, n, k, step.problem.dtype, step.problem.out_dtype
     )  # fmt: skip
-    return replace(step, problem=problem, options={**step.options, "a_rows": a_rows})
+    takes_rows = "a_rows" in schedule_named(step.schedule).options
+    options = {**step.options, "a_rows": a_rows} if takes_rows else step.options
+    return replace(step, problem=problem, options=options)
 
 
 def bits(gpu: Device, step: Step, **options: Any) -> str:
