@@ -77,15 +77,15 @@ def ladder(
             )
         steps = [step for step in steps if step.name in only]
     times = _times(steps, gpu, changes, jobs or os.cpu_count() or 1)
-    measured = _recorded(steps, recorded) if recorded is not None else [None] * len(steps)
+    measured = _recorded(steps, recorded) if recorded is not None else [(None, None)] * len(steps)
     if backend is Backend.CUDA:
-        measured = _measure(steps)
+        measured = [(rate, None) for rate in _measure(steps)]
     rungs = [
         Rung(
             step.name, f"{step.tile}, {step.stages}", time.cycles, time.tflops, time.bound,
-            silicon, time.is_extrapolated,
+            rate, time.is_extrapolated, cycles,
         )
-        for step, time, silicon in zip(steps, times, measured, strict=True)
+        for step, time, (rate, cycles) in zip(steps, times, measured, strict=True)
     ]  # fmt: skip
     words = (
         f"C[{m},{n}] = A[{m},{k}] B[{n},{k}]^T   {problem.dtype} -> {problem.out_dtype}, on {gpu}"
@@ -93,6 +93,10 @@ def ladder(
     notes = [("problem", words)]
     if any(rung.is_extrapolated for rung in rungs):
         notes.append(("~", "extrapolated from one wave of tiles"))
+    if any(rung.measured_cycles is not None for rung in rungs):
+        notes.append(("device", "cycles of the kernel alone, caches cold, as recorded"))
+    elif any(rung.measured_tflops is not None for rung in rungs):
+        notes.append(("device", "TFLOP/s by events, which include the launch"))
     output.show(fact_table(notes), "", ladder_table(rungs))
     content = {
         "command": "ladder",
@@ -143,18 +147,19 @@ def _measure(steps: list[Step]) -> list[float | None]:
     return rates
 
 
-def _recorded(steps: list[Step], folder: Path) -> list[float | None]:
-    """Return the recorded TFLOP/s of the same programs on the same problem."""
+def _recorded(steps: list[Step], folder: Path) -> list[tuple[float | None, float | None]]:
+    """Return the recorded TFLOP/s and cycles of the same programs on the same problem."""
     from hopsim.kernels.gemm.recorded import read_ladders
     from hopsim.kernels.gemm.silicon import sha256
 
     found = {
-        (one.problem.m, one.problem.n, one.problem.k, step.ptx_sha256): step.tflops
+        (one.problem.m, one.problem.n, one.problem.k, step.ptx_sha256): (step.tflops, step.cycles)
         for one in read_ladders(folder)
         for step in one.steps
     }
     sizes = steps[0].problem
-    return [found.get((sizes.m, sizes.n, sizes.k, sha256(step.build().ptx))) for step in steps]
+    keys = [(sizes.m, sizes.n, sizes.k, sha256(step.build().ptx)) for step in steps]
+    return [found.get(key, (None, None)) for key in keys]
 
 
 def _plain(value: Any) -> Any:

@@ -53,9 +53,27 @@ def test_what_an_h100_did_with_the_same_program_stands_beside_it() -> None:
     done = ladder(*sizes, "--recorded", str(folder), "--json", "-")
     (step,) = json.loads(done.stdout)["steps"]
     assert step["measured_tflops"] == pytest.approx(41.5, abs=0.1)
+    assert step["measured_cycles"] == 9784
+    shown = ladder(*sizes, "--recorded", str(folder))
+    assert "cycles of the kernel alone" in shown.stdout
+    assert "9,784" in shown.stdout
     other = ladder("--m", "64", *sizes[2:], "--recorded", str(folder), "--json", "-")
     assert json.loads(other.stdout)["steps"][0]["measured_tflops"] is None
     assert ladder(*sizes, "--recorded", str(folder.parent / "none")).exit_code == 2
+
+
+def test_recorded_cycles_of_the_kernel_go_before_rates_that_include_the_launch() -> None:
+    rungs = [
+        Rung("pipelined", "64x32x64, 4", 9000, 40.0, "latency", 30.0, False, 10000.0),
+        Rung("pingpong", "64x64x64, 4", 12000, 30.0, "latency"),
+    ]
+    assert [rung.off for rung in rungs] == [pytest.approx(-0.1), None]
+    assert plain_text(ladder_table(rungs)).splitlines() == [
+        "schedule   tile, stages  cycles  TFLOP/s   gain  device    off  bound by",
+        "pipelined  64x32x64, 4    9,000     40.0         10,000  -10 %  latency   ████████████████████████████████████████",
+        "                                                                          ████████████████████████████████████",
+        "pingpong   64x64x64, 4   12,000     30.0  -25 %                 latency   ██████████████████████████████",
+    ]  # fmt: skip
 
 
 def test_the_table_sets_silicon_beside_the_simulation() -> None:
