@@ -17,6 +17,7 @@ from hopsim.kernels.gemm.kernel import build
 from hopsim.kernels.gemm.launch import NUMPY_TYPES, arguments
 from hopsim.kernels.gemm.problem import GemmProblem
 from hopsim.kernels.gemm.silicon import operands
+from hopsim.kernels.measured.ncu import middle
 from hopsim.kernels.measured.phases import (
     MARKS,
     PHASES,
@@ -24,7 +25,6 @@ from hopsim.kernels.measured.phases import (
     Case,
     cases,
     lengths,
-    middle,
     run,
     with_clocks,
     with_rows,

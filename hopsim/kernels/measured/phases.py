@@ -10,14 +10,12 @@ the launch by some hundred cycles, which is part of no phase.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from statistics import median
 from typing import Any, Final
 
 import numpy as np
@@ -27,8 +25,8 @@ from hopsim.errors import DeviceError, HopsimError
 from hopsim.kernels.gemm.kernel import GemmKernel, build
 from hopsim.kernels.gemm.launch import NUMPY_TYPES, arguments
 from hopsim.kernels.gemm.problem import GemmProblem
-from hopsim.kernels.gemm.silicon import operands
-from hopsim.kernels.measured.ncu import profile
+from hopsim.kernels.gemm.silicon import operands, sha256
+from hopsim.kernels.measured.ncu import middle, profile
 from hopsim.kernels.probes.probe import load_module
 
 PHASES: Final = ("start", "first data", "main loop", "last products", "epilogue", "stores")
@@ -202,17 +200,12 @@ def record(log: Path, say: Callable[[str], None]) -> list[dict[str, Any]]:
         p = case.kernel.problem
         rows.append({
             "kernel": case.kernel.entry, "m": p.m, "n": p.n, "k": p.k,
-            "ptx_sha256": hashlib.sha256(case.ptx.encode()).hexdigest(), "grid": case.kernel.grid[0],
+            "ptx_sha256": sha256(case.ptx), "grid": case.kernel.grid[0],
             "cycles": [one.metrics[METRICS[0]] for one in mine],
             "time_ns": [one.metrics[METRICS[1]] for one in mine],
             "phases": middle(runs[number]),
         })  # fmt: skip
     return rows
-
-
-def middle(runs: Sequence[Mapping[str, float]]) -> dict[str, float]:
-    """Return the median of each phase over launches."""
-    return {name: median(one[name] for one in runs) for name in runs[0]}
 
 
 def launch_all(file: Path) -> None:
@@ -232,7 +225,7 @@ def with_rows(rows: Sequence[Mapping[str, Any]]) -> list[tuple[Case, Mapping[str
     Raises: HopsimError: the rows are of other programs.
     """
     chosen = cases()
-    hashes = [hashlib.sha256(case.ptx.encode()).hexdigest() for case in chosen]
+    hashes = [sha256(case.ptx) for case in chosen]
     if hashes != [row["ptx_sha256"] for row in rows]:
         raise HopsimError(
             "the kernels are no longer those that were recorded",
