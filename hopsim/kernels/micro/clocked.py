@@ -209,6 +209,16 @@ class Clocked:
         self.k.emit("mbarrier.try_wait.parity.shared::cta.b64", done, barrier, parity)
         self.k.emit("bra", again, unless=done)
 
+    def wait_until(self, start: Reg, cycles: int) -> None:
+        """Let a thread wait until so many cycles have passed since a reading of the clock."""
+        until = self.k.let(".b64", "until", "add.u64", start, cycles)
+        loop, early = self.k.label("$wait"), self.k.reg(".pred", "early")
+        now = self.k.reg(".b64", "now")
+        self.k.place(loop)
+        self.k.emit("mov.u64", now, "%clock64")
+        self.k.emit("setp.lt.u64", early, now, until)
+        self.k.emit("bra", loop, guard=early)
+
     def walk_ring(
         self,
         barriers: Sequence[str],

@@ -12,7 +12,7 @@ from typing import Any, Final, Literal
 
 import numpy as np
 
-from hopsim.kernels.micro.clocked import SMS, Benchmark, Clocked, median_of_rows
+from hopsim.kernels.micro.clocked import SMS, Benchmark, Clocked, mean_of_rows, median_of_rows
 from hopsim.kernels.ptx.text import Param, Reg, address, vector
 from hopsim.launch.arrays import TensorMap
 from hopsim.layout.descriptor import MatrixDescriptor
@@ -52,6 +52,10 @@ FENCES: Final = 8
 
 SAMPLES: Final = 24
 SAMPLE_CYCLES: Final = 25_000
+SHORT_SAMPLES: Final = 72
+SHORT_SAMPLE_CYCLES: Final = 500
+LOADED_FROM: Final = 10_000
+LOADED_CYCLES: Final = 14_336
 
 
 def _fill(c: Clocked, load: Load) -> None:
@@ -78,8 +82,9 @@ def _fill(c: Clocked, load: Load) -> None:
     c.k.emit("bar.sync", 1, 128)
 
 
-def _work(c: Clocked, load: Load, cycles: int) -> None:
-    """Write products that take about so many cycles; the second warpgroup does them."""
+def _work(c: Clocked, load: Load, cycles: int, after: int = 0) -> None:
+    """Write products that take about so many cycles, `after` cycles after the entry; the second warpgroup does them."""
+    entry = c.clock() if after else None
     _fill(c, load)
     sums = c.k.regs(".b32", "acc", N // 2)
     for register in sums:
@@ -91,6 +96,8 @@ def _work(c: Clocked, load: Load, cycles: int) -> None:
     b_bits = replace(tile, start_addr=A_BYTES).encode()
     b = c.k.let(".b64", "b", "add.u64", wide, f"{b_bits:#x}")
     yes = c.k.let(".pred", "yes", "setp.eq.u32", units, units)
+    if entry is not None:
+        c.wait_until(entry, after)
     left, more = (
         c.k.let(".b32", "turns", "mov.u32", cycles // TURN_CYCLES),
         c.k.reg(".pred", "more"),
@@ -109,17 +116,6 @@ def _work(c: Clocked, load: Load, cycles: int) -> None:
         c.k.emit("wgmma.wait_group.sync.aligned", 0)
     for register in sums:
         c.keep(register)
-
-
-def _until(c: Clocked, start: Reg, cycles: int) -> None:
-    """Wait for so many cycles after a reading of the clock."""
-    until = c.k.let(".b64", "until", "add.u64", start, cycles)
-    loop, early = c.k.label("$wait"), c.k.reg(".pred", "early")
-    now = c.k.reg(".b64", "now")
-    c.k.place(loop)
-    c.k.emit("mov.u64", now, "%clock64")
-    c.k.emit("setp.lt.u64", early, now, until)
-    c.k.emit("bra", loop, guard=early)
 
 
 class _Parts:
@@ -143,14 +139,16 @@ class _Parts:
         c.measure_one(label, body)
 
 
-def _under(load: Load, cycles: int, c: Clocked, body: Callable[[], None]) -> None:
-    """Write `body` for the first thread, with the load beside it for so many cycles."""
+def _under(
+    load: Load, cycles: int, c: Clocked, body: Callable[[], None], after: int = 0
+) -> None:
+    """Write `body` for the first thread, with the load beside it for so many cycles, from `after` cycles on."""
     done = c.k.label("$done")
     if load != "none":
         measures, second = c.k.label("$measure"), c.k.reg(".pred", "second")
         c.k.emit("setp.ge.u32", second, c.thread, 128)
         c.k.emit("bra", measures, unless=second)
-        _work(c, load, cycles)
+        _work(c, load, cycles, after)
         c.k.emit("bra", done)
         c.k.place(measures)
     c.k.emit("bra", done, unless=c.first)
@@ -233,7 +231,7 @@ def memory(load: Load) -> Benchmark:
         boxes = _Boxes(c, place, row)
         boxes.walk(SLOTS, BOXES)
         _chain(c, own, LINE)
-        _until(c, start, SETTLE_CYCLES[load])
+        c.wait_until(start, SETTLE_CYCLES[load])
         before_ns, before = _nanoseconds(c), c.clock()
         parts = _Parts(c)
         parts.measure("L2, dependent loads", lambda: _chain(c, own, LINE))
@@ -265,24 +263,23 @@ def memory(load: Load) -> Benchmark:
     )  # fmt: skip
 
 
+def _sample(c: Clocked, count: int, cycles: int) -> None:
+    """Write measurements of how many nanoseconds each so many cycles take."""
+    start = c.clock()
+    before = _nanoseconds(c)
+    for number in range(count):
+        c.wait_until(start, cycles * (number + 1))
+        now = _nanoseconds(c)
+        c.k.emit("sub.u64", before, now, before)
+        c.store(f"cycles {cycles * number} to {cycles * (number + 1)}, ns", before)
+        before = now
+
+
 def course(load: Load) -> Benchmark:
     """Nanoseconds of each so many SM cycles from the beginning of a launch on."""
     c = Clocked(f"load_{load}_course", [], [f".reqntid {THREADS}"])
     c.own_row(SAMPLES)
-
-    def body() -> None:
-        start = c.clock()
-        before = _nanoseconds(c)
-        for number in range(SAMPLES):
-            _until(c, start, SAMPLE_CYCLES * (number + 1))
-            now = _nanoseconds(c)
-            c.k.emit("sub.u64", before, now, before)
-            c.store(
-                f"cycles {SAMPLE_CYCLES * number} to {SAMPLE_CYCLES * (number + 1)}, ns", before
-            )
-            before = now
-
-    _under(load, SAMPLES * SAMPLE_CYCLES, c, body)
+    _under(load, SAMPLES * SAMPLE_CYCLES, c, lambda: _sample(c, SAMPLES, SAMPLE_CYCLES))
     return c.benchmark(
         f"nanoseconds that {SAMPLE_CYCLES} SM cycles take, from the beginning of a launch on, "
         + ("nothing beside" if load == "none" else f"products of {load} beside"),
@@ -290,7 +287,25 @@ def course(load: Load) -> Benchmark:
     )  # fmt: skip
 
 
+def around(load: Load, ctas: int) -> Benchmark:
+    """Nanoseconds of each so many SM cycles of a launch that multiplies in the middle of it alone."""
+    c = Clocked(f"load_{load}_around_{ctas}", [], [f".reqntid {THREADS}"])
+    c.own_row(SHORT_SAMPLES)
+    _under(
+        load, LOADED_CYCLES, c, lambda: _sample(c, SHORT_SAMPLES, SHORT_SAMPLE_CYCLES), LOADED_FROM
+    )
+    return c.benchmark(
+        f"nanoseconds that {SHORT_SAMPLE_CYCLES} SM cycles take, {ctas} SMs, products of {load} from cycle {LOADED_FROM} "
+        f"on, for {LOADED_CYCLES}",
+        grid=ctas, rows=ctas, block=THREADS, shared_bytes=BARRIERS_AT + 64, summary=mean_of_rows, mean_of=5,
+    )  # fmt: skip
+
+
 def benchmarks() -> list[Benchmark]:
     """Return all of them."""
     loads: tuple[Load, ...] = ("none", "zeros", "random")
-    return [memory(load) for load in loads] + [course(load) for load in loads]
+    return [
+        *(memory(load) for load in loads),
+        *(course(load) for load in loads),
+        *(around(load, ctas) for load in loads[1:] for ctas in (8, SMS)),
+    ]
