@@ -68,6 +68,8 @@ def run(
     """Launch a kernel of a PTX file; save and compare arrays as the TOML says."""
     from dataclasses import asdict
 
+    from rich.text import Text
+
     from hopsim.cli.launch_file import make_arguments, read_launch_file
     from hopsim.cli.launch_template import launch_template
     from hopsim.cli.launching import launch_json, launch_options, make_gpu, progress_bar, save_trace
@@ -115,6 +117,8 @@ def run(
     if values:
         comparisons = _compare(described, arrays)
         saved = _save(described, arrays)
+    if result.printed:
+        output.show(Text(result.printed.removesuffix("\n")))
     code = exit_code(result)
     if code == 0 and any(not one.is_equal for one in comparisons):
         code = 1

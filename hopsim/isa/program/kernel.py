@@ -20,8 +20,9 @@ from hopsim.isa.catalog import FAMILIES
 from hopsim.isa.forms.decode import BoundInstruction, decode
 from hopsim.isa.program import flow
 from hopsim.isa.program.allocation import registers_wanted
-from hopsim.isa.program.calls import Expanded, Functions, expand
+from hopsim.isa.program.calls import Expanded, expand
 from hopsim.isa.program.codegen import Segment, generate
+from hopsim.isa.program.functions import Functions
 from hopsim.isa.program.limits import too_large
 from hopsim.isa.program.pipeline import serialised_by
 from hopsim.isa.program.symbols import Parameter, Placement, parameters, place

@@ -152,9 +152,7 @@ def place(function: Function, body: FlatBody, module: PtxModule) -> Placement:
 
 def function_addresses(module: PtxModule) -> dict[str, int]:
     """Return an address for each function of a module, which nothing can be read from."""
-    names = dict.fromkeys(
-        item.name for item in module.items if isinstance(item, Function) and item.kind == "func"
-    )
+    names = dict.fromkeys(item.name for item in module.items if isinstance(item, Function))
     return {name: CODE_BASE + number * CODE_BYTES for number, name in enumerate(names)}
 
 
@@ -205,7 +203,7 @@ def initial_bytes(variable: Variable, addresses: dict[str, int]) -> NDArray[np.u
     """Return the initial contents of a module variable.
 
     Raises:
-        NotModelled: an initialiser that hopsim cannot evaluate (function addresses).
+        NotModelled: an initialiser that hopsim cannot evaluate.
     """
     element = TYPES[variable.type].bytes
     data = np.zeros(max(size_of(variable), element), np.uint8)
