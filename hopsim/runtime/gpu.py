@@ -195,7 +195,7 @@ class Gpu:
             trace: whether to record a timeline (timed runs only).
             observers: further listeners, see `hopsim.events`.
             progress: called now and then with the share of CTAs that are done.
-        Raises: LaunchError, NotModelled, MachineFault (with `check=False`), ValuesNeeded.
+        Raises: LaunchError, NotModelled, MachineFault (with `check=False`; it keeps what was printed), ValuesNeeded.
         """
         if schedule not in SCHEDULES:
             raise LaunchError(f"schedule {schedule!r}: expected one of {', '.join(SCHEDULES)}")
@@ -253,6 +253,7 @@ class Gpu:
                     f"the kernel was launched with shared_bytes={shapes.dynamic_shared_bytes}:"
                     " give the bytes of dynamic shared memory that it was written for"
                 )
+            fault.printed = "".join(machine.printed)
             if checker is None:
                 raise
             checker.fault(fault)

@@ -322,5 +322,7 @@ def test_what_threads_printed_stands_before_the_summary(n: int, code: int, tmp_p
     ]
     assert done.exit_code == code, done.stderr
     assert done.stdout.startswith("".join([*lines, "kernel        asserting\n"]))
+    # Also where nobody checks, and the fault ends the command.
+    assert run(ptx, toml, *QUICK).stdout.startswith("".join(lines))
     content = json.loads((tmp_path / "out.json").read_text())
     assert content["printed"] == "".join(lines)

@@ -295,8 +295,9 @@ def test_an_assertion_that_fails() -> None:
     assert (result.verdict, result.exit_code, hazard.rule) == ("hazard", 1, "HS700")
     assert hazard.message.startswith(f"{lines[0]} (1 more threads of this warp failed)\n")
     assert hazard.hint == "find out why the condition of the assert is false"
-    with pytest.raises(hs.MachineFault, match="Assertion"):
+    with pytest.raises(hs.MachineFault, match="Assertion") as caught:
         run("asserting", x, np.int32(30), check=False)
+    assert caught.value.printed == result.printed
 
 
 # --- the heap -------------------------------------------------------------------------------------
