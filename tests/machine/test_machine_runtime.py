@@ -348,6 +348,24 @@ def test_misuse_of_the_heap_is_a_fault(body: str, what: str) -> None:
     assert f"test.ptx:{line_of(kernel, '// here')}: " in str(caught.value)
 
 
+@pytest.mark.parametrize(("meet", "rules"), [("", ["HS500"]), ("bar.sync 0;", [])])
+def test_a_race_in_memory_of_the_heap_is_found(meet: str, rules: list[str]) -> None:
+    body = f"""
+    .shared .b64 box; setp.eq.u32 %p1, %t, 0; mov.b64 %rd1, 0;
+    @%p1 call (%rd1), malloc, (64); @%p1 st.shared.u64 [box], %rd1;
+    bar.sync 0; ld.shared.u64 %rd1, [box];
+    setp.eq.u32 %p2, %t, 40; @%p2 st.global.u32 [%rd1], %t;
+    {meet}
+    @%p1 ld.global.u32 %r1, [%rd1];
+    """
+    for order in ORDERS:
+        device = hs.Gpu()
+        result, _, _ = launch(body, order, module=HEAP, block=64, out=64, check=True, device=device)
+        found = [hazard.rule for hazard in result.hazards]
+        # Read first, the word is one that nobody wrote.
+        assert found == rules or (rules and found[-1:] == ["HS702"])
+
+
 def test_the_heap_outlives_a_launch() -> None:
     gpu = hs.Gpu()
     keeps = "call (%rd1), malloc, (4); st.u32 [%rd1], 7; ld.param.u64 %rd2, [p0]; st.global.u64 [%rd2], %rd1;"

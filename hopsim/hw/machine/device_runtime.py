@@ -11,6 +11,7 @@ from typing import Final
 import numpy as np
 
 from hopsim.errors import NotModelled
+from hopsim.events import SyncEvent
 from hopsim.hw.machine.formatting import BAD_STRING, FormatFault, Template, parse_format
 from hopsim.hw.machine.heap import HeapFault
 from hopsim.hw.machine.memory import RegionFault
@@ -139,10 +140,14 @@ class DeviceRuntime(TmaOps):
         """malloc: the address of each thread's new bytes, 0 where the heap has no room."""
         heap = self.machine.memory.heap
         self.machine.version += 1
-        found = [
-            heap.allocate(count, f"{self.cta.id_text} thread {tid}, line {int(self.line)}")
-            for tid, count in self._threads_of(size)
-        ]
+        found: list[int] = []
+        for tid, count in self._threads_of(size):
+            name = f"{count} bytes that malloc gave {self.cta.id_text} thread {tid}, line {int(self.line)}"
+            address = heap.allocate(count, name)
+            found.append(address)
+            if address:
+                for listen in self.machine.probe.sync:
+                    listen(SyncEvent(self.agent, self.line, "malloc", (address, count, name)))
         return collapse(np.array(found, np.uint64))
 
     def heap_free(self, address: Value) -> None:

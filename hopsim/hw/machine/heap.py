@@ -35,17 +35,17 @@ class Heap:
         self._freed: dict[int, str] = {}
         self.free_bytes = HEAP_BYTES
 
-    def allocate(self, count: int, who: str) -> int:
+    def allocate(self, count: int, name: str) -> int:
         """Return the address of `count` bytes, 0 when the heap has no room for them.
 
         Args:
-            who: asks, for messages.
+            name: of them, for messages.
         """
         taken = max(ALIGNMENT, -(-count // ALIGNMENT) * ALIGNMENT)
         if taken > self.free_bytes:
             return 0
         self.free_bytes -= taken
-        region = self._memory.allocate(count, f"{count} bytes that malloc gave {who}")
+        region = self._memory.allocate(count, name)
         self._held[region.base] = region
         return region.base
 
