@@ -75,6 +75,16 @@ def test_an_address_from_mov_in_another_kernel_of_the_file() -> None:
     assert (out.numpy() == LANES * LANES).all()
 
 
+def test_an_alias_is_the_function() -> None:
+    module = FUNCTIONS + ".func (.param .b32 r) again(.param .b32 a);\n.alias again, square;\n"
+    body = """
+    P: .callprototype (.param .b32 _) _ (.param .b32 _);
+    mov.u64 %rd1, again; call (%r1), %rd1, (%t), P; call (%r2), again, (%t);
+    add.u32 %r1, %r1, %r2; st.global.u32 [%mine], %r1;
+    """
+    expect(body, LANES * LANES * 2, module=module)
+
+
 def test_an_address_of_no_function_is_a_fault() -> None:
     body = "P: .callprototype (.param .b32 _) _ (.param .b32 _);\ncall (%r2), %rd1, (%t), P;"
     assert fault_of("mov.u64 %rd1, 66; " + body, module=FUNCTIONS) == (

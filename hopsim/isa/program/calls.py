@@ -201,6 +201,10 @@ class _Expansion(Handover):
 
     def direct(self, frame: Frame, call: FlatInstruction, name: str, given: CallOperands) -> None:
         """Emit a call of a function by its name."""
+        name = self.functions.aliases.get(name, name)
+        if name not in self.functions.declared:
+            self.wrong(call, f"'{name}' of .alias is not declared")
+            return
         declared = self.functions.declared[name]
         function = self.functions.definition(name)
         wanted = signature_of(function)

@@ -10,6 +10,7 @@ from typing import Final
 
 from hopsim.errors import PtxError
 from hopsim.isa.program.signatures import Signature, is_like, prototype_signature, signature_of
+from hopsim.isa.program.symbols import aliases
 from hopsim.isa.ptx.ast import Directive, FlatBody, Function, Name, PtxModule, SymbolRef, Variable
 from hopsim.isa.ptx.scope import Flattened, flatten
 
@@ -25,6 +26,7 @@ class Functions:
         for item in module.items:
             if isinstance(item, Function):
                 self.declared.setdefault(item.name, []).append(item)
+        self.aliases = aliases(module)
         self._flat: dict[str, Flattened] = {}
 
     def definition(self, name: str) -> Function:
@@ -42,6 +44,7 @@ class Functions:
             elif isinstance(item, Function) and item.body is not None:
                 flat = self.flat(item.name) if item.kind == "func" else flatten(item, self.module)
                 found |= _addressed(flat.body)
+        found = {self.aliases.get(name, name) for name in found}
         return tuple(name for name in self.declared if name in found and self._can_be_called(name))
 
     def _can_be_called(self, name: str) -> bool:
@@ -61,7 +64,8 @@ class Functions:
                 name for name in self.taken if is_like(signature_of(self.definition(name)), wanted)
             ]
             return tuple(like), {"_": wanted}
-        names = tuple(dict.fromkeys(name.strip() for name in directive.text.split(",")))
+        listed = [name.strip() for name in directive.text.split(",")]
+        names = tuple(dict.fromkeys(self.aliases.get(name, name) for name in listed))
         for name in names:
             if name not in self.declared or not self._can_be_called(name):
                 raise PtxError(

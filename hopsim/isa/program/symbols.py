@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from hopsim.errors import NotModelled
 from hopsim.isa.ptx.ast import (
+    Directive,
     FlatAddress,
     FlatBody,
     FlatOperand,
@@ -153,7 +154,18 @@ def place(function: Function, body: FlatBody, module: PtxModule) -> Placement:
 def function_addresses(module: PtxModule) -> dict[str, int]:
     """Return an address for each function of a module, which nothing can be read from."""
     names = dict.fromkeys(item.name for item in module.items if isinstance(item, Function))
-    return {name: CODE_BASE + number * CODE_BYTES for number, name in enumerate(names)}
+    found = {name: CODE_BASE + number * CODE_BYTES for number, name in enumerate(names)}
+    return found | {alias: found[name] for alias, name in aliases(module).items() if name in found}
+
+
+def aliases(module: PtxModule) -> dict[str, str]:
+    """Return the functions that `.alias` gives further names, by these names."""
+    pairs = [
+        [name.strip() for name in item.text.split(",")]
+        for item in module.items
+        if isinstance(item, Directive) and item.name == "alias"
+    ]
+    return {pair[0]: pair[1] for pair in pairs if len(pair) == 2}
 
 
 def _with_initialisers(used: set[str], module: PtxModule) -> set[str]:
