@@ -96,8 +96,10 @@ class ConfigError(HopsimError):
 class MachineFault(HopsimError):
     """The program did something at run time for which the hardware would trap or that PTX leaves undefined.
 
-    The message names the CTA, warp, lanes and PTX line.
+    The message names the CTA, warp, lanes and PTX line.  `printed` is what threads had printed before.
     """
+
+    printed: str = ""
 
     def add_source_text(self, lines: Sequence[str]) -> None:
         """Show the PTX line that `where` names (`path:line: ...`), once the text is at hand."""

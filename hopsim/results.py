@@ -274,6 +274,8 @@ class LaunchResult:
             with `hopsim__`.
         stalls: share of warp time by reason, in Nsight Compute's words.
         occupancy: CTAs an SM holds.
+        printed: what threads printed (printf, failed assertions), in the order in which they did; of a device it goes
+            to standard error instead, once for each launch that is measured.
         backend: `sim` or `cuda`.
         config: name of the hardware configuration, or of the device.
         schedule, seed, numerics, values, timing, checked: how it was run.
@@ -296,6 +298,7 @@ class LaunchResult:
     counters: Mapping[str, int | float] = field(default_factory=dict[str, "int | float"])
     stalls: Mapping[str, float] = field(default_factory=dict[str, float])
     occupancy: Occupancy | None = None
+    printed: str = ""
     backend: str = "sim"
     config: str = ""
     schedule: str = ""

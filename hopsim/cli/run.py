@@ -25,10 +25,11 @@ from hopsim.cli.options import (
     Warm,
     WarmOption,
 )
-from hopsim.errors import ConfigError, LaunchError
+from hopsim.errors import ConfigError, LaunchError, MachineFault
 
 if TYPE_CHECKING:
     from hopsim.cli.launch_file import LaunchFile
+    from hopsim.cli.output import Output
     from hopsim.isa.program.kernel import Kernel, Module
     from hopsim.launch.arrays import DeviceArray
     from hopsim.report.comparison import Comparison
@@ -105,16 +106,21 @@ def run(
         trace=trace,
     )
     arguments, arrays = make_arguments(described, device, seed)
-    with progress_bar(kernel.name) as tell:
-        result = device.launch(
-            kernel, described.grid, described.block, described.cluster, arguments, described.shared_bytes,
-            progress=tell, **options,
-        )  # fmt: skip
+    try:
+        with progress_bar(kernel.name) as tell:
+            result = device.launch(
+                kernel, described.grid, described.block, described.cluster, arguments, described.shared_bytes,
+                progress=tell, **options,
+            )  # fmt: skip
+    except MachineFault as fault:
+        _show_printed(output, fault.printed)
+        raise
     comparisons: list[Comparison] = []
     saved: list[Row] = []
     if values:
         comparisons = _compare(described, arrays)
         saved = _save(described, arrays)
+    _show_printed(output, result.printed)
     code = exit_code(result)
     if code == 0 and any(not one.is_equal for one in comparisons):
         code = 1
@@ -133,6 +139,14 @@ def run(
         "comparisons": [{**asdict(one), "equal": one.is_equal} for one in comparisons],
     }
     output.finish(launch_json("run", result, content), code)
+
+
+def _show_printed(output: Output, printed: str) -> None:
+    """Show what the threads of a launch printed."""
+    from rich.text import Text
+
+    if printed:
+        output.show(Text(printed.removesuffix("\n")))
 
 
 def _entry(module: Module, name: str | None) -> Kernel:

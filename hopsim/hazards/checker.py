@@ -78,6 +78,7 @@ class Checker(Observer):
         self._sync = {
             "fence": self.flags.fence,
             "poll": self.polls.looked,
+            "malloc": self.world.allocated,
             "fence.proxy": self._fence_proxy,
             "fence.proxy.one_way": self._fence_one_way,
             "fence.mbarrier_init": self.meetings.init_fence,

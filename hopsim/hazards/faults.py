@@ -13,6 +13,8 @@ from hopsim.results import Access
 
 # What a fault says -> rule; the first that matches.
 KINDS: Final[tuple[tuple[str, str], ...]] = (
+    # The words of an assertion are the program's own.
+    (r"Assertion `.*` failed", "HS700"),
     (r"there is no mbarrier at", "HS211"),
     (r"noComplete|needs only 0 more of 0", "HS220"),
     (r"arrivals? on mbarrier", "HS206"),

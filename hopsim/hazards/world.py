@@ -6,6 +6,7 @@ import bisect
 from collections import deque
 from typing import Any
 
+from hopsim.events import SyncEvent
 from hopsim.hazards.clocks import Agent
 from hopsim.hazards.facts import CheckOptions, LaunchFacts
 from hopsim.hazards.records import Eye, Flight, Ints, Part, Record
@@ -154,6 +155,15 @@ class World:
             return None
         region = self._globals[position]
         return region if address < region.base + region.size else None
+
+    def allocated(self, event: SyncEvent) -> None:
+        """Watch memory that a thread allocated: addresses come in rising order, behind all others."""
+        base, size, name = event.detail
+        assert not self._bases or base > self._bases[-1], (base, self._bases[-1])
+        region = Region(base, size, name, True)
+        self._bases.append(base)
+        self._globals.append(region)
+        self.regions.append(region)
 
     def tidy(self) -> None:
         """Forget states that no byte is in, now and then."""

@@ -13,6 +13,7 @@ from hopsim.isa.ops import (
     compare,
     control,
     convert,
+    device_runtime,
     floating,
     integer,
     logic,
@@ -25,8 +26,8 @@ from hopsim.isa.ops import (
 )
 
 FAMILIES = (
-    async_copy, atomics, barriers, compare, control, convert, floating, integer, logic, matrix, mbarriers, memory,
-    moves, warp, wgmma,
+    async_copy, atomics, barriers, compare, control, convert, device_runtime, floating, integer, logic, matrix, mbarriers,
+    memory, moves, warp, wgmma,
 )  # fmt: skip
 
 __all__ = ["FAMILIES", "FORMS"]

@@ -27,7 +27,7 @@ from hopsim.hw.machine.schedule import Outcome, Schedule
 from hopsim.hw.machine.untimed import Adversarial, InOrder, Seeded
 from hopsim.hw.timing.occupancy import most_ctas
 from hopsim.isa.program.kernel import Kernel
-from hopsim.isa.program.symbols import initial_bytes, size_of
+from hopsim.isa.program.symbols import function_addresses, initial_bytes, size_of
 from hopsim.launch.arguments import pack
 from hopsim.launch.arrays import DeviceArray, TensorMap
 from hopsim.launch.geometry import Geometry, geometry, registers_per_thread
@@ -195,7 +195,7 @@ class Gpu:
             trace: whether to record a timeline (timed runs only).
             observers: further listeners, see `hopsim.events`.
             progress: called now and then with the share of CTAs that are done.
-        Raises: LaunchError, NotModelled, MachineFault (with `check=False`), ValuesNeeded.
+        Raises: LaunchError, NotModelled, MachineFault (with `check=False`; it keeps what was printed), ValuesNeeded.
         """
         if schedule not in SCHEDULES:
             raise LaunchError(f"schedule {schedule!r}: expected one of {', '.join(SCHEDULES)}")
@@ -253,6 +253,7 @@ class Gpu:
                     f"the kernel was launched with shared_bytes={shapes.dynamic_shared_bytes}:"
                     " give the bytes of dynamic shared memory that it was written for"
                 )
+            fault.printed = "".join(machine.printed)
             if checker is None:
                 raise
             checker.fault(fault)
@@ -310,8 +311,9 @@ class Gpu:
             region = self.memory.allocate(size, f"variable {variable.name}", zeros)
             addresses[variable.name] = region.base
             regions.append((variable, region))
+        named = function_addresses(kernel.module.tree) | addresses
         for variable, region in regions:
-            initial = initial_bytes(variable, addresses)
+            initial = initial_bytes(variable, named)
             region.data[: len(initial)] = initial
             region.read_only = variable.space == "const"
         return addresses
@@ -399,6 +401,7 @@ class Gpu:
             counters=facts.get("counters", {}),
             stalls=facts.get("stalls", {}),
             occupancy=facts.get("occupancy"),
+            printed="".join(machine.printed),
             backend=self.backend,
             config=self.config.name,
             schedule=schedule,

@@ -290,3 +290,39 @@ def test_a_fault_while_running_exits_with_1(tmp_path: Path) -> None:
     done = run(DATA / "scale.ptx", toml, *QUICK)
     assert done.exit_code == 1
     assert "scale.ptx:" in done.stderr
+
+
+@pytest.mark.parametrize(("n", "code"), [(9, 0), (2, 1)])
+def test_what_threads_printed_stands_before_the_summary(n: int, code: int, tmp_path: Path) -> None:
+    ptx = Path(__file__).parents[1] / "data" / "nvcc" / "runtime.ptx"
+    np.save(tmp_path / "x.npy", np.array([0, 5, 1, 7], np.int32))
+    toml = written(
+        tmp_path,
+        f"""
+        entry = "asserting"
+        grid = 1
+        block = 4
+        [arrays.x]
+        npy = "x.npy"
+        [[args]]
+        kind = "array"
+        array = "x"
+        [[args]]
+        kind = "scalar"
+        dtype = "int32"
+        value = {n}
+        """,
+    )
+    done = run(ptx, toml, "--json", str(tmp_path / "out.json"))
+    lines = [
+        "runtime.cu:42: void asserting(const int *, int): block: [0,0,0], thread: "
+        f'[{t},0,0] Assertion `x[threadIdx.x] < n && "too large"` failed.\n'
+        for t in (1, 3)
+        if code
+    ]
+    assert done.exit_code == code, done.stderr
+    assert done.stdout.startswith("".join([*lines, "kernel        asserting\n"]))
+    # Also where nobody checks, and the fault ends the command.
+    assert run(ptx, toml, *QUICK).stdout.startswith("".join(lines))
+    content = json.loads((tmp_path / "out.json").read_text())
+    assert content["printed"] == "".join(lines)

@@ -56,24 +56,6 @@ def test_it_is_told_when_loaded(name: str) -> None:
         hs.Gpu().launch(kernel, grid=1, block=1, args=[None])
 
 
-def test_the_address_of_a_function_is_told_when_loaded() -> None:
-    kernel = hs.loads("""
-    .version 8.7
-    .target sm_90a
-    .address_size 64
-    .func f() { ret; }
-    .visible .entry k(.param .u64 out)
-    {
-        .reg .b64 %there;
-        mov.u64 %there, f;
-        ret;
-    }
-    """)["k"]
-    assert [why for _, _, why in kernel.unsupported] == [
-        "the address of function f is not modelled"
-    ]
-
-
 def test_a_vector_needs_a_component() -> None:
     with pytest.raises(hs.PtxError, match=r"%tid needs a component: %tid\.x"):
         assert reading("%tid").unsupported

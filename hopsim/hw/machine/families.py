@@ -2,7 +2,8 @@
 
 Each family is a layer on the one below: control flow and registers (`strand`), memory (`access`), lanes that meet
 (`convergence`), barriers and fences (`sync`), `mbarriers`, wgmma (`tensor`), lanes of a warp (`warp`), thread-group copies
-(`copies`), bulk copies (`bulk`), tensor copies (`tma`).
+(`copies`), bulk copies (`bulk`), tensor copies (`tma`), calls of
+CUDA's device runtime (`device_runtime`).
 
 What the hardware would trap at, or leave undefined, raises MachineFault with CTA, warp, lane and line; what PTX allows and
 hopsim lacks raises NotModelled.
@@ -10,8 +11,8 @@ hopsim lacks raises NotModelled.
 
 from __future__ import annotations
 
-from hopsim.hw.machine.tma import TmaOps
+from hopsim.hw.machine.device_runtime import DeviceRuntime
 
 
-class Strand(TmaOps):
+class Strand(DeviceRuntime):
     """A strand that can execute every modelled instruction."""

@@ -97,6 +97,8 @@ class Machine:
         self.timed = schedule.timed
         # Only time is asked: no data, nobody listens, and groups land as a whole.
         self.is_dry = schedule.timed and not setup.values and not (probe.access or probe.operation)
+        # What threads printed, in the order in which they did.
+        self.printed: list[str] = []
         self.version = 0
         self.steps = 0
         self.waiting: dict[Strand, None] = {}

@@ -15,6 +15,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from hopsim.hw.machine.heap import Heap
 from hopsim.isa.types import DTYPES
 from hopsim.isa.values import Value
 
@@ -178,6 +179,7 @@ class GlobalMemory:
         self._next = GLOBAL_BASE
         self._bases: list[int] = []
         self._regions: list[Region] = []
+        self.heap = Heap(self)
 
     @property
     def regions(self) -> tuple[Region, ...]:
@@ -202,6 +204,12 @@ class GlobalMemory:
         self._bases.append(base)
         self._regions.append(region)
         return region
+
+    def release(self, region: Region) -> None:
+        """Take an allocation away: its addresses are in none from now on, and are not given out again."""
+        position = self._bases.index(region.base)
+        del self._bases[position]
+        del self._regions[position]
 
     def holds(self, region: Region) -> bool:
         """Whether a region is one of these: memories of two devices give out the same addresses."""

@@ -27,6 +27,7 @@ from hopsim.isa.ptx.ast import (
     FlatNegated,
     FlatOperand,
     FlatPair,
+    FlatParameter,
     FlatVector,
     Immediate,
     LabelRef,
@@ -192,6 +193,11 @@ class _Binder:
             self.writes.add(self.carry.index)
             self.destinations.append(Destination(self.carry, 1, False))
 
+    def _parameter(self, operand: FlatOperand) -> tuple[Register, ...]:
+        if not isinstance(operand, FlatParameter):
+            raise Mismatch("the address must be that of a .param variable that this body declares")
+        return operand.registers
+
     def _fits(self, spec: OperandSpec, operand: FlatOperand) -> bool:
         if spec.shape in ("address", "tensor"):
             return isinstance(operand, FlatAddress)
@@ -217,6 +223,8 @@ class _Binder:
             if not isinstance(operand, FlatVector):
                 raise Mismatch(f"operand {spec.name} must be a vector in braces")
             self._vector(spec, operand)
+        elif spec.shape == "parameter":
+            self._vector(spec, FlatVector(self._parameter(operand)))
         elif spec.shape == "maybe_vector":
             items = operand if isinstance(operand, FlatVector) else FlatVector((operand,))
             self._vector(spec, items)
@@ -296,8 +304,8 @@ class _Binder:
                 raise Mismatch("a clock register is read by mov only")
             if operand.kind == "special":
                 check_special(self.form, self.slots, spec, operand.name)
-            elif operand.kind in ("function", "prototype"):
-                raise NotModelled(f"the address of function {operand.name} is not modelled")
+            elif operand.kind == "prototype":
+                raise Mismatch(f"operand {spec.name} is {operand.name}, the label of a prototype")
             else:
                 check_variable(self.form, self.slots, spec, operand)
             return SymbolArg(operand, kind.width_bits)
@@ -324,6 +332,10 @@ class _Binder:
             self._check_count(spec, len(operand.items))
             for item in operand.items:
                 self._write(spec, item)
+        elif spec.shape == "parameter":
+            self.single = False
+            for register in self._parameter(operand):
+                self._write(spec, register)
         elif spec.shape == "maybe_vector":
             self.single = False
             self._check_count(spec, 1)

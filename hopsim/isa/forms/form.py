@@ -12,7 +12,8 @@ The syntax string is the PTX line with slots:
 - operands: `d` (a name that begins with `d`) is written, any other name is read.  `+{d}` (read and written later) and
   `&{a}` (read later) hand register numbers to the operation instead of values: an asynchronous instruction needs them.
   `name:t` gives its type (a slot or a PTX type; without it, slot `t`).  `name?` may be missing.
-  `[a]` is an address, `[a, {c}]` an address with tensor coordinates.  `{d}` is a vector, `{d}?` a vector or a scalar.
+  `[a]` is an address, `[a, {c}]` an address with tensor coordinates.  `[param]` and `[dparam]` (written) are parameters
+  of an expanded call (`hopsim.isa.program.calls`), which lie in registers.  `{d}` is a vector, `{d}?` a vector or a scalar.
   `d|p:pred` is a pair, `d|p:pred?` a pair whose second half may be missing.  `name:label` is a branch target.
   `#name` is an immediate.  `name:clock` is one of the clock special registers.  A type with `~` (`d:t~`) may sit in a wider
   register (PTX "Operand Size Exceeding Instruction-Type Size").
@@ -53,6 +54,10 @@ UNITS: Final = (
 )  # fmt: skip
 
 
+PARAMETERS: Final = ("param", "dparam")
+"""Names of operands that are parameters of calls."""
+
+
 class _Blocked:
     """The answer of a shared form that cannot proceed yet."""
 
@@ -82,8 +87,8 @@ class Slot:
 class OperandSpec:
     """One operand as declared.
 
-    `shape` is `scalar`, `address`, `tensor` (address with coordinates), `vector`, `maybe_vector`, `pair`, `maybe_pair`,
-    `label` or `clock`; `role` is `read`, `write`, `update`
+    `shape` is `scalar`, `address`, `tensor` (address with coordinates), `parameter`, `vector`, `maybe_vector`, `pair`,
+    `maybe_pair`, `label` or `clock`; `role` is `read`, `write`, `update`
     or `borrow` (the last two by register number).  `second` describes the second half of a pair.
     """
 
@@ -217,6 +222,10 @@ def _operand(item: str, default: str) -> OperandSpec:
             return "update" if mark == "+" else "borrow"
         return "write" if name.startswith("d") else "read"
 
+    if found["addr"] in PARAMETERS:
+        return OperandSpec(
+            found["addr"], "parameter", role(found["addr"]), default, False, optional
+        )
     if found["addr"]:
         shape = "tensor" if found["coords"] else "address"
         return OperandSpec(found["addr"], shape, "read", "b64", False, optional)

@@ -97,6 +97,10 @@ def check_variable(form: Form, slots: dict[str, str], spec: OperandSpec, symbol:
 
     Raises: Mismatch.
     """
+    if symbol.kind == "function" and symbol.offset:
+        raise Mismatch(
+            f"operand {spec.name} is an offset to function {symbol.name}, which has no parts"
+        )
     if form.base[0] not in TAKE_ADDRESSES or "to" in (*form.base, *form.required, *slots.values()):
         raise Mismatch(
             f"operand {spec.name} must be a register; mov takes the address of {symbol.name} into one"

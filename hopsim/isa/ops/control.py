@@ -24,9 +24,16 @@ def bra(uni: str) -> Callable[[], None]:
     return _nothing
 
 
+@form("call{.uni} target:label", uni=("uni",), unit="branch", source='PTX ISA 8.7, "call"')
+def call(uni: str) -> Callable[[], None]:
+    """Call a function: its body stands in the place of the call, and a guarded call is a branch around it."""
+    del uni
+    return _nothing
+
+
 @form("ret{.uni}", uni=("uni",), unit="branch", source='PTX ISA 8.7, "ret"')
 def ret(uni: str) -> Callable[[], None]:
-    """Return from the entry function: the thread ends."""
+    """Return: to the end of the call, or, from the entry function, the thread ends."""
     del uni
     return _nothing
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from hopsim.isa.context import Context
-from hopsim.isa.forms.form import local_form, shared_form
+from hopsim.isa.forms.form import form, local_form, shared_form
 from hopsim.isa.ops.accesses import HINT, LENGTH, SCOPE, VECTOR, vector_counts
 from hopsim.isa.types import MEMORY_TYPES, TYPES, ScalarType
 from hopsim.isa.values import Value
@@ -114,12 +114,32 @@ def _load(space: str, sem: str, scope: str, v: str, t: ScalarType) -> Any:
 
 
 @local_form(
-    "ld.param{.sub}{.v}.{t} {d}:t~?, [a]", sub=("entry", "func"), v=VECTOR, t=MEMORY_TYPES, check=_width_problem, counts=vector_counts,
-    unit="lsu_const", source='PTX ISA 8.7, "ld"',
+    "ld.{space}{.v}.{t} {d}:t~?, [a]", space=("param", "param::entry", "param::func"), v=VECTOR, t=MEMORY_TYPES, check=_width_problem,
+    counts=vector_counts, unit="lsu_const", source='PTX ISA 8.7, "ld"',
 )  # fmt: skip
-def load_param(sub: str, v: str, t: ScalarType) -> Any:
+def load_param(space: str, v: str, t: ScalarType) -> Any:
     """Kernel parameters are constant, so reading one touches nothing shared."""
     return _load("param", "", "", v, t)
+
+
+@form(
+    "ld.param{.v}.{t} {d}:t~?, [param]", v=VECTOR, t=MEMORY_TYPES, check=_width_problem, counts=vector_counts, unit="move",
+    source='PTX ISA 8.7, "ld", "call"',
+)  # fmt: skip
+def take_param(v: str, t: ScalarType) -> str:
+    """An argument that a function was called with, or what a call returned."""
+    del v, t
+    return "{0}"
+
+
+@form(
+    "st.param{.v}.{t} [dparam], {b}:t~?", v=VECTOR, t=MEMORY_TYPES, check=_width_problem, counts=vector_counts, unit="move",
+    source='PTX ISA 8.7, "st", "call"',
+)  # fmt: skip
+def give_param(v: str, t: ScalarType) -> str:
+    """An argument of a call, or what a function returns."""
+    del v, t
+    return "{0}"
 
 
 @shared_form(

@@ -112,7 +112,7 @@ class _Source:
         if symbol.kind == "shared":
             offset = self.layout[symbol.name] + symbol.offset
             return f"(s.shared_base + {offset})"
-        if symbol.kind in ("param", "local"):
+        if symbol.kind in ("param", "local", "function"):
             return str(self.layout[symbol.name] + symbol.offset)
         if symbol.kind in ("global", "const"):
             text = f"s.symbols[{symbol.name!r}]"

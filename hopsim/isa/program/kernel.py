@@ -20,7 +20,9 @@ from hopsim.isa.catalog import FAMILIES
 from hopsim.isa.forms.decode import BoundInstruction, decode
 from hopsim.isa.program import flow
 from hopsim.isa.program.allocation import registers_wanted
+from hopsim.isa.program.calls import Expanded, expand
 from hopsim.isa.program.codegen import Segment, generate
+from hopsim.isa.program.functions import Functions
 from hopsim.isa.program.limits import too_large
 from hopsim.isa.program.pipeline import serialised_by
 from hopsim.isa.program.symbols import Parameter, Placement, parameters, place
@@ -82,21 +84,22 @@ class Kernel:
         return parameters(self.function)[1]
 
     @cached_property
-    def _flat(self) -> Flattened:
-        return flatten(self.function, self.module.tree)
+    def _expanded(self) -> Expanded:
+        return expand(flatten(self.function, self.module.tree), self.module.functions)
 
     @property
     def body(self) -> FlatBody:
-        """The body with all names resolved.
+        """The body with all names resolved, and functions in the place of their calls.
 
-        Raises: PtxError: the first, where names are wrong.
+        Raises: PtxError: the first, where names or calls are wrong.
         """
-        return self._flat.right()
+        body, errors, _ = self._expanded
+        return Flattened(body, errors).right()
 
     @cached_property
     def placement(self) -> Placement:
         """Where its variables lie."""
-        return place(self.function, self._flat.body, self.module.tree)
+        return place(self.function, self._expanded.body, self.module.tree)
 
     @property
     def shared_bytes(self) -> int:
@@ -120,11 +123,14 @@ class Kernel:
     @cached_property
     def _decoded(self) -> _Decoded:
         bound: list[BoundInstruction] = []
-        unsupported: list[tuple[int, str, str]] = []
-        body, wrong_names = self._flat
+        body, wrong_names, refused = self._expanded
         errors = [*wrong_names, *too_large(self.function, self.placement, self.module.tree)]
         carry = body.carry
         lines = self.module.lines
+        unsupported = [
+            (span.line, lines[span.line - 1].strip() if span.line <= len(lines) else "call", why)
+            for span, why in refused
+        ]
         for instruction in body.instructions:
             number = instruction.span.line
             text = lines[number - 1] if 0 < number <= len(lines) else instruction.mnemonic
@@ -135,7 +141,10 @@ class Kernel:
                 unsupported.append((number, text.strip(), problem.what))
             except PtxError as error:
                 errors.append(error)
+        # A function that is called twice has each of its mistakes twice.
+        errors = list({(one.line, one.column, one.what): one for one in errors}.values())
         errors.sort(key=lambda one: (one.line, one.column))
+        unsupported = sorted(dict.fromkeys(unsupported), key=lambda one: one[0])
         return _Decoded(tuple(bound), tuple(unsupported), tuple(errors))
 
     def _right(self) -> _Decoded:
@@ -285,6 +294,11 @@ class Module:
     def lines(self) -> list[str]:
         """The lines of the text."""
         return self.tree.text.splitlines()
+
+    @cached_property
+    def functions(self) -> Functions:
+        """What its kernels may call."""
+        return Functions(self.tree)
 
     @property
     def hash(self) -> str:

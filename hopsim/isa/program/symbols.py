@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from hopsim.errors import NotModelled
 from hopsim.isa.ptx.ast import (
+    Directive,
     FlatAddress,
     FlatBody,
     FlatOperand,
@@ -30,6 +31,9 @@ from hopsim.isa.ptx.ast import (
 from hopsim.isa.types import TYPES
 
 FLOAT_BYTES: Final = 4
+CODE_BASE: Final = 0x1000_0000
+CODE_BYTES: Final = 0x100
+"""Where functions seem to lie, and how far apart: hopsim's own choice (DEVIATIONS D-ADDR)."""
 SHARED_RESERVED_BYTES: Final = 0x400
 """The first KiB of a CTA's shared window belongs to the system.  Source: recorded on an H100 (`mov.u32` of a symbol)."""
 
@@ -136,6 +140,7 @@ def place(function: Function, body: FlatBody, module: PtxModule) -> Placement:
             local = _up(local, alignment_of(variable))
             offsets[variable.name] = local
             local += size_of(variable)
+    offsets |= {name: at for name, at in function_addresses(module).items() if name in used}
     others = tuple(v for v in module_variables if v.space in ("global", "const"))
     is_open = any(0 in v.dims for v in shared)
     # What is open comes last: it holds all the rest.
@@ -144,6 +149,23 @@ def place(function: Function, body: FlatBody, module: PtxModule) -> Placement:
     return Placement(
         offsets, dynamic if shared else 0, align, _up(local, 16), others, is_open, tuple(spans)
     )
+
+
+def function_addresses(module: PtxModule) -> dict[str, int]:
+    """Return an address for each function of a module, which nothing can be read from."""
+    names = dict.fromkeys(item.name for item in module.items if isinstance(item, Function))
+    found = {name: CODE_BASE + number * CODE_BYTES for number, name in enumerate(names)}
+    return found | {alias: found[name] for alias, name in aliases(module).items() if name in found}
+
+
+def aliases(module: PtxModule) -> dict[str, str]:
+    """Return the functions that `.alias` gives further names, by these names."""
+    pairs = [
+        [name.strip() for name in item.text.split(",")]
+        for item in module.items
+        if isinstance(item, Directive) and item.name == "alias"
+    ]
+    return {pair[0]: pair[1] for pair in pairs if len(pair) == 2}
 
 
 def _with_initialisers(used: set[str], module: PtxModule) -> set[str]:
@@ -193,7 +215,7 @@ def initial_bytes(variable: Variable, addresses: dict[str, int]) -> NDArray[np.u
     """Return the initial contents of a module variable.
 
     Raises:
-        NotModelled: an initialiser that hopsim cannot evaluate (function addresses).
+        NotModelled: an initialiser that hopsim cannot evaluate.
     """
     element = TYPES[variable.type].bytes
     data = np.zeros(max(size_of(variable), element), np.uint8)

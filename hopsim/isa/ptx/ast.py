@@ -322,12 +322,20 @@ class FlatNegated:
     register: Register
 
 
+@dataclass(frozen=True, slots=True)
+class FlatParameter:
+    """`[param0+4]` of an expanded call: the registers that hold what `ld.param` and `st.param` name, one an element."""
+
+    registers: tuple[Register, ...]
+
+
 FlatOperand: TypeAlias = (
     Register
     | Immediate
     | SymbolRef
     | LabelRef
     | FlatAddress
+    | FlatParameter
     | FlatVector
     | FlatPair
     | FlatNegated
@@ -357,13 +365,15 @@ class FlatBody:
 
     `registers` are those that the body uses, in order of first use.  `labels` maps unique label
     names to instruction indices; `variables` are the `.shared`, `.local`, `.param` variables
-    declared in the body, with unique names.
+    declared in the body, with unique names.  `prototypes` are its `.callprototype` and `.calltargets`
+    lists by the name of their `SymbolRef`.
     """
 
     instructions: tuple[FlatInstruction, ...]
     registers: tuple[Register, ...]
     labels: dict[str, int]
     variables: tuple[Variable, ...]
+    prototypes: dict[str, Directive] = field(default_factory=dict[str, Directive])
 
     @property
     def carry(self) -> Register:

@@ -96,6 +96,7 @@ class _Flattening:
         self.instructions: list[FlatInstruction] = []
         self.errors: dict[str, PtxError] = {}
         self.labels: dict[str, int] = {}
+        self.prototypes: dict[str, Directive] = {}
         self.loc: SourceLoc | None = None
         self.block_labels: list[list[tuple[Label, LabelRef]]] = []
         self.next_block = 0
@@ -123,6 +124,7 @@ class _Flattening:
             tuple(self.names.registers),
             self.labels,
             tuple(self.names.variables),
+            self.prototypes,
         )
         errors = sorted(self.errors.values(), key=lambda one: (one.line, one.column))
         return Flattened(flat, tuple(errors))
@@ -195,8 +197,13 @@ class _Flattening:
         """Bind the label before `.branchtargets` or `.callprototype` to what it stands for."""
         if label is None or directive.name not in _TARGET_LISTS:
             return
-        meaning: Meaning = SymbolRef("prototype", label.name)
-        if directive.name == "branchtargets":
+        name = label.name
+        if name in self.prototypes:
+            name = f"{name}@{label.span.line}"
+        meaning: Meaning = SymbolRef("prototype", name)
+        if directive.name != "branchtargets":
+            self.prototypes[name] = directive
+        else:
             self.names.span = directive.span
             names = [name.strip() for name in directive.text.split(",")]
             meaning = Targets(tuple(self.label(name, scope) for name in names))

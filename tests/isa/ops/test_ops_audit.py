@@ -181,13 +181,8 @@ MISSING = {
     2: [],
     3: [],
     4: [
-        "call",
-        "call.uni",
         "mma.sync.aligned.m16n8k16.row.col.f64.f64.f64.f64",
         "mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64",
-        "st.param.b32",
-        "st.param.b64",
-        "st.param.f32",
         "wmma.load.a.sync.aligned.row.m16n16k16.global.f16",
         "wmma.load.b.sync.aligned.col.m16n16k16.global.f16",
         "wmma.mma.sync.aligned.row.col.m16n16k16.f32.f32",
