@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from hopsim.isa.catalog import FORMS
 from hopsim.isa.forms.form import Form
+from hopsim.isa.program.wmma import HALF_AND_BYTE, SOURCE, SPACES
+from hopsim.layout.wmma import SHAPES
 
 
 class SupportRow(NamedTuple):
-    """One declared form.
+    """One form.
 
     `spellings` counts the opcodes that the form accepts, taking each modifier in one place only.
     """
@@ -44,13 +46,40 @@ def _row(form: Form) -> SupportRow:
     )
 
 
+_LAYOUT: Final = ("layout", ("row", "col"), False)
+_SHAPE: Final = ("shape", tuple(SHAPES), False)
+_SPACE: Final = ("space", SPACES, True)
+_WMMA: Final = (
+    SupportRow(
+        "wmma.load", "wmma.load.{operand}.sync.aligned.{layout}.{shape}{.space}.{t} {d}:b32, [a], {stride}",
+        (("operand", ("a", "b", "c"), False), _LAYOUT, _SHAPE, _SPACE, ("t", (*HALF_AND_BYTE, "tf32", "f32", "s32"), False)),
+        "lsu_global", "shared", ("reads [a]",), SOURCE, "Loads a fragment: plain loads, as ptxas makes them.", 288,
+    ),
+    SupportRow(
+        "wmma.mma", "wmma.mma.sync.aligned.{alayout}.{blayout}.{shape}.{dt}{.at.bt}.{ct}{.satfinite} {d}, {a}, {b}, {c}",
+        (
+            ("alayout", ("row", "col"), False), ("blayout", ("row", "col"), False), _SHAPE,
+            ("dt", ("f32", "f16", "s32"), False), ("at", ("bf16", "tf32", "s8", "u8"), True),
+            ("ct", ("f32", "f16", "s32"), False), ("satfinite", ("satfinite",), True),
+        ),
+        "mma", "shared", (), SOURCE, "Multiplies fragments: mma.sync for each half of D.", 112,
+    ),
+    SupportRow(
+        "wmma.store", "wmma.store.d.sync.aligned.{layout}.{shape}{.space}.{t} [a], {d}:b32, {stride}",
+        (_LAYOUT, _SHAPE, _SPACE, ("t", ("f16", "f32", "s32"), False)),
+        "lsu_global", "shared", ("writes [a]",), SOURCE, "Stores a fragment: plain stores, as ptxas makes them.", 80,
+    ),
+)  # fmt: skip
+"""What is no form of its own, but others stand for it."""
+
+
 def support_matrix(word: str = "") -> list[SupportRow]:
-    """Return every declared form, sorted by base opcode, then in order of declaration.
+    """Return every form, declared or lowered to others, sorted by base opcode, then in order of declaration.
 
     Args:
         word: keep only forms whose base opcode begins with it (`mbarrier`, `cvt`, `ld.param`); empty keeps all.
     """
-    rows = [_row(form) for form in FORMS]
+    rows = [*map(_row, FORMS), *_WMMA]
     chosen = [
         row for row in rows if not word or row.name == word or row.name.startswith(f"{word}.")
     ]

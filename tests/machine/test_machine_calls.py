@@ -140,9 +140,7 @@ def test_a_structure_by_value() -> None:
     expect(body, (LANES * LANES + 100 - LANES).astype(np.uint32), module=module)
 
 
-@pytest.mark.parametrize(
-    "read", ["ld.param.b32 x, [a];", "ld.local.b32 x, [a];", "cvta.param.u64 a, a; ld.b32 x, [a];"]
-)
+@pytest.mark.parametrize("read", ["ld.param.b32 x, [a];", "ld.local.b32 x, [a];"])
 def test_the_address_of_an_argument(read: str) -> None:
     """An argument whose address is taken is a copy: to write it leaves the caller's variable as it was."""
     module = f"""

@@ -19,10 +19,11 @@ MOST_ARGUMENTS: Final = 32
 """Further ones are ignored, and their specifiers printed as they stand."""
 BAD_STRING: Final = b"(null)"
 SPECIFIER: Final = re.compile(
-    r"%(?P<flags>[-+ #0]*)(?P<width>\*|\d+)?(?:\.(?P<precision>\*|-?\d*))?(?P<size>hh|h|ll|l|j|z|t)?"
+    r"%(?P<flags>[-+ #0]*)(?P<width>\*|\d+)?(?:\.(?P<precision>\d*))?(?P<size>h|ll|l)?"
     r"(?P<type>[cdiouxXpeEfFgGaAs%])"
 )
-WIDE: Final = ("l", "ll", "j", "z", "t")
+"""As an H100 has them (recorded): C's precision `.*` and sizes `hh`, `j`, `z`, `t` are none, and take no argument."""
+WIDE: Final = ("l", "ll")
 FLOATS: Final = "eEfFgGaA"
 BASES: Final = {"o": 8, "x": 16, "X": 16, "p": 16}
 
@@ -45,9 +46,9 @@ class _Specifier:
     type: str
 
     @property
-    def stars(self) -> int:
-        """How many further arguments give width and precision."""
-        return (self.width == "*") + (self.precision == "*")
+    def arguments(self) -> int:
+        """How many it takes; a width may be one."""
+        return 1 + (self.width == "*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,12 +86,8 @@ class Template:
                     flags, width = flags + "-", -width
             elif part.width:
                 width = int(part.width)
-            if part.precision == "*":
-                given = _signed(take(4), 32)
-                precision = given if given >= 0 else None
-            elif part.precision is not None:
+            if part.precision is not None:
                 precision = int(part.precision or 0)
-                precision = precision if precision >= 0 else None
             is_wide = part.size in WIDE or part.type in "ps" or part.type in FLOATS
             texts.append(_one(part, flags, width, precision, take(8 if is_wide else 4), string))
         return "".join(texts)
@@ -120,10 +117,10 @@ def parse_format(text: bytes) -> Template:
             match["size"] or "",
             match["type"],
         )
-        if count + one.stars + 1 > MOST_ARGUMENTS:
+        if count + one.arguments > MOST_ARGUMENTS:
             parts.append(match[0])
             continue
-        count += one.stars + 1
+        count += one.arguments
         parts.append(one)
     return Template(tuple(parts), count)
 
@@ -167,7 +164,7 @@ def _integer(part: _Specifier, flags: str, width: int, precision: int | None, bi
     kind = part.type
     if kind == "p" and bits == 0:
         return _padded("(nil)", "", flags, width, False)
-    width_bits = {"hh": 8, "h": 16}.get(part.size, 64 if part.size in WIDE or kind == "p" else 32)
+    width_bits = 16 if part.size == "h" else 64 if part.size in WIDE or kind == "p" else 32
     bits &= (1 << width_bits) - 1
     sign, value = "", bits
     if kind in "di":

@@ -45,6 +45,10 @@ from hopsim.isa.ptx.scope import Flattened
 POINTERS: Final = ("b32", "u32", "s32", "b64", "u64", "s64")
 CALLS: Final = (("call",), ("call", "uni"))
 NOTHING: Final = Signature((), ())
+PARAMETER_ADDRESS: Final = (
+    "cvta.param of a function's parameter: an H100 gives an address at which the parameter is not;"
+    " only an entry's have one"
+)
 INLINE: Final = "hopsim puts the body of a function where it is called; write a loop instead"
 
 
@@ -167,6 +171,8 @@ class _Expansion(Handover):
                 wrong = misuse(instruction, frame.params, frame.signature)
                 if wrong:
                     self.wrong(instruction, wrong)
+                if frame.end is not None and instruction.opcode[:2] == ("cvta", "param"):
+                    self.not_modelled(instruction, PARAMETER_ADDRESS)
                 self.append(self.renamed(frame, instruction))
         if last + 1 in frame.marks:
             self.set_mark(frame.marks[last + 1])

@@ -26,6 +26,8 @@ from hopsim.isa.program.functions import Functions
 from hopsim.isa.program.limits import too_large
 from hopsim.isa.program.pipeline import serialised_by
 from hopsim.isa.program.symbols import Parameter, Placement, parameters, place
+from hopsim.isa.program.wmma import SOURCE as WMMA
+from hopsim.isa.program.wmma import lower
 from hopsim.isa.ptx.ast import FlatBody, Function, LabelRef, PtxModule, Register
 from hopsim.isa.ptx.parser import parse
 from hopsim.isa.ptx.scope import Flattened, flatten
@@ -85,11 +87,20 @@ class Kernel:
 
     @cached_property
     def _expanded(self) -> Expanded:
-        return expand(flatten(self.function, self.module.tree), self.module.functions)
+        expanded = expand(flatten(self.function, self.module.tree), self.module.functions)
+        body, wrong = lower(expanded.body)
+        errors = [
+            PtxError(
+                what, where=self.module.path, line=one.span.line, column=one.span.column,
+                text=self.module.lines[one.span.line - 1], hint=hint, source=WMMA,
+            )
+            for one, what, hint in wrong
+        ]  # fmt: skip
+        return expanded._replace(body=body, errors=(*expanded.errors, *errors))
 
     @property
     def body(self) -> FlatBody:
-        """The body with all names resolved, and functions in the place of their calls.
+        """The body with all names resolved; functions and what `wmma` is made of stand in their places.
 
         Raises: PtxError: the first, where names or calls are wrong.
         """

@@ -139,9 +139,7 @@ class _Parts:
         c.measure_one(label, body)
 
 
-def _under(
-    load: Load, cycles: int, c: Clocked, body: Callable[[], None], after: int = 0
-) -> None:
+def _under(load: Load, cycles: int, c: Clocked, body: Callable[[], None], after: int = 0) -> None:
     """Write `body` for the first thread, with the load beside it for so many cycles, from `after` cycles on."""
     done = c.k.label("$done")
     if load != "none":

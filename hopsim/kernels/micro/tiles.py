@@ -128,7 +128,11 @@ class _Loads:
         """Write the loads of a stage."""
         k, tiles, barrier = self.c.k, self._tiles, self.barriers[stage]
         k.emit(
-            "mbarrier.arrive.expect_tx.shared::cta.b64", "_", barrier, tiles.stage_bytes, guard=guard
+            "mbarrier.arrive.expect_tx.shared::cta.b64",
+            "_",
+            barrier,
+            tiles.stage_bytes,
+            guard=guard,
         )
         start = stage * tiles.stage_bytes
         at = f"[{self._maps[0]}, {vector((BOX_K * stage, self._row_a))}]"

@@ -31,6 +31,7 @@ GROUPS: Final = {
     "collective": "shfl, vote, match, redux, elect, activemask",
     "matrices": "ldmatrix, stmatrix, movmatrix",
     "mma_sync": "mma.sync of every shape and type",
+    "wmma": "wmma: fragments out of rows and columns, products, what is stored of them",
     "wgmma": "wgmma of every type: layouts, chains, scales, decisive vectors",
     "atomic": "atom and red in global and shared memory",
     "mbarrier": "phases, pending counts and tx-counts",

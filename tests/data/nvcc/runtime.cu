@@ -33,7 +33,7 @@ extern "C" __global__ void printing(const char *words, double d) {
   int t = threadIdx.x;
   if (t == 3 || t == 35) {
     int n = printf("%d|%5u|%-6x|%#X|%o|%c|%s|%08.3f|%+e|%g|%a\n", -t, t, t * 100, 0xBEEF + t, t, 'a' + t % 26, "text", d, d, d, d);
-    printf("%lld %llu %hd %5.3d %*d %.*f %% %p %.2s|%10s|%-5s|%z\n", -5000000000ll, 18000000000000000000ull, (short)70000, 7, 6, t, 2, d,
+    printf("%lld %llu %hd %5.3d %*d %.2f %% %p %.2s|%10s|%-5s|%z\n", -5000000000ll, 18000000000000000000ull, (short)70000, 7, 6, t, d,
            (void *)0x1234, words, words, words);
     printf("n %d\n", n);
   }

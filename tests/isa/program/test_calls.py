@@ -182,6 +182,8 @@ def test_the_whole_message() -> None:
         ("call g;", ".extern .func g();\n", 7, "function 'g' has no body in this file; hopsim does not link files"),
         ("st.param.b32 [q+4], 1; call (q), f, (q, a2);", F, 7,
          "bytes 4 to 7 are outside of parameter 'q', which has 4"),
+        ("call (q), g, (q);", ".func (.param .b32 r) g(.param .b32 a) { .reg .b64 x; mov.b64 x, a;\ncvta.param.u64 x, x; }\n", 5,
+         "cvta.param of a function's parameter: an H100 gives an address at which the parameter is not; only an entry's have one"),
     ],
 )  # fmt: skip
 def test_not_modelled(body: str, functions: str, line: int, why: str) -> None:
