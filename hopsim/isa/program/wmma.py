@@ -41,6 +41,7 @@ SUMS: Final = {
 }
 """Types of C and D by that of A and B."""
 SPACES: Final = ("global", "shared", "shared::cta")
+TURN_ROUND: Final = "movmatrix.sync.aligned.m8n8.trans.b16"
 BYTES_TO_WORD: Final = (0x0040, 0x0040, 0x5410)
 """Selectors of `prmt` that make a word of four bytes: of the first two, of the others, of both."""
 
@@ -87,6 +88,11 @@ class _Matrix:
     fragment: Fragment
     is_along: bool
     stride: Register | Immediate
+
+    @property
+    def has_pairs(self) -> bool:
+        """Whether two registers, one after the other, neighbour each other in memory: ptxas takes them together."""
+        return self.is_along and self.fragment.elements < self.fragment.step
 
 
 class _Lowering:
@@ -236,40 +242,51 @@ class _Lowering:
         self, matrix: _Matrix, registers: Sequence[Register], address: FlatAddress, space: str
     ) -> None:
         part = matrix.fragment
-        made: dict[tuple[int, int], Register] = {}
         at = self._places(matrix, address)
-        for register, place in zip(registers, part.registers, strict=True):
+        is_bytes = part.bits == 8 and not matrix.is_along
+        each = 4 if is_bytes else 1
+        # All addresses first: what is loaded may take the place of the stride.
+        places = [[at(o, i + one) for one in range(each)] for o, i in part.registers]
+        made: dict[tuple[int, int], Register] = {}
+        for number, (register, place) in enumerate(zip(registers, part.registers, strict=True)):
             if place in made:
                 continue
             made[place] = register
-            outer, inner = place
-            if part.elements == 1 or matrix.is_along:
-                self._emit(f"ld{space}.b32", register, at(outer, inner))
-            elif part.bits == 16:
-                self._emit(f"ld{space}.b32", register, at(outer, inner))
-                self._emit("movmatrix.sync.aligned.m8n8.trans.b16", register, register)
-            else:
-                low, high, both = BYTES_TO_WORD
-                loaded = [
-                    self._let("b32", f"ld{space}.u8", at(outer, inner + one)) for one in range(4)
-                ]
-                first = self._let("b32", "prmt.b32", loaded[0], loaded[1], _number(low))
-                second = self._let("b32", "prmt.b32", loaded[2], loaded[3], _number(high))
-                self._emit("prmt.b32", register, first, second, _number(both))
+            if is_bytes:
+                self._load_bytes(register, places[number], space)
+            elif not matrix.has_pairs:
+                self._emit(f"ld{space}.b32", register, places[number][0])
+            elif number % 2 == 0:
+                pair = FlatVector((register, registers[number + 1]))
+                self._emit(f"ld{space}.v2.b32", pair, places[number][0])
+            if part.bits == 16 and not matrix.is_along:
+                self._emit(TURN_ROUND, register, register)
         for register, place in zip(registers, part.registers, strict=True):
             if made[place] is not register:
                 self._emit("mov.b32", register, made[place])
+
+    def _load_bytes(self, register: Register, places: Sequence[FlatAddress], space: str) -> None:
+        low, high, both = BYTES_TO_WORD
+        loaded = [self._let("b32", f"ld{space}.u8", place) for place in places]
+        first = self._let("b32", "prmt.b32", loaded[0], loaded[1], _number(low))
+        second = self._let("b32", "prmt.b32", loaded[2], loaded[3], _number(high))
+        self._emit("prmt.b32", register, first, second, _number(both))
 
     def _store(
         self, matrix: _Matrix, registers: Sequence[Register], address: FlatAddress, space: str
     ) -> None:
         part = matrix.fragment
         at = self._places(matrix, address)
-        for register, (outer, inner) in zip(registers, part.registers, strict=True):
+        for number, (register, place) in enumerate(zip(registers, part.registers, strict=True)):
+            if matrix.has_pairs:
+                if number % 2 == 0:
+                    pair = FlatVector((register, registers[number + 1]))
+                    self._emit(f"st{space}.v2.b32", at(*place), pair)
+                continue
             value = register
             if part.bits == 16 and not matrix.is_along:
-                value = self._let("b32", "movmatrix.sync.aligned.m8n8.trans.b16", register)
-            self._emit(f"st{space}.b32", at(outer, inner), value)
+                value = self._let("b32", TURN_ROUND, register)
+            self._emit(f"st{space}.b32", at(*place), value)
 
     def _places(self, matrix: _Matrix, address: FlatAddress) -> Callable[[int, int], FlatAddress]:
         """Emit where a thread's elements begin; return what gives the address of the element at (outer, inner)."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from itertools import product
 
 import numpy as np
@@ -150,6 +151,20 @@ def test_d_may_be_the_registers_of_a() -> None:
     assert (d.numpy() == a).all()
 
 
+@pytest.mark.parametrize("layout", ["row", "col"])
+def test_the_stride_may_be_one_of_the_registers_that_are_loaded(layout: str) -> None:
+    values = np.arange(256, dtype=np.float32).reshape(16, 16)
+    body = f"""
+    mov.b32 %f3, 16;
+    wmma.load.c.sync.aligned.{layout}.m16n16k16.global.f32 {D}, [%rd1], %f3;
+    wmma.store.d.sync.aligned.{layout}.m16n16k16.global.f32 [%rd3], {D}, 16;
+    """.replace("%f3", "%r3").replace("%f", "%r")
+    gpu = hs.Gpu()
+    d = gpu.array(np.zeros((16, 16), np.float32))
+    gpu.launch(kernel(body), 1, 32, args=[gpu.array(values), d, d])
+    assert (d.numpy() == values).all()
+
+
 def test_a_fragment_in_shared_memory_that_is_still_being_written_is_a_race() -> None:
     shared = ".shared .align 32 .b8 tile[512];\n"
     body = f"""
@@ -224,8 +239,6 @@ def test_the_support_matrix_counts_the_spellings() -> None:
         for inner in ("", *(f".{kind}.{kind}" for kind in kinds if kind != "f16"))
         for sat in ("", ".satfinite")
     ]
-    counts = dict.fromkeys(("wmma.load", "wmma.store", "wmma.mma"), 0)
-    for one in (*accesses, *products):
-        if is_lowered(tuple(f"wmma.{one}".split("."))):
-            counts[f"wmma.{one.split('.')[0]}"] += 1
+    lowered = [one for one in (*accesses, *products) if is_lowered(("wmma", *one.split(".")))]
+    counts = Counter(f"wmma.{one.partition('.')[0]}" for one in lowered)
     assert {row.name: row.spellings for row in support_matrix("wmma")} == counts
