@@ -34,7 +34,9 @@ PHASES: Final = ("start", "first data", "main loop", "last products", "epilogue"
 end of its products; to the issue of the last store; until C is written."""
 MARKS: Final = len(PHASES) + 2
 """Clocks of a warp: at its entry, at the end of each phase, and when it exits."""
-METRICS: Final = ("gpc__cycles_elapsed.max", "gpu__time_duration.sum")
+METRICS: Final = (
+    "gpc__cycles_elapsed.max", "gpu__time_duration.sum", "gpc__cycles_elapsed.min", "sm__cycles_active.max",
+)  # fmt: skip
 PROFILES: Final = 3
 NCU_LIMIT_S: Final = 300.0
 
@@ -203,6 +205,9 @@ def record(log: Path, say: Callable[[str], None]) -> list[dict[str, Any]]:
             "ptx_sha256": sha256(case.ptx), "grid": case.kernel.grid[0],
             "cycles": [one.metrics[METRICS[0]] for one in mine],
             "time_ns": [one.metrics[METRICS[1]] for one in mine],
+            # Of the slowest GPC, and of the SM that worked longest.
+            "cycles_slowest_gpc": [one.metrics[METRICS[2]] for one in mine],
+            "cycles_active": [one.metrics[METRICS[3]] for one in mine],
             "phases": middle(runs[number]),
         })  # fmt: skip
     return rows
