@@ -79,7 +79,9 @@ class ObjectLife:
         if barrier is None:
             return
         agent, mask = self.world.parties(event.agent)[0]
-        user = self._unfinished(barrier, agent, mask)
+        user, level = self._unfinished(barrier, agent, mask)
+        if not barrier.is_quiet:
+            level = "hazard"
         if not barrier.is_quiet or user is not None:
             aimed = [
                 flight
@@ -92,7 +94,7 @@ class ObjectLife:
                 newest = aimed[-1]
                 user = newest.agent, newest.parts[0][2], newest.line, newest.kind
             self.misuse(
-                "HS214", "hazard", user, (agent, mask, event.line, "inval"), barrier.address,
+                "HS214", level, user, (agent, mask, event.line, "inval"), barrier.address,
                 "an edge that says that the last phase is complete and nobody waits for it any more",
                 f"before :{event.line}, wait for the phase, and pass a barrier with all who wait for it",
             )  # fmt: skip
@@ -102,19 +104,27 @@ class ObjectLife:
     @staticmethod
     def _unfinished(
         barrier: Barrier, agent: Agent, mask: int
-    ) -> tuple[Agent, int, int, str] | None:
-        """Return somebody who, as far as an agent knows, still copies for the last phase of a barrier or waits for it."""
+    ) -> tuple[tuple[Agent, int, int, str] | None, Level]:
+        """Return somebody who, as far as an agent knows, still copies for the last phase of a barrier or waits for it.
+
+        Of lanes that waited in one instruction those that the agent knows of tell that the others are through as well,
+        on a chip if not by PTX: that is a note.
+        """
         last = barrier.phases.get(barrier.index - 1)
         if last is None:
-            return None
+            return None, "hazard"
         hb = agent.eyes(mask)[0][1].hb
         for flight in last.flights:
             if not last.done.known_to(hb, agent, mask):
-                return flight.agent, flight.parts[0][2], flight.line, flight.kind
+                return (flight.agent, flight.parts[0][2], flight.line, flight.kind), "hazard"
+        found: tuple[Agent, int, int, str] | None = None
         for waiter, epoch, lanes, line in last.waits:
-            if waiter is not agent and not sees(hb, waiter, epoch, lanes):
-                return waiter, lanes, line, "wait"
-        return None
+            if waiter is agent or sees(hb, waiter, epoch, lanes):
+                continue
+            found = waiter, lanes, line, "wait"
+            if not any(sees(hb, waiter, epoch, 1 << lane) for lane in bits(lanes)):
+                return found, "hazard"
+        return found, "note"
 
     def data_over(self, owner: CtaState, record: Record, who: tuple[Agent, int]) -> None:
         """Ordinary data may be written over a barrier."""

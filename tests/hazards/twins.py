@@ -776,6 +776,24 @@ MBARRIERS = [
         (("HS214", "a", "b"),),
     ),
     Twin(
+        "inval-after-one-lane-of-a-warp",
+        # As libcu++'s pipeline ends: one lane of each warp counts down, the last one of all invalidates.
+        init()
+        + "@%leader st.shared.b32 [%s+8200], 0;\n"
+        + SYNC
+        + expect()
+        + load()
+        + wait(name="a")
+        + "+bar.warp.sync 0xffffffff;\n"
+        + "and.b32 %r1, %t, 31; setp.eq.u32 %p1, %r1, 0;\n"
+        + "@%p1 atom.acq_rel.cta.shared::cta.add.u32 %r2, [%s+8200], 1;\n"
+        + "setp.eq.and.u32 %p2, %r2, 3, %p1;\n"
+        + "@%p2 mbarrier.inval.shared::cta.b64 [%s+8192]; //b\n",
+        (("HS214", "a", "b"),),
+        verdict="clean",
+        level="note",
+    ),
+    Twin(
         "phase-unconsumed",
         init()
         + SYNC
