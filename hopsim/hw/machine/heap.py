@@ -41,7 +41,7 @@ class Heap:
         Args:
             name: of them, for messages.
         """
-        taken = max(ALIGNMENT, -(-count // ALIGNMENT) * ALIGNMENT)
+        taken = _room(count)
         if taken > self.free_bytes:
             return 0
         self.free_bytes -= taken
@@ -62,5 +62,10 @@ class Heap:
                 raise HeapFault(f"{address:#x} was freed already, by {self._freed[address]}")
             raise HeapFault(f"{address:#x} is no address that malloc returned")
         self._freed[address] = who
-        self.free_bytes += max(ALIGNMENT, -(-region.size // ALIGNMENT) * ALIGNMENT)
+        self.free_bytes += _room(region.size)
         self._memory.release(region)
+
+
+def _room(count: int) -> int:
+    """Return how many bytes of the heap an allocation of so many takes."""
+    return max(ALIGNMENT, -(-count // ALIGNMENT) * ALIGNMENT)

@@ -17,8 +17,8 @@ from typing import Final, NamedTuple
 from hopsim.errors import PtxError
 from hopsim.isa.program.call_parameters import settle
 from hopsim.isa.program.device_runtime import RUNTIME, runtime_problem
-from hopsim.isa.program.frames import MOST_INSTRUCTIONS, Frame, TooLong, label_to
-from hopsim.isa.program.functions import SOURCE, Functions
+from hopsim.isa.program.frames import MOST_INSTRUCTIONS, Frame, TooLong, label_to, retargeted
+from hopsim.isa.program.functions import SOURCE, Functions, addressed
 from hopsim.isa.program.handover import Handover, address_of
 from hopsim.isa.program.signatures import (
     CallOperands,
@@ -109,7 +109,7 @@ class _Expansion(Handover):
         if not self.out:
             self.out.append(FlatInstruction(body.instructions[0].span, None, None, ("ret",), ()))
         for index in self.branches:
-            self.out[index] = self.patched(self.out[index])
+            self.out[index] = retargeted(self.out[index], self.marks)
         settled = settle(self.out, self.variables.values(), len(self.registers))
         labels = {
             name: self.marks[frame.marks[target]]
@@ -353,7 +353,7 @@ class _Expansion(Handover):
         registers = self.fresh_registers(flat.body, name)
         inner = Frame(flat.body, (*frame.chain, name), registers, {}, self.mark(), wanted)
         self.declare(inner, flat.body.variables)
-        taken = _taken(flat.body)
+        taken = addressed(flat.body, "param")
         for formal, actual in zip(wanted.params, given.args, strict=True):
             own = (
                 actual in given.returns or formal.name in taken or not isinstance(actual, SymbolRef)
@@ -369,14 +369,3 @@ class _Expansion(Handover):
         self.set_mark(inner.end)
         for formal, actual in zip(wanted.returns, given.returns, strict=True):
             self.take(inner, call, formal, actual)
-
-
-def _taken(body: FlatBody) -> set[str]:
-    """Return the parameters whose address a body takes."""
-    return {
-        operand.name
-        for instruction in body.instructions
-        if instruction.opcode[0] != "call"
-        for operand in instruction.operands
-        if isinstance(operand, SymbolRef) and operand.kind == "param"
-    }

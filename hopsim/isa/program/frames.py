@@ -86,19 +86,6 @@ class Builder:
         """Let a mark be what is emitted next."""
         self.marks[mark] = len(self.out)
 
-    def patched(self, instruction: FlatInstruction) -> FlatInstruction:
-        """Return a branch whose marks have become the places they stand for."""
-
-        def place(operand: FlatOperand) -> FlatOperand:
-            if isinstance(operand, LabelRef):
-                return replace(operand, target=self.marks[operand.target])
-            if isinstance(operand, FlatVector):
-                return FlatVector(tuple([place(item) for item in operand.items]))
-            return operand
-
-        operands = tuple([place(operand) for operand in instruction.operands])
-        return replace(instruction, operands=operands)
-
     def declare(self, frame: Frame, variables: Iterable[Variable]) -> None:
         """Declare the variables of a body, under names that nothing else has.
 
@@ -121,9 +108,7 @@ class Builder:
 
     def append(self, instruction: FlatInstruction) -> None:
         """Emit one instruction."""
-        if any(
-            isinstance(operand, LabelRef) or _is_list(operand) for operand in instruction.operands
-        ):
+        if names_labels(instruction):
             self.branches.append(len(self.out))
         self.out.append(instruction)
         if len(self.out) > MOST_INSTRUCTIONS:
@@ -156,10 +141,7 @@ class Builder:
     def renamed(self, frame: Frame, instruction: FlatInstruction) -> FlatInstruction:
         """Return an instruction of a body with the registers, variables and marks of a frame."""
         is_entry = frame.end is None
-        has_label = any(
-            isinstance(operand, LabelRef) or _is_list(operand) for operand in instruction.operands
-        )
-        if is_entry and not has_label:
+        if is_entry and not names_labels(instruction):
             return instruction
         registers = frame.registers
         guard = instruction.guard
@@ -196,6 +178,27 @@ class Builder:
                 return FlatNegated(frame.registers[operand.register.index])
             case _:
                 return operand
+
+
+def retargeted(instruction: FlatInstruction, places: Sequence[int]) -> FlatInstruction:
+    """Return an instruction whose labels have become the places that they number."""
+
+    def place(operand: FlatOperand) -> FlatOperand:
+        if isinstance(operand, LabelRef):
+            return replace(operand, target=places[operand.target])
+        if isinstance(operand, FlatVector):
+            return FlatVector(tuple([place(item) for item in operand.items]))
+        return operand
+
+    if not names_labels(instruction):
+        return instruction
+    operands = tuple([place(operand) for operand in instruction.operands])
+    return replace(instruction, operands=operands)
+
+
+def names_labels(instruction: FlatInstruction) -> bool:
+    """Whether some operand is a label or a list of labels: of branches, and of calls that became branches."""
+    return any(isinstance(one, LabelRef) or _is_list(one) for one in instruction.operands)
 
 
 def label_to(mark: int) -> LabelRef:

@@ -43,7 +43,7 @@ class Functions:
                 found |= {one.name for one in item.init or () if isinstance(one, Name)}
             elif isinstance(item, Function) and item.body is not None:
                 flat = self.flat(item.name) if item.kind == "func" else flatten(item, self.module)
-                found |= _addressed(flat.body)
+                found |= addressed(flat.body, "function")
         found = {self.aliases.get(name, name) for name in found}
         return tuple(name for name in self.declared if name in found and self._can_be_called(name))
 
@@ -82,12 +82,12 @@ class Functions:
         return self._flat[name]
 
 
-def _addressed(body: FlatBody) -> set[str]:
-    """Return the functions whose address a body takes."""
+def addressed(body: FlatBody, kind: str) -> set[str]:
+    """Return the symbols of a kind (`function`, `param`) whose address a body takes."""
     return {
         operand.name
         for instruction in body.instructions
         if instruction.opcode[0] != "call"
         for operand in instruction.operands
-        if isinstance(operand, SymbolRef) and operand.kind == "function"
+        if isinstance(operand, SymbolRef) and operand.kind == kind
     }

@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
+from hopsim.isa.program.frames import retargeted
 from hopsim.isa.ptx.ast import (
     FlatAddress,
     FlatBody,
@@ -20,7 +21,6 @@ from hopsim.isa.ptx.ast import (
     FlatOperand,
     FlatVector,
     Immediate,
-    LabelRef,
     Register,
     Span,
     SymbolRef,
@@ -111,19 +111,7 @@ class _Lowering:
             self._at = instruction
             self._one(instruction)
         places.append(len(self._out))
-
-        def moved(operand: FlatOperand) -> FlatOperand:
-            if isinstance(operand, LabelRef):
-                return replace(operand, target=places[operand.target])
-            if isinstance(operand, FlatVector):
-                return FlatVector(tuple([moved(item) for item in operand.items]))
-            return operand
-
-        instructions = tuple([
-            replace(one, operands=tuple([moved(operand) for operand in one.operands]))
-            if one.opcode[0] in ("bra", "brx") else one
-            for one in self._out
-        ])  # fmt: skip
+        instructions = tuple([retargeted(one, places) for one in self._out])
         labels = {name: places[target] for name, target in self._body.labels.items()}
         body = replace(
             self._body, instructions=instructions, registers=tuple(self._registers), labels=labels

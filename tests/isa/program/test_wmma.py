@@ -109,6 +109,13 @@ def test_branches_still_lead_where_they_did() -> None:
     assert branch.operands[0].target == at  # type: ignore[union-attr]
 
 
+def test_a_guarded_call_still_leads_behind_its_function() -> None:
+    one = kernel(f"{LOAD_A} @%p call f;\nadd.u32 %r0, %r0, 1;", ".func f() { membar.cta; }\n")
+    call = next(i for i in one.body.instructions if i.mnemonic == "call")
+    behind = one.body.instructions[call.operands[0].target]  # type: ignore[union-attr]
+    assert behind.mnemonic == "add.u32"
+
+
 @pytest.mark.parametrize("stride", ["", ", 16", ", %r1"])
 @pytest.mark.parametrize("layouts", list(product(("row", "col"), repeat=3)))
 def test_a_matrix_product(stride: str, layouts: tuple[str, str, str]) -> None:
