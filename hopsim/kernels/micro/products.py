@@ -6,6 +6,7 @@ Everything runs in loops, and each turn's operands are read anew, so that nothin
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
@@ -24,6 +25,20 @@ ARITHMETIC: Final = {
     "add.f16x2": "add.rn.f16x2 {s}, {s}, {y}",
     "lop3.b32": "lop3.b32 {s}, {s}, {y}, {z}, 0x96",
 }
+AMONG: Final = {
+    "add.f32": "add.f32 {s}, {s}, {y}",
+    "fma.rn.f32": "fma.rn.f32 {s}, {s}, {y}, {z}",
+    "add.f16x2": "add.rn.f16x2 {s}, {s}, {y}",
+    "mad.lo.s32": "mad.lo.s32 {s}, {s}, {y}, {z}",
+    "add.s32": "add.s32 {s}, {s}, {o}",
+    "lop3.b32": "lop3.b32 {s}, {s}, {o}, {z}, 0x6a",
+    "cvt.rn.bf16x2.f32": "cvt.rn.bf16x2.f32 {s}, {s}, {o}",
+    "prmt.b32": "prmt.b32 {s}, {s}, {o}, {z}",
+}
+AMONG_COUNTS: Final = (2, 6)
+AMONG_WARPS: Final = (4, 8)
+AMONG_CHAINS: Final = 8
+AMONG_TYPES: Final = {"f16": "m16n8k16 f16", "e4m3": "m16n8k32 e4m3"}
 ALONG_M, ALONG_N = 4, 8
 MMA: Final = {
     "m16n8k16 bf16": "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32",
@@ -88,41 +103,103 @@ def arithmetic(warps: int) -> Benchmark:
     )  # fmt: skip
 
 
-def products(warps: int) -> Benchmark:
-    """A slope is cycles of 8 ldmatrix.x4 and 32 mma.sync of each warp."""
-    c = Clocked(f"mma_loop_w{warps}", [Param("nothing", ".u32")])
-    nothing = c.load("nothing")
-    c.fill_shared(1024, 0)
-    lane = c.k.let(".b32", "lane", "and.b32", c.thread, 31)
-    at = c.k.let(".b32", "at", "mad.lo.u32", lane, 16, c.shared)
-    sums = [c.k.regs(".b32", "d", 4) for _ in range(ALONG_M * ALONG_N)]
+def _multiply(
+    c: Clocked,
+    at: Reg,
+    nothing: Reg,
+    sums: list[list[Reg]],
+    opcode: str,
+    beside: Callable[[int], None],
+) -> None:
+    """Read the operands of a turn and multiply them; `beside` is put after each product."""
 
     def read(index: int) -> list[Reg]:
         return c.matrices(address(at, 512 * index))
 
+    c.k.emit("xor.b32", at, at, nothing)  # the same place, for all that ptxas knows
+    a = [read(index) for index in range(ALONG_M)]
+    pairs = [read(ALONG_M + index) for index in range(ALONG_N // 2)]
+    b = [half for four in pairs for half in (four[:2], four[2:])]
+    for m, of_a in enumerate(a):
+        for n, of_b in enumerate(b):
+            number = m * ALONG_N + n
+            d = vector(sums[number])
+            c.k.emit(opcode, d, vector(of_a), vector(of_b), d)
+            beside(number)
+
+
+def _alone(number: int) -> None:
+    del number
+
+
+def _begin(c: Clocked) -> tuple[Reg, Reg, list[list[Reg]]]:
+    """Return the address of a lane's first operands, a zero that ptxas does not know, and the sums."""
+    nothing = c.load("nothing")
+    c.fill_shared(1024, 0)
+    lane = c.k.let(".b32", "lane", "and.b32", c.thread, 31)
+    at = c.k.let(".b32", "at", "mad.lo.u32", lane, 16, c.shared)
+    return at, nothing, [c.k.regs(".b32", "d", 4) for _ in range(ALONG_M * ALONG_N)]
+
+
+def _clear(c: Clocked, sums: list[list[Reg]]) -> list[Reg]:
+    flat = [one for four in sums for one in four]
+    for one in flat:
+        c.k.emit("mov.b32", one, 0)
+    return flat
+
+
+def products(warps: int) -> Benchmark:
+    """A slope is cycles of 8 ldmatrix.x4 and 32 mma.sync of each warp."""
+    c = Clocked(f"mma_loop_w{warps}", [Param("nothing", ".u32")])
+    at, nothing, sums = _begin(c)
     for label, opcode in MMA.items():
-        for four in sums:
-            for one in four:
-                c.k.emit("mov.b32", one, 0)
-
-        def body(opcode: str = opcode) -> None:
-            c.k.emit("xor.b32", at, at, nothing)  # the same place, for all that ptxas knows
-            a = [read(index) for index in range(ALONG_M)]
-            pairs = [read(ALONG_M + index) for index in range(ALONG_N // 2)]
-            b = [half for four in pairs for half in (four[:2], four[2:])]
-            for m, of_a in enumerate(a):
-                for n, of_b in enumerate(b):
-                    d = vector(sums[m * ALONG_N + n])
-                    c.k.emit(opcode, d, vector(of_a), vector(of_b), d)
-
-        _loops(c, label, body, [one for four in sums for one in four])
+        flat = _clear(c, sums)
+        _loops(c, label, partial(_multiply, c, at, nothing, sums, opcode, _alone), flat)
     return c.benchmark(
         f"{ALONG_M * ALONG_N} mma.sync with operands from {ALONG_M + ALONG_N // 2} ldmatrix, in a loop, {warps} warps",
         block=32 * warps, shared_bytes=8192, arguments=_nothing,
     )  # fmt: skip
 
 
+def among(kind: str, warps: int) -> Benchmark:
+    """As `products`, with some independent instructions after each mma.sync, one kind at a time.
+
+    Args:
+        kind: of `AMONG_TYPES`.
+    """
+    names = ("x", "y", "z")
+    c = Clocked(
+        f"mma_among_{kind}_w{warps}", [Param(name, ".u32") for name in ("nothing", *names)],
+        [f".reqntid {32 * warps}"],
+    )  # fmt: skip
+    at, nothing, sums = _begin(c)
+    x, y, z = (c.load(name) for name in names)
+    chains = [c.k.let(".b32", "s", "add.u32", x, index) for index in range(AMONG_CHAINS)]
+    for label, text in AMONG.items():
+        for count in AMONG_COUNTS:
+
+            def beside(number: int, text: str = text, count: int = count) -> None:
+                for index in range(count):
+                    at_chain = (number * count + index) % AMONG_CHAINS
+                    one, other = chains[at_chain], chains[(at_chain + 1) % AMONG_CHAINS]
+                    name, _, rest = text.format(s=one, o=other, y=y, z=z).partition(" ")
+                    c.k.emit(name, rest)
+
+            flat = _clear(c, sums)
+            body = partial(_multiply, c, at, nothing, sums, MMA[AMONG_TYPES[kind]], beside)
+            _loops(c, f"{count} {label}", body, [*flat, *chains])
+
+    def numbers(gpu: Any) -> list[Any]:
+        return [*_nothing(gpu), *(np.uint32(one) for one in (0x3F800001, 0x3F800003, 0x00010203))]
+
+    return c.benchmark(
+        f"as mma_loop, {AMONG_TYPES[kind]}, with other instructions after each mma.sync, {warps} warps",
+        block=32 * warps, shared_bytes=8192, arguments=numbers,
+    )  # fmt: skip
+
+
 def benchmarks() -> list[Benchmark]:
     """Return all of them."""
     made = [arithmetic(warps) for warps in WARPS]
-    return made + [products(warps) for warps in WARPS if warps * PRODUCT_REGISTERS <= REGISTERS]
+    made += [products(warps) for warps in WARPS if warps * PRODUCT_REGISTERS <= REGISTERS]
+    return made + [among(kind, warps) for kind in AMONG_TYPES for warps in AMONG_WARPS]
