@@ -24,7 +24,7 @@ Each CTA has one tile. *start*: from its entry until its mbarriers are initialis
 store is issued; *stores*: until C is written. Of a CTA its last warp counts, of all CTAs the median, of three launches
 the median. *rest* is what the launch takes beyond its longest CTA: its fixed cost, waves of CTAs, and the stores of the
 clocks. *GPCs*, a part of the rest: what the fastest GPC counts more than the slowest, since each has a clock of its own
-(hopsim has two, of GPCs with and without CTAs: D-GPC-CLOCK). Cycles are Nsight Compute's `gpc__cycles_elapsed.max`; since
+(in hopsim a share of the time: D-GPC-CLOCK). Cycles are Nsight Compute's `gpc__cycles_elapsed.max`; since
 these kernels store their clocks too, they take some hundred more than those of `docs/accuracy.md`.
 
 Measure again, on an H100: `hopsim record tests/silicon --part phases`.

@@ -95,6 +95,10 @@ class Clock(Group):
     """In which all but 37 % of a fall happen."""
     sustained_drop_hz: Hertz
     """The same after many launches on end."""
+    change_cycles: Period
+    """What a fall and a rise take beyond the clocks they lead to, at the highest clock."""
+    gpc_spread: Share
+    """By how much the fastest GPC's clock is above that of the last to end, while tensor cores work."""
 
 
 class Issue(Group):
@@ -214,9 +218,11 @@ class Tma(Group):
     """Each line asked for beyond those that the bytes would fill."""
     """What one request to L2 fetches."""
     max_inflight_requests: Count
-    multicast_extra_cycles: Cycles
     multicast_fetch_cycles: Interval
-    """Each line of a multicast box that device memory brings."""
+    """Each line of a multicast box that device memory brings, where another one is asked for soon before or after."""
+    multicast_soon_cycles: Cycles
+    multicast_apart_cycles: Cycles
+    """From one multicast box of an SM to the next: up to the one all of `multicast_fetch`, from the other on nothing."""
     rank_extra_cycles: CyclesList
     """Latency added by a tensor map of rank 1, 2, 3, 4, 5 against a plain bulk copy."""
     store_latency_cycles: Cycles

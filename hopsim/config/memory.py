@@ -71,7 +71,11 @@ class L2(Group):
 
     What comes out of device memory is asked for behind them."""
     write_bandwidth_bytes_per_clk: Rate
-    """What all SMs together can write."""
+    """What all SMs together can write by TMA."""
+    threads_write_bandwidth_bytes_per_clk: Rate
+    """What threads of all SMs together can store."""
+    write_buffer_bytes: Bytes
+    """What it takes of TMA stores at once, into lines that it does not hold written already."""
     bandwidth_per_sm_bytes_per_clk: Rate
     """What an SM's threads receive; the TMA engine has a rate of its own."""
     store_bandwidth_per_sm_bytes_per_clk: Rate

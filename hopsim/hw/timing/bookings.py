@@ -21,7 +21,7 @@ from hopsim.hw.timing.gpc_port import WHOLE_ROWS, GpcPort, JoinKey, Late, Splits
 from hopsim.hw.timing.l2 import L2Cache
 from hopsim.hw.timing.l2_tags import Lines, Masks, by_line
 from hopsim.hw.timing.sm import Sm
-from hopsim.hw.timing.tma_engine import BULK_RANK
+from hopsim.hw.timing.tma_engine import BULK_RANK, TmaEngine
 
 BoxKey = tuple[object, tuple[int, ...]]
 
@@ -43,6 +43,7 @@ class _Waiting(NamedTuple):
         slack: how much later than through the port it can be without landing later.
         late: what is booked when it comes.
         latency: from then until it lands.
+        multicast: the engine that asked for it, when, and its lines, if others get it too.
     """
 
     finish: float
@@ -52,6 +53,7 @@ class _Waiting(NamedTuple):
     slack: float = 0.0
     late: Late | None = None
     latency: float = 0.0
+    multicast: tuple[TmaEngine, float, int] | None = None
 
 
 class Footprint(NamedTuple):
@@ -89,7 +91,6 @@ class Bookings:
         self._fabric = fabric
         self._line_bytes = config.l2.line_bytes
         self._sector_bytes = config.l2.sector_bytes
-        self._multicast_fetch = config.tma.multicast_fetch_cycles
         self._atomic_latency = float(config.l2.atomic_latency_cycles)
         self._coalescer = Coalescer(config.l2.line_bytes, config.l2.sector_bytes)
         self._boxes: dict[BoxKey, Footprint] = {}
@@ -141,8 +142,11 @@ class Bookings:
         waiting = self._waiting.pop(operation.number, None)
         if waiting is None:
             return 0.0
-        finish, port, through, count_bytes, slack, late, latency = waiting
+        finish, port, through, count_bytes, slack, late, latency, multicast = waiting
         delay = self._l2.overtaken(finish) if finish else 0.0
+        if multicast is not None:
+            engine, begin, lines = multicast
+            delay += engine.multicast_delay(begin, lines)
         if count_bytes:
             delay = max(delay, port.overtaken(through, count_bytes) - slack)
         if late is None:
@@ -238,16 +242,18 @@ class Bookings:
             late = sm.port.late
             if outside_bytes:
                 ready = max(ready, self._l2.outside.read(time, end, outside_bytes, place))
-            landed = ready + engine.load_latency(rank, len(destinations) > 1)
+            landed = ready + engine.load_latency(rank)
             finish = self._l2.finish
-            if finish and len(destinations) > 1:
-                landed += self._multicast_fetch * len(lines)
+            multicast: tuple[TmaEngine, float, int] | None = None
+            if len(destinations) > 1:
+                engine.multicast(begin)
+                multicast = (engine, begin, len(lines)) if finish else None
             if sectors:
                 through = sm.port.through
                 slack = max(0.0, ready - self._l2.near - through)
                 in_turn = 0 if late else sectors * self._sector_bytes
                 self._waiting[operation.number] = _Waiting(
-                    finish, sm.port, through, in_turn, slack, late, landed - ready
+                    finish, sm.port, through, in_turn, slack, late, landed - ready, multicast
                 )
             engine.returned(landed)
             return Booked(landed, landed)
@@ -256,10 +262,12 @@ class Bookings:
             ready = self._l2.read(time, end, lines, sectors, sm.gpc, masks, beside=beside)
             return Booked(ready, ready)
         source_read = engine.send_store(begin, count_bytes)
-        written = self._l2.write(time, source_read, lines, sectors, sm.gpc)
         if direction == "reduce":
+            written = self._l2.write(time, source_read, lines, sectors, sm.gpc)
             old = self._l2.read(time, source_read, lines, sectors, sm.gpc, masks=masks)
             written = max(written, old + self._atomic_latency)
+        else:
+            written = self._l2.store_box(time, source_read, lines, sectors, sm.gpc)
         written += engine.store_latency()
         return Booked(source_read, written)
 

@@ -2,14 +2,15 @@
 
 Cycles are cycles of the SM clock, so what takes a fixed time outside of the GPCs (L2 and the way to it, device memory)
 takes fewer cycles at a lower clock.  The clock falls at once when tensor cores begin to work, and then slowly, as power
-asks, with the share of time in which they are busy.  Each GPC has a clock of its own: one without a CTA stays at the
-highest, and its cycles are then the most that any GPC counts (`gpc__cycles_elapsed.max`).
+asks, with the share of time in which they are busy.  It is back at the highest as soon as they are done; at both changes
+it is lower for a moment.  Each GPC has a clock of its own: one without a CTA stays at the highest, and its cycles are then
+the most that any GPC counts (`gpc__cycles_elapsed.max`).
 
 Source: hopsim's recordings on an H100 SXM.  tests/silicon/micro.json, load: 1.98 GHz becomes 1.80 with the first products,
-even of zeros; boxes of 132 SMs come out of L2 at 4,108 bytes a cycle then 4,675, dependent loads out of device memory
-every 701 cycles then 661.  Nsight Compute's cycles over its duration, one launch at a time: Triton bf16 GEMMs of 2048
-cubed, 25 to 50 us, run at 1.72 to 1.82 GHz, the same of 4096 cubed, 190 to 420 us, at 1.57 to 1.77; GEMMs of 8 CTAs or 8
-clusters, which leave GPCs without work, read 1.98 to 1.99 GHz.
+even of zeros, 1.58 GHz for a thousand cycles, and rises with the last; boxes of 132 SMs come out of L2 at 4,108 bytes a
+cycle then 4,675, dependent loads out of device memory every 701 cycles then 661.  Nsight Compute's cycles over its
+duration, one launch at a time: Triton bf16 GEMMs of 2048 cubed, 25 to 50 us, run at 1.72 to 1.82 GHz, the same of 4096
+cubed, 190 to 420 us, at 1.57 to 1.77; GEMMs of 8 CTAs or 8 clusters, which leave GPCs without work, read 1.98 to 1.99 GHz.
 """
 
 from __future__ import annotations
@@ -50,11 +51,15 @@ class LoadClock:
         self._config = config
         self._highest = clock_hz
         self._settling_s = config.settling_cycles / clock_hz
+        self._change_s = config.change_cycles / clock_hz
         self._sms = sms
         self._paced = paced
         self._since = 0.0
         self._busy = 0.0
         self._seconds = 0.0
+        # By the clock of the fastest GPC, which is that of `hertz`.
+        self._counted = 0.0
+        self._was_loaded = False
         # How far power has lowered the clock by now.
         self._lowered = 0.0
         self._clock = clock_hz
@@ -80,10 +85,13 @@ class LoadClock:
         passed = 1.0 - exp(-span / self._clock / self._settling_s)
         lower = max(0.0, share - config.knee) * config.drop_hz
         self._lowered += (lower - self._lowered) * passed
-        clock = self._highest
+        clock, counted = self._highest, span
         if share >= IDLE_SHARE:
             clock = min(clock, config.loaded_hz - self._lowered)
-        self._seconds += span / clock
+            counted += config.gpc_spread * span
+            self._was_loaded = True
+        self._counted += counted
+        self._seconds += counted / clock
         self._since, self._busy = now, busy
         if clock != self._clock:
             self._clock = clock
@@ -102,7 +110,8 @@ class LoadClock:
         """
         share = self._busy_cycles() / (max(1.0, cycles) * len(self._sms))
         self.advance(cycles)
-        seconds = self._seconds
-        counted = seconds * self._highest if idle_gpc else cycles
+        # One fall and one rise; whether pauses between products change it is not known.
+        seconds = self._seconds + (self._change_s if self._was_loaded else 0.0)
+        counted = seconds * self._highest if idle_gpc else self._counted
         mean = counted / seconds if seconds else self._highest
         return counted, mean, self.hertz(share, sustained=True)

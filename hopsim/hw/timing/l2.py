@@ -115,6 +115,11 @@ class L2Cache:
         self._write_cost = (
             config.bandwidth_bytes_per_clk / config.write_bandwidth_bytes_per_clk / looked_up
         )
+        # In cycles of all that L2 writes.
+        self._write_buffer = config.write_buffer_bytes / config.write_bandwidth_bytes_per_clk
+        self._threads_write = (
+            config.write_bandwidth_bytes_per_clk / config.threads_write_bandwidth_bytes_per_clk
+        )
         self.free = [0.0] * config.partitions
         each = self.tags.sectors_per_line
         self._look_up = config.sectors_per_look_up
@@ -271,6 +276,24 @@ class L2Cache:
         self.counters.merged += sectors
         return max(ready, start + self.near)
 
+    def store_box(self, now: float, start: float, lines: Lines, sectors: int, gpc: int) -> float:
+        """Take what a TMA store writes; return when L2 has it.
+
+        Args:
+            now, start, lines, sectors, gpc: as `write` takes them.
+        """
+        is_clean = len(lines) > 0 and self.tags.is_clean(lines)
+        done = self.write(now, start, lines, sectors, gpc)
+        return max(start, done - self._write_buffer) if is_clean else done
+
+    def store_words(self, now: float, start: float, lines: Lines, sectors: int, gpc: int) -> float:
+        """Take what threads store; return when L2 has it.
+
+        Args:
+            now, start, lines, sectors, gpc: as `write` takes them.
+        """
+        return self.write(now, start, lines, sectors, gpc, cost=self._threads_write)
+
     def write(
         self,
         now: float,
@@ -279,8 +302,16 @@ class L2Cache:
         sectors: int,
         gpc: int,
         masks: Masks | None = None,
+        cost: float = 1.0,
     ) -> float:
-        """Write the sectors of a box; return when L2 has them. The rest of the lines is taken as held, save with `masks`."""
+        """Write the sectors of a box; return when L2 has them. The rest of the lines is taken as held, save with `masks`.
+
+        Args:
+            now: when the bandwidth is booked.
+            start: when the last of it leaves the SM.
+            lines, sectors, gpc, masks: as `read` takes them.
+            cost: of a sector, in those of a TMA store.
+        """
         counters = self.counters
         side = self._side_of[gpc]
         if len(lines) == 0:
@@ -289,9 +320,10 @@ class L2Cache:
         remote = sectors * self.tags.remote_lines(lines, side) // len(lines)
         counters.written += sectors + remote
         counters.hit += sectors + remote
-        queue = self._serve(now, side, sectors * self._write_cost)
+        each = self._write_cost * cost
+        queue = self._serve(now, side, sectors * each)
         if remote:
-            queue = max(queue, self._serve_others(now, side, remote * self._write_cost))
+            queue = max(queue, self._serve_others(now, side, remote * each))
         if written_back:
             self._write_back(now, written_back)
         return start + queue

@@ -386,6 +386,10 @@ class L2Tags:
                 partition.drop(others, self._kinds)
         return self._make_room()
 
+    def is_clean(self, lines: Lines) -> bool:
+        """Say whether the first of some lines has not been written since it came."""
+        return not self._dirty[lines[0]]
+
     def remote_lines(self, lines: Lines, side: int) -> int:
         """Return how many lines have their home elsewhere than in `side`."""
         return int(np.count_nonzero(self._home[lines] != side))

@@ -14,6 +14,7 @@ from typing import Final
 from hopsim.config.groups import Tma
 
 BULK_RANK: Final = 0
+MULTICASTS_KEPT: Final = 16
 
 
 class TmaEngine:
@@ -24,8 +25,8 @@ class TmaEngine:
     """
 
     __slots__ = (
-        "_config", "_flights", "_issued_bytes", "_known_maps", "_prefetched", "_store_free", "_window_bytes",
-        "busy_cycles", "bytes_moved", "free", "operations",
+        "_config", "_flights", "_issued_bytes", "_known_maps", "_multicasts", "_prefetched", "_store_free",
+        "_window_bytes", "busy_cycles", "bytes_moved", "free", "operations",
     )  # fmt: skip
 
     def __init__(self, config: Tma) -> None:
@@ -35,6 +36,8 @@ class TmaEngine:
         # (bytes issued up to and with this operation, when its last byte returned)
         self._flights: deque[tuple[int, float]] = deque()
         self._prefetched: deque[float] = deque()
+        # When multicast boxes were asked for, the last few.
+        self._multicasts: deque[float] = deque(maxlen=MULTICASTS_KEPT)
         self._issued_bytes = 0
         self.free = 0.0
         self._store_free = 0.0
@@ -101,15 +104,31 @@ class TmaEngine:
             gate = max(gate, end - rest)
         return gate
 
-    def load_latency(self, rank: int, multicast: bool) -> float:
+    def load_latency(self, rank: int) -> float:
         """Return what the engine adds to the latency of the memory system; rank 0 is a plain bulk copy."""
         config = self._config
         latency = float(config.latency_cycles)
         if rank != BULK_RANK:
             latency += config.rank_extra_cycles[rank - 1]
-        if multicast:
-            latency += config.multicast_extra_cycles
         return latency
+
+    def multicast(self, begin: float) -> None:
+        """Note that a multicast box is asked for."""
+        self._multicasts.append(begin)
+
+    def multicast_delay(self, begin: float, lines: int) -> float:
+        """Return how much later a box out of device memory comes that was asked for at `begin`, for those asked for since.
+
+        Multicast lines give way to all others: boxes that are asked for one at a time come as soon as if they were for
+        one SM, the first of some at once comes late.
+        """
+        config = self._config
+        gaps = [abs(other - begin) for other in self._multicasts if other != begin]
+        if not gaps:
+            return 0.0
+        soon, apart = config.multicast_soon_cycles, config.multicast_apart_cycles
+        share = (apart - min(gaps)) / (apart - soon)
+        return min(1.0, max(0.0, share)) * config.multicast_fetch_cycles * lines
 
     def send_store(self, begin: float, count_bytes: int) -> float:
         """Send the bytes of a store on their own way, which loads do not take; return when its source has been read."""

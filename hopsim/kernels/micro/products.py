@@ -19,16 +19,14 @@ PRODUCT_REGISTERS, REGISTERS = 32 * 224, 65536
 """Of a warp of products, and of an SM."""
 TURNS: Final = (16, 48)
 CHAINS: Final = 8
-ARITHMETIC: Final = {
+_OF_FLOATS: Final = {
     "add.f32": "add.f32 {s}, {s}, {y}",
     "fma.rn.f32": "fma.rn.f32 {s}, {s}, {y}, {z}",
     "add.f16x2": "add.rn.f16x2 {s}, {s}, {y}",
-    "lop3.b32": "lop3.b32 {s}, {s}, {y}, {z}, 0x96",
 }
+ARITHMETIC: Final = {**_OF_FLOATS, "lop3.b32": "lop3.b32 {s}, {s}, {y}, {z}, 0x96"}
 AMONG: Final = {
-    "add.f32": "add.f32 {s}, {s}, {y}",
-    "fma.rn.f32": "fma.rn.f32 {s}, {s}, {y}, {z}",
-    "add.f16x2": "add.rn.f16x2 {s}, {s}, {y}",
+    **_OF_FLOATS,
     "mad.lo.s32": "mad.lo.s32 {s}, {s}, {y}, {z}",
     "add.s32": "add.s32 {s}, {s}, {o}",
     "lop3.b32": "lop3.b32 {s}, {s}, {o}, {z}, 0x6a",
@@ -37,7 +35,6 @@ AMONG: Final = {
 }
 AMONG_COUNTS: Final = (2, 6)
 AMONG_WARPS: Final = (4, 8)
-AMONG_CHAINS: Final = 8
 AMONG_TYPES: Final = {"f16": "m16n8k16 f16", "e4m3": "m16n8k32 e4m3"}
 ALONG_M, ALONG_N = 4, 8
 MMA: Final = {
@@ -174,14 +171,14 @@ def among(kind: str, warps: int) -> Benchmark:
     )  # fmt: skip
     at, nothing, sums = _begin(c)
     x, y, z = (c.load(name) for name in names)
-    chains = [c.k.let(".b32", "s", "add.u32", x, index) for index in range(AMONG_CHAINS)]
+    chains = [c.k.let(".b32", "s", "add.u32", x, index) for index in range(CHAINS)]
     for label, text in AMONG.items():
         for count in AMONG_COUNTS:
 
             def beside(number: int, text: str = text, count: int = count) -> None:
                 for index in range(count):
-                    at_chain = (number * count + index) % AMONG_CHAINS
-                    one, other = chains[at_chain], chains[(at_chain + 1) % AMONG_CHAINS]
+                    at_chain = number * count + index
+                    one, other = chains[at_chain % CHAINS], chains[(at_chain + 1) % CHAINS]
                     name, _, rest = text.format(s=one, o=other, y=y, z=z).partition(" ")
                     c.k.emit(name, rest)
 

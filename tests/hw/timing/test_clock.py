@@ -1,6 +1,9 @@
 from __future__ import annotations
 
+import json
 from math import exp
+from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 import numpy as np
@@ -18,6 +21,7 @@ from tests.hw.timing.kernels import launch
 
 CONFIG = load("h100-sxm")
 HIGHEST = CONFIG.device.clock_hz
+MICRO = Path(__file__).parents[2] / "silicon" / "micro.json"
 MMA = TensorWork("bf16", 256, 16, 16, True, None)
 
 
@@ -88,8 +92,10 @@ def test_the_mean_clock_is_cycles_over_time() -> None:
     clock.advance(12_800.0)
     busy = loaded(clock, 0.75)
     counted, mean, _ = clock.finish(25_600.0, idle_gpc=False)
-    assert counted == 25_600.0
-    assert mean == pytest.approx(25_600 / (12_800 / busy + 12_800 / HIGHEST))
+    loaded_cycles = 12_800 * (1 + CONFIG.clock.gpc_spread)
+    assert counted == pytest.approx(loaded_cycles + 12_800)
+    change_s = CONFIG.clock.change_cycles / HIGHEST
+    assert mean == pytest.approx(counted / (loaded_cycles / busy + 12_800 / HIGHEST + change_s))
 
 
 def test_a_gpc_without_work_counts_cycles_of_the_highest_clock() -> None:
@@ -98,8 +104,25 @@ def test_a_gpc_without_work_counts_cycles_of_the_highest_clock() -> None:
     clock.advance(12_800.0)
     busy = loaded(clock, 0.75)
     counted, mean, _ = clock.finish(25_600.0, idle_gpc=True)
-    assert counted == pytest.approx(12_800 * HIGHEST / busy + 12_800)
+    loaded_cycles = 12_800 * (1 + CONFIG.clock.gpc_spread)
+    assert counted == pytest.approx(
+        loaded_cycles * HIGHEST / busy + 12_800 + CONFIG.clock.change_cycles
+    )
     assert mean == pytest.approx(HIGHEST)
+
+
+def test_a_change_of_the_clock_takes_what_was_recorded() -> None:
+    """Nanoseconds of 500 cycles each around some products, beyond those of the clocks before, among and after them."""
+    rows = {row["name"]: row["cycles"] for row in json.loads(MICRO.read_text(encoding="utf-8"))}
+    lost = []
+    for ctas in (8, 132):
+        took = list(rows[f"load_zeros_around_{ctas}"].values())
+        fast, slow = fmean(took[2:18]), fmean(took[24:48])
+        fall, rise = took[20:24], took[53:57]
+        assert fast == pytest.approx(500 / 1.98, rel=0.01)
+        assert slow == pytest.approx(500 / CONFIG.clock.loaded_hz * 1e9, rel=0.015)
+        lost.append(sum(fall) - 4 * slow + sum(rise) - slow - 3 * fast)
+    assert fmean(lost) == pytest.approx(CONFIG.clock.change_cycles / HIGHEST * 1e9, rel=0.15)
 
 
 def test_memory_is_faster_in_cycles_of_a_slower_clock() -> None:

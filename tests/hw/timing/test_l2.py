@@ -102,6 +102,27 @@ def test_dirty_lines_are_written_back_when_evicted() -> None:
     assert unit.dirty_sectors() == 40
 
 
+def test_l2_takes_some_of_tma_stores_at_once_into_lines_that_are_not_dirty() -> None:
+    slow = {"write_bandwidth_bytes_per_clk": 64.0}
+    unit, plain = (cache(write_buffer_bytes=held * LINE, **slow) for held in (64, 0))
+    places = (0, 64, 64)
+    taken, queued = (
+        [one.store_box(0.0, 0.0, run(first, 64), 256, 0) for first in places]
+        for one in (unit, plain)
+    )
+    at_once = 64 * LINE / 64
+    assert queued[0] > at_once
+    assert taken == pytest.approx([queued[0] - at_once, queued[1] - at_once, queued[2]])
+
+
+def test_what_threads_store_takes_longer_than_what_tma_stores() -> None:
+    rate = CONFIG.l2.write_bandwidth_bytes_per_clk / CONFIG.l2.threads_write_bandwidth_bytes_per_clk
+    box = cache(write_buffer_bytes=0).store_box(0.0, 0.0, run(0, 4096), 16384, 0)
+    words = cache(write_buffer_bytes=0).store_words(0.0, 0.0, run(0, 4096), 16384, 0)
+    assert 1.1 < rate < 1.3
+    assert words == pytest.approx(rate * box, rel=0.01)
+
+
 def test_a_write_drops_copies_elsewhere() -> None:
     unit = tags(1000, 2)
     lines = run(0, 64)

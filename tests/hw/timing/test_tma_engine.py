@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import pytest
+
 from hopsim.config import load
 from hopsim.hw.timing.tma_engine import TmaEngine
 
@@ -64,10 +66,23 @@ def test_no_more_bytes_are_on_their_way_than_the_window_holds() -> None:
     )
 
 
-def test_latency_grows_with_rank_and_multicast() -> None:
+def test_latency_grows_with_rank() -> None:
     engine = TmaEngine(TMA)
-    plain = engine.load_latency(0, False)
+    plain = engine.load_latency(0)
     assert plain == TMA.latency_cycles
-    ranks = [engine.load_latency(rank, False) for rank in range(1, 6)]
+    ranks = [engine.load_latency(rank) for rank in range(1, 6)]
     assert ranks == [plain + extra for extra in TMA.rank_extra_cycles]
-    assert engine.load_latency(2, True) == ranks[1] + TMA.multicast_extra_cycles
+
+
+def test_a_multicast_box_waits_for_those_asked_for_soon_before_and_after() -> None:
+    engine = TmaEngine(TMA)
+    all_of_it = 64 * TMA.multicast_fetch_cycles
+    engine.multicast(1000.0)
+    assert engine.multicast_delay(1000.0, 64) == 0.0
+    engine.multicast(1000.0 + TMA.multicast_apart_cycles)
+    assert engine.multicast_delay(1000.0, 64) == 0.0
+    middle = (TMA.multicast_soon_cycles + TMA.multicast_apart_cycles) / 2
+    engine.multicast(1000.0 + middle)
+    assert engine.multicast_delay(1000.0, 64) == pytest.approx(all_of_it / 2)
+    engine.multicast(1010.0)
+    assert engine.multicast_delay(1000.0, 64) == engine.multicast_delay(1010.0, 64) == all_of_it

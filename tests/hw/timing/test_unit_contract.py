@@ -80,7 +80,7 @@ def tma(config: HardwareConfig) -> Unit:
 
     def serve(time: float, size: int) -> float:
         end = unit.send(unit.start(time, None), size * LINE)
-        done = end + config.l2.latency_near_cycles + unit.load_latency(2, False)
+        done = end + config.l2.latency_near_cycles + unit.load_latency(2)
         unit.returned(done)
         return done
 
