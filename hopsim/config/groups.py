@@ -231,11 +231,16 @@ class Tma(Group):
     """From issue until the first byte is read in shared memory."""
 
     @model_validator(mode="after")
-    def _five_ranks(self) -> Self:
+    def _shapes_agree(self) -> Self:
         if len(self.rank_extra_cycles) != 5:
             raise ValueError(
                 "rank_extra must have 5 values, one for each rank,"
                 f" got {len(self.rank_extra_cycles)}"
+            )
+        if self.multicast_apart_cycles <= self.multicast_soon_cycles:
+            raise ValueError(
+                f"multicast_apart must be more than multicast_soon {self.multicast_soon_cycles} cycles,"
+                f" got {self.multicast_apart_cycles} cycles"
             )
         return self
 

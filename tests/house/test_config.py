@@ -210,6 +210,11 @@ def test_it_cannot_be_changed() -> None:
             {"tma.rank_extra": "1cycles,2cycles"},
             "override: tma.rank_extra: rank_extra must have 5 values, one for each rank, got 2",
         ),
+        (
+            {"tma.multicast_apart": "256cycles"},
+            "override: tma.multicast_apart: multicast_apart must be more than multicast_soon 256 cycles,"
+            " got 256 cycles",
+        ),
     ],
 )
 def test_what_is_wrong_with_an_override(override: dict[str, config.Override], text: str) -> None:
