@@ -19,6 +19,7 @@ PRODUCT_REGISTERS, REGISTERS = 32 * 224, 65536
 """Of a warp of products, and of an SM."""
 TURNS: Final = (16, 48)
 CHAINS: Final = 8
+INPUTS: Final = ("x", "y", "z")
 _OF_FLOATS: Final = {
     "add.f32": "add.f32 {s}, {s}, {y}",
     "fma.rn.f32": "fma.rn.f32 {s}, {s}, {y}, {z}",
@@ -69,16 +70,30 @@ def _nothing(gpu: Any) -> list[Any]:
     return [np.uint32(0)]
 
 
+def _numbers(gpu: Any) -> list[Any]:
+    """Return what `INPUTS` are."""
+    del gpu
+    return [np.uint32(0x3F800001), np.uint32(0x3F800003), np.uint32(0x00010203)]
+
+
+def _nothing_and_numbers(gpu: Any) -> list[Any]:
+    return [*_nothing(gpu), *_numbers(gpu)]
+
+
+def _emit(c: Clocked, text: str, **registers: Reg) -> None:
+    opcode, _, rest = text.format(**registers).partition(" ")
+    c.k.emit(opcode, rest)
+
+
 def arithmetic(warps: int) -> Benchmark:
     """Eight independent chains a warp; a slope is cycles for eight instructions of each warp, and for the loop."""
-    c = Clocked(f"loop_rate_w{warps}", [Param(name, ".u32") for name in ("x", "y", "z")])
-    x, y, z = (c.load(name) for name in ("x", "y", "z"))
+    c = Clocked(f"loop_rate_w{warps}", [Param(name, ".u32") for name in INPUTS])
+    x, y, z = (c.load(name) for name in INPUTS)
     chains = [c.k.let(".b32", "s", "add.u32", x, index) for index in range(CHAINS)]
 
     def turn(text: str) -> None:
         for one in chains:
-            opcode, _, rest = text.format(s=one, y=y, z=z).partition(" ")
-            c.k.emit(opcode, rest)
+            _emit(c, text, s=one, y=y, z=z)
 
     def convert() -> None:
         for one in chains:
@@ -90,13 +105,9 @@ def arithmetic(warps: int) -> Benchmark:
         _loops(c, label, lambda text=text: turn(text), chains)
     _loops(c, "cvt.rn.f16x2.e4m3x2", convert, chains)
 
-    def numbers(gpu: Any) -> list[Any]:
-        del gpu
-        return [np.uint32(0x3F800001), np.uint32(0x3F800003), np.uint32(0x00010203)]
-
     return c.benchmark(
         f"rate of arithmetic in a loop, {warps} warps, {CHAINS} independent chains each",
-        block=32 * warps, arguments=numbers,
+        block=32 * warps, arguments=_numbers,
     )  # fmt: skip
 
 
@@ -164,13 +175,12 @@ def among(kind: str, warps: int) -> Benchmark:
     Args:
         kind: of `AMONG_TYPES`.
     """
-    names = ("x", "y", "z")
     c = Clocked(
-        f"mma_among_{kind}_w{warps}", [Param(name, ".u32") for name in ("nothing", *names)],
+        f"mma_among_{kind}_w{warps}", [Param(name, ".u32") for name in ("nothing", *INPUTS)],
         [f".reqntid {32 * warps}"],
     )  # fmt: skip
     at, nothing, sums = _begin(c)
-    x, y, z = (c.load(name) for name in names)
+    x, y, z = (c.load(name) for name in INPUTS)
     chains = [c.k.let(".b32", "s", "add.u32", x, index) for index in range(CHAINS)]
     for label, text in AMONG.items():
         for count in AMONG_COUNTS:
@@ -179,19 +189,15 @@ def among(kind: str, warps: int) -> Benchmark:
                 for index in range(count):
                     at_chain = number * count + index
                     one, other = chains[at_chain % CHAINS], chains[(at_chain + 1) % CHAINS]
-                    name, _, rest = text.format(s=one, o=other, y=y, z=z).partition(" ")
-                    c.k.emit(name, rest)
+                    _emit(c, text, s=one, o=other, y=y, z=z)
 
             flat = _clear(c, sums)
             body = partial(_multiply, c, at, nothing, sums, MMA[AMONG_TYPES[kind]], beside)
             _loops(c, f"{count} {label}", body, [*flat, *chains])
 
-    def numbers(gpu: Any) -> list[Any]:
-        return [*_nothing(gpu), *(np.uint32(one) for one in (0x3F800001, 0x3F800003, 0x00010203))]
-
     return c.benchmark(
         f"as mma_loop, {AMONG_TYPES[kind]}, with other instructions after each mma.sync, {warps} warps",
-        block=32 * warps, shared_bytes=8192, arguments=numbers,
+        block=32 * warps, shared_bytes=8192, arguments=_nothing_and_numbers,
     )  # fmt: skip
 
 
