@@ -253,7 +253,9 @@ class Mbarrier(Group):
     arrive_latency_cycles: Cycles
     """From issue until the arrival counts."""
     try_wait_latency_cycles: Cycles
-    """A `try_wait` on a phase that is already complete."""
+    """A `try_wait` of a warp on a phase that is already complete."""
+    try_wait_warp_cycles: Interval
+    """How much later each further warp that tests at once makes it."""
     wakeup_latency_cycles: Cycles
     """From the completion of the phase until a suspended warp issues again."""
     remote_arrive_latency_cycles: Cycles

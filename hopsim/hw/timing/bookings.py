@@ -267,7 +267,8 @@ class Bookings:
             old = self._l2.read(time, source_read, lines, sectors, sm.gpc, masks=masks)
             written = max(written, old + self._atomic_latency)
         else:
-            written = self._l2.store_box(time, source_read, lines, sectors, sm.gpc)
+            # Its source is read as L2 takes it.
+            written = source_read = self._l2.store_box(time, source_read, lines, sectors, sm.gpc)
         written += engine.store_latency()
         return Booked(source_read, written)
 

@@ -19,7 +19,7 @@ from hopsim.hw.timing.costs import NEVER, CostTable, Head, SegmentCost, Stall
 from hopsim.hw.timing.counters import Totals
 from hopsim.hw.timing.first_touch import FirstTouch
 from hopsim.hw.timing.load_runs import Deferred
-from hopsim.hw.timing.paths import Path, PathCosts
+from hopsim.hw.timing.paths import Path, PathCosts, tested_after
 from hopsim.hw.timing.sm import Sm
 from hopsim.hw.timing.tensor_core import WarpgroupQueue
 from hopsim.hw.timing.thread_access import ThreadAccess
@@ -52,7 +52,7 @@ class Charge:
         book: called with (operation, time of issue) for copies.
         commit: called with (group, warpgroup queue, time) for wgmma groups.
         fetch: of code and parameters that an SM uses for the first time; None: all is there.
-        serialised: whether ptxas makes the program wait for each wgmma before the next.
+        serialised: warpgroups of a CTA that wait for each of their wgmma before the next, because ptxas makes them; 0: none.
     """
 
     def __init__(
@@ -64,7 +64,7 @@ class Charge:
         book: Callable[[Operation, float], None],
         commit: Callable[[Actor, Group, WarpgroupQueue, float], None],
         fetch: FirstTouch | None = None,
-        serialised: bool = False,
+        serialised: int = 0,
     ) -> None:
         self._costs = costs.segments
         self._accesses = accesses
@@ -73,7 +73,7 @@ class Charge:
         self._book = book
         self._commit = commit
         self._serialised = serialised
-        self._try_wait = float(config.mbarrier.try_wait_latency_cycles)
+        self._mbarrier = config.mbarrier
         self._arrive = float(config.mbarrier.arrive_latency_cycles)
         self._add = float(config.issue.latency_cycles["fp32"])
         self._queues: dict[Warpgroup, WarpgroupQueue] = {}
@@ -104,10 +104,10 @@ class Charge:
             if self.issued or self.committed:
                 self._flush(actor, start)
             return start
-        key = (actor.resumed, strand.segment, *trail)
+        key = (actor.resumed, actor.warps, strand.segment, *trail)
         known = self._steps.get(key)
         if known is None:
-            known = self._learn(key, trail, strand.segment, actor.resumed)
+            known = self._learn(key, trail, actor)
         if not known.executed >> actor.sm.number & 1:
             start = self._first(known, actor, start)
         path = known.path
@@ -161,12 +161,11 @@ class Charge:
         self._stalls[Stall.DISPATCH_STALL] += later * actor.warps
         actor.time = time + later
 
-    def _learn(
-        self, key: tuple[object, ...], trail: list[Segment], following: int, resumed: bool
-    ) -> Known:
+    def _learn(self, key: tuple[object, ...], trail: list[Segment], actor: Actor) -> Known:
         """Work out a step that was not seen before."""
         numbers = [segment.number for segment in trail]
-        known = Known(self._path_costs.work_out(numbers, following, resumed))
+        following = actor.strand.segment
+        known = Known(self._path_costs.work_out(numbers, following, actor.resumed, actor.warps))
         if len(self._steps) < STEPS_KEPT:
             self._steps[key] = known
         return known
@@ -328,7 +327,7 @@ class Charge:
         stall = Stall.WAIT
         if head is Head.BARRIER_WAIT:
             # A strand that was woken pays the wake-up, not the test.
-            ready = time if actor.resumed else time + self._try_wait
+            ready = time if actor.resumed else time + tested_after(self._mbarrier, warps)
             stall = Stall.MBARRIER
         elif head is Head.MEMORY or head is Head.MATRIX_COPY:
             note = actor.strand.access
@@ -388,11 +387,15 @@ class Charge:
     def _issue_tensor(self, actor: Actor, position: int, time: float) -> float:
         """Book the wgmma at `position`; a full queue holds its issue."""
         issued = self.issued
+        hidden = self._costs[actor.strand.trail[position].number].span
         while issued and issued[0][0] <= position:
-            time = self._tensor(actor, issued.pop(0)[1], time)
+            time = self._tensor(actor, issued.pop(0)[1], time, hidden)
         return time
 
-    def _tensor(self, actor: Actor, operation: Operation, time: float) -> float:
+    def _tensor(
+        self, actor: Actor, operation: Operation, time: float, hidden: float = 0.0
+    ) -> float:
+        """Book a wgmma; return when what follows it can issue, of which `hidden` cycles pass while it is waited for."""
         work: TensorWork = operation.work
         queue = self._queues.get(work.warpgroup)
         if queue is None:
@@ -403,8 +406,10 @@ class Charge:
         if self._serialised:
             assert queue.open is not None, "an operation was just booked"
             done = actor.sm.tensor.complete(queue.open)
-            self._stalls[Stall.GMMA] += (done - issue) * actor.warps
-            return done
+            # Its other warpgroups have the same to issue meanwhile.
+            held = max(done - hidden - issue, hidden * (self._serialised - 1))
+            self._stalls[Stall.GMMA] += held * actor.warps
+            return issue + held
         return issue
 
     def _close(self, actor: Actor, group: Group, time: float) -> None:

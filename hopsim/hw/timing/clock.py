@@ -80,7 +80,7 @@ class LoadClock:
         if span <= 0.0:
             return
         config = self._config
-        busy = self._busy_cycles()
+        busy = self._busy_cycles(now)
         share = (busy - self._busy) / (span * len(self._sms))
         passed = 1.0 - exp(-span / self._clock / self._settling_s)
         lower = max(0.0, share - config.knee) * config.drop_hz
@@ -98,8 +98,8 @@ class LoadClock:
             for unit in self._paced:
                 unit.speed_up(self._highest / clock)
 
-    def _busy_cycles(self) -> float:
-        return sum(sm.tensor.busy_cycles + sm.mma.busy_cycles for sm in self._sms)
+    def _busy_cycles(self, now: float) -> float:
+        return sum(sm.tensor.worked_until(now) + sm.mma.worked_until(now) for sm in self._sms)
 
     def finish(self, cycles: float, idle_gpc: bool) -> tuple[float, float, float]:
         """Return the cycles that the fastest GPC counted, its mean clock, and that of many launches on end, in hertz.
@@ -108,7 +108,7 @@ class LoadClock:
             cycles: of the GPCs that worked.
             idle_gpc: whether one had nothing to do.
         """
-        share = self._busy_cycles() / (max(1.0, cycles) * len(self._sms))
+        share = self._busy_cycles(cycles) / (max(1.0, cycles) * len(self._sms))
         self.advance(cycles)
         # One fall and one rise; whether pauses between products change it is not known.
         seconds = self._seconds + (self._change_s if self._was_loaded else 0.0)

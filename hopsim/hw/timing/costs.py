@@ -11,9 +11,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
+from functools import partial
 from typing import Final
 
 from hopsim.config import HardwareConfig
+from hopsim.hw.timing.basic_blocks import Placed, after_tests, placed
 from hopsim.hw.timing.in_order import NEVER, InOrder, Stall
 from hopsim.hw.timing.load_runs import Deferred, deferred_loads
 from hopsim.hw.timing.machine_code import MachineCode
@@ -145,9 +147,14 @@ class CostTable:
         self._multiplies = any(
             bound.form.unit == "tensor" for segment in program for bound in segment.instructions
         )
-        self.segments = [self._cost(segment) for segment in program]
+        self._after_tests = after_tests(program)
+        self.segments = [
+            self._cost(segment, here)
+            for segment, here in zip(program, placed(program), strict=True)
+        ]
         for segment, cost in zip(program, self.segments, strict=True):
             self._keep_needed(segment, cost)
+            self._hide(segment, cost)
             cost.simple = not (cost.late or cost.block or cost.taken) and cost.head in (
                 Head.NONE,
                 Head.FIXED,
@@ -155,30 +162,36 @@ class CostTable:
 
     # -- one segment -------------------------------------------------------------------------------
 
-    def _cost(self, segment: Segment) -> SegmentCost:
-        instructions = self._in_order.order(segment.instructions, segment.head is not None)
-        head = self._head_kind(instructions[0]) if segment.head is not None else Head.NONE
+    def _cost(self, segment: Segment, here: Placed) -> SegmentCost:
+        first, last = segment.instructions[0], segment.instructions[-1]
+        has_head = (
+            segment.head is not None and bool(here.instructions) and here.instructions[0] is first
+        )
+        instructions = self._in_order.order(here.instructions, has_head)
+        head = self._head_kind(first) if has_head else Head.NONE
         dynamic = head not in (Head.NONE, Head.FIXED, Head.COMMIT)
-        run = self._in_order.run(instructions, dynamic)
-        crowded = (
-            self._in_order.run(instructions, dynamic, crowded=True) if self._multiplies else run
+        more = here.prepares * (self._config.issue.sequence["bulk_copy"] - 1.0)
+        work_out = partial(
+            self._in_order.run, instructions, dynamic, prepared=here.prepared, more=more
         )
+        run = work_out()
+        crowded = work_out(crowded=True) if self._multiplies else run
+        if head is Head.TENSOR:
+            # It has just begun.
+            run = crowded
         clock, reads = run.clock, run.reads
-        block, stall = (
-            self._block(instructions[0]) if segment.head is not None else (0.0, Stall.WAIT)
-        )
+        block, stall = self._block(first) if has_head else (0.0, Stall.WAIT)
         deferred = self._deferred.get(segment.number)
         if deferred is not None:
             for register in deferred.inputs:
                 reads.pop(register, None)
-        last = instructions[-1]
         is_branch = last.form.unit == "branch"
         after = (
             segment.successors[0] if last.instruction.guard is not None or not is_branch else EXIT
         )
         return SegmentCost(
             head=head,
-            unit=instructions[0].form.unit,
+            unit=first.form.unit,
             block=block,
             block_stall=stall,
             span=clock,
@@ -199,13 +212,13 @@ class CostTable:
             private=self._is_private(segment, head),
             fall_through=after,
             taken=float(self._latency["branch"]) if is_branch else 0.0,
-            cached=self._is_cached(instructions[0]),
-            mma=self._mma(instructions[0]) if head is Head.MMA else None,
-            after_mma=_keeps_order(instructions[0]),
-            prefetches_map="tensormap" in instructions[0].instruction.opcode
-            and instructions[0].instruction.opcode[0] == "prefetch",
+            cached=self._is_cached(first),
+            mma=self._mma(first) if head is Head.MMA else None,
+            after_mma=_keeps_order(first),
+            prefetches_map="tensormap" in first.instruction.opcode
+            and first.instruction.opcode[0] == "prefetch",
             simple=False,
-            parameters=frozenset(self._parameter_lines(instructions)),
+            parameters=frozenset(self._parameter_lines(segment.instructions)),
             fences=stall is Stall.MEMBAR and block >= self._config.fence.proxy_async_cycles,
             deferred=deferred,
         )
@@ -243,6 +256,17 @@ class CostTable:
                     break
         cost.span = end
         cost.late = tuple(kept)
+
+    def _hide(self, segment: Segment, cost: SegmentCost) -> None:
+        """Let arithmetic pass while a warp waits: after a barrier, and after an mbarrier on which it does not depend.
+
+        ptxas puts what follows a loop of `try_wait` between the first test and its branch.
+        """
+        if cost.block_stall is Stall.BARRIER:
+            issued = 1.0 / self._config.issue.issue_rate
+            cost.block = max(0.0, cost.block - (cost.span - issued))
+        if cost.head is Head.NONE and segment.number in self._after_tests:
+            cost.span = max(0.0, cost.span - self._config.mbarrier.try_wait_latency_cycles)
 
     # -- heads -------------------------------------------------------------------------------------
 

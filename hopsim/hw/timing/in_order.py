@@ -108,17 +108,26 @@ class InOrder:
             instructions,
             has_head,
             self._result_latency,
-            lambda one: self._interval[one.form.unit] * self._code.issued(one),
+            self._pipe_cycles,
+            lambda one: self._code.issued(one) / self._rate,
         )
 
     def run(
-        self, instructions: Sequence[BoundInstruction], dynamic: bool, *, crowded: bool = False
+        self,
+        instructions: Sequence[BoundInstruction],
+        dynamic: bool,
+        *,
+        crowded: bool = False,
+        prepared: bool = False,
+        more: float = 0.0,
     ) -> Run:
         """Return what some instructions take.
 
         Args:
             dynamic: the latency of the first is known only at run time.
             crowded: the tensor cores work meanwhile.
+            prepared: only the last machine instruction of the first is here.
+            more: machine instructions besides them, of the uniform datapath.
         """
         run = Run()
         intervals = self._crowded if crowded else self._interval
@@ -128,7 +137,7 @@ class InOrder:
         ready, reads, written = run.ready, run.reads, run.writes
         for position, bound in enumerate(instructions):
             unit = bound.form.unit
-            issued = self._code.issued(bound)
+            issued = 1.0 if prepared and not position else self._code.issued(bound)
             at = max(run.clock, pipes.get(unit, 0.0)) if issued else 0.0
             for register in bound.reads:
                 if register in ready:
@@ -167,10 +176,19 @@ class InOrder:
             stall = Stall.SHORT_SCOREBOARD if unit in VARIABLE else Stall.WAIT
             for register in bound.writes:
                 ready[register] = (at + self._result_latency(bound), stall)
+        run.clock += more * (self._gap if crowded else 1.0 / self._rate)
+        run.slots += more / self._rate
         if crowded:
-            run.slots = self._crowded_slots(counts)
-        run.slots = max(run.slots, *pressure.values())
+            run.slots = self._crowded_slots(counts) + more * self._gap
+        run.slots = max([run.slots, *pressure.values()])
         return run
+
+    def _pipe_cycles(self, bound: BoundInstruction) -> float:
+        issued = self._code.issued(bound)
+        if self._code.sequence(bound) is not None:
+            # Its instructions go to several pipes.
+            return issued / self._rate
+        return self._interval[bound.form.unit] * issued
 
     def _crowded_slots(self, counts: Mapping[tuple[bool, bool], float]) -> float:
         """Return the slots of instructions that have one way to the registers: ptxas mixes those of different pipes."""

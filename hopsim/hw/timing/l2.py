@@ -283,8 +283,8 @@ class L2Cache:
             now, start, lines, sectors, gpc: as `write` takes them.
         """
         is_clean = len(lines) > 0 and self.tags.is_clean(lines)
-        done = self.write(now, start, lines, sectors, gpc)
-        return max(start, done - self._write_buffer) if is_clean else done
+        taken = self.write(now, now, lines, sectors, gpc)
+        return max(start, taken - self._write_buffer if is_clean else taken)
 
     def store_words(self, now: float, start: float, lines: Lines, sectors: int, gpc: int) -> float:
         """Take what threads store; return when L2 has it.

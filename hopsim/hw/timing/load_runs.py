@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from hopsim.hw.timing.basic_blocks import entered_otherwise
 from hopsim.isa.forms.decode import BoundInstruction
 from hopsim.isa.program.codegen import Segment
 
@@ -42,7 +43,7 @@ def deferred_loads(program: Sequence[Segment]) -> dict[int, Deferred]:
     These are runs of segments that follow each other, each a load and arithmetic, whose addresses do not come from a
     load of the run; where one has filled the registers, the warp waits, and a new run begins.
     """
-    entered = _entered_otherwise(program)
+    entered = entered_otherwise(program)
     found: dict[int, Deferred] = {}
     number = 0
     while number < len(program):
@@ -90,16 +91,6 @@ def _run(
             return run, number
         if late & set(program[number].instructions[0].reads):
             return run, number
-
-
-def _entered_otherwise(program: Sequence[Segment]) -> frozenset[int]:
-    """Return the segments that are entered from elsewhere than the segment before."""
-    return frozenset(
-        successor
-        for segment in program
-        for successor in segment.successors
-        if successor != segment.number + 1
-    )
 
 
 def _is_load(segment: Segment) -> bool:

@@ -14,6 +14,7 @@ from hopsim.errors import LaunchError
 from hopsim.results import Occupancy
 
 WARP: Final = 32
+WARPGROUP: Final = 4 * WARP
 REGISTER_STEP: Final = 8
 
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from hopsim.config import HardwareConfig
+from hopsim.config.groups import Mbarrier
 from hopsim.hw.timing.costs import NEVER, Head, SegmentCost, Stall
 
 KNOWN_AT_RUN_TIME: Final = (Head.MEMORY, Head.MATRIX_COPY, Head.MMA)
@@ -49,6 +50,11 @@ class Path:
     after_mma: bool
 
 
+def tested_after(config: Mbarrier, warps: int) -> float:
+    """Return what a `try_wait` of some warps at once takes when the phase is complete."""
+    return config.try_wait_latency_cycles + config.try_wait_warp_cycles * (warps - 1)
+
+
 class PathCosts:
     """Works paths out.
 
@@ -59,16 +65,19 @@ class PathCosts:
 
     def __init__(self, config: HardwareConfig, costs: Sequence[SegmentCost]) -> None:
         self._costs = costs
-        self._try_wait = float(config.mbarrier.try_wait_latency_cycles)
+        self._mbarrier = config.mbarrier
         self._arrive = float(config.mbarrier.arrive_latency_cycles)
 
-    def work_out(self, numbers: Sequence[int], following: int, resumed: bool) -> Path | None:
+    def work_out(
+        self, numbers: Sequence[int], following: int, resumed: bool, warps: int
+    ) -> Path | None:
         """Return the cost of a step, or None when only the run knows it.
 
         Args:
             numbers: segments executed.
             following: the segment after them.
             resumed: the first head waited for something, so that its wake-up is paid for.
+            warps: of the strand.
         """
         costs = [self._costs[number] for number in numbers]
         if len(costs) > LONGEST or any(cost.head in KNOWN_AT_RUN_TIME for cost in costs):
@@ -107,7 +116,7 @@ class PathCosts:
                 actions.append((position, cost.head, time))
             if cost.prefetches_map:
                 prefetches.append(time)
-            ready, stall = self._ready(cost.head, time, first)
+            ready, stall = self._ready(cost.head, time, first, warps)
             if cost.head_use != NEVER:
                 time += hold(stall, ready - time - cost.head_use)
             elif ready > time:
@@ -139,11 +148,11 @@ class PathCosts:
             after_mma=any(cost.after_mma for cost in costs),
         )
 
-    def _ready(self, head: Head, time: float, woken: bool) -> tuple[float, Stall]:
+    def _ready(self, head: Head, time: float, woken: bool, warps: int) -> tuple[float, Stall]:
         """Return when the result of a head is there."""
         if head is Head.BARRIER_WAIT:
             # A strand that was woken pays the wake-up, not the test.
-            return (time if woken else time + self._try_wait), Stall.MBARRIER
+            return (time if woken else time + tested_after(self._mbarrier, warps)), Stall.MBARRIER
         if head is Head.ARRIVE:
             return time + self._arrive, Stall.SHORT_SCOREBOARD
         return time, Stall.WAIT

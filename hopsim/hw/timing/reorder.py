@@ -17,6 +17,7 @@ def reordered(
     has_head: bool,
     latency: Callable[[BoundInstruction], float],
     interval: Callable[[BoundInstruction], float],
+    slots: Callable[[BoundInstruction], float],
 ) -> list[BoundInstruction]:
     """Return instructions in an order in which they issue early.
 
@@ -26,6 +27,7 @@ def reordered(
         has_head: whether the first is a head.
         latency: from the issue of an instruction to that of one that reads its result.
         interval: for which an instruction takes its pipe.
+        slots: cycles in which nothing else issues.
     """
     begin = 1 if has_head else 0
     end = len(instructions)
@@ -76,7 +78,7 @@ def reordered(
             waits[other] -= 1
             if not waits[other]:
                 heappush(coming, (earliest[other], other))
-        now += 1.0
+        now += slots(one)
     return [*instructions[:begin], *order, *instructions[end:]]
 
 

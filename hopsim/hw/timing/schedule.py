@@ -38,6 +38,7 @@ from hopsim.hw.timing.costs import CostTable, Head, Stall
 from hopsim.hw.timing.counters import Totals, counters
 from hopsim.hw.timing.first_touch import FirstTouch
 from hopsim.hw.timing.launcher import Launcher
+from hopsim.hw.timing.occupancy import WARPGROUP
 from hopsim.hw.timing.recorder import Recorder
 from hopsim.hw.timing.recording import Recording
 from hopsim.hw.timing.tensor_core import WarpgroupQueue
@@ -129,7 +130,7 @@ class TimedSchedule(Schedule):
             chip.shares_sms,
         )
         self._bookings = Bookings(config, sms, chip.l2, chip.fabric)
-        self._wake_ups = WakeUps(config, machine.threads)
+        self._wake_ups = WakeUps(config)
         accesses = ThreadAccess(config, sms, chip.l2, chip.fabric)
         self._charge = Charge(
             config,
@@ -139,7 +140,7 @@ class TimedSchedule(Schedule):
             self._book,
             self._commit,
             None if self._warm_code else FirstTouch(config, self._costs.segments, len(sms)),
-            machine.setup.serialised_wgmma,
+            machine.threads // WARPGROUP if machine.setup.serialised_wgmma else 0,
         )
         self._clock = LoadClock(
             config.clock, config.device.clock_hz, sms, [chip.l2, chip.dram, *chip.gpcs]
@@ -278,7 +279,8 @@ class TimedSchedule(Schedule):
     def woken(self, strand: Any, wait: Wait) -> None:
         """What a strand waited for happened."""
         actor = self._actors[strand]
-        latency, stall = self._wake_ups.after(wait)
+        block = self._costs.segments[actor.strand.segment].block
+        latency, stall = self._wake_ups.after(wait, block)
         actor.resume = self.now + self._arrive_extra + latency
         actor.waited = stall
         actor.resumed = wait.kind != "collective"

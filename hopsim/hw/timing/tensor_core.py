@@ -129,7 +129,7 @@ class TensorCore:
         if len(ends) >= self._least:
             time = self._room(ends, time)
         run = queue.open
-        if run is not None and run.cycles == cycles and run.left and time <= self.free:
+        if run is not None and run.cycles == cycles and run.left and time <= ends[-1]:
             run.left += 1
         else:
             queue.open = run = Run(time, cycles, self._tail)
@@ -145,6 +145,10 @@ class TensorCore:
         self.operand_bytes += self._bytes
         self.operations += 1
         return time
+
+    def worked_until(self, now: float) -> float:
+        """Return the cycles of all work that is done by then."""
+        return self.busy_cycles - max(0.0, self.free - now)
 
     def worked(self, start: float, end: float) -> float:
         """Return for how many cycles of some time the unit had work, as far as it is known."""
@@ -299,6 +303,11 @@ class MmaPipe:
         self.free = [0.0] * subpartitions
         self.busy_cycles = 0.0
         self.operations = 0
+
+    def worked_until(self, now: float) -> float:
+        """Return the cycles of all work that is done by then, of the pipes of all sub-partitions."""
+        ahead = sum(max(0.0, free - now) for free in self.free)
+        return self.busy_cycles - ahead / len(self.free)
 
     def book(
         self, issue: float, product: tuple[str, float], ports: Ports, before: float

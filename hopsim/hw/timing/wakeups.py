@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from hopsim.config import HardwareConfig
-from hopsim.hw.machine.barriers import NamedBarrier
 from hopsim.hw.machine.waiting import Wait
 from hopsim.hw.timing.costs import Stall
-from hopsim.hw.timing.occupancy import WARP
 
 
 class WakeUps:
@@ -14,16 +12,13 @@ class WakeUps:
 
     Args:
         config: of barriers and groups.
-        threads: of a CTA, which a named barrier without a count waits for.
     """
 
-    def __init__(self, config: HardwareConfig, threads: int) -> None:
+    def __init__(self, config: HardwareConfig) -> None:
         barrier = config.barrier
-        self._threads = threads
-        self._warp_cycles = barrier.bar_sync_warp_cycles
         self._known: dict[str, tuple[float, Stall]] = {
             "mbarrier": (float(config.mbarrier.wakeup_latency_cycles), Stall.MBARRIER),
-            "named barrier": (float(barrier.bar_sync_latency_cycles), Stall.BARRIER),
+            "named barrier": (0.0, Stall.BARRIER),
             "cluster barrier": (
                 float(barrier.cluster_barrier_latency_cycles),
                 Stall.CLUSTER_BARRIER,
@@ -36,14 +31,14 @@ class WakeUps:
             "sleep": (0.0, Stall.SLEEPING),
         }
 
-    def after(self, wait: Wait) -> tuple[float, Stall]:
-        """Return the cycles from the event to the next issue, and the name of the stall."""
+    def after(self, wait: Wait, block: float) -> tuple[float, Stall]:
+        """Return the cycles from the event to the next issue, and the name of the stall.
+
+        Args:
+            block: cycles that the instruction which waits holds its warp when all are there already.
+        """
         latency, stall = self._known[wait.kind]
-        if stall is Stall.BARRIER:
-            barrier: NamedBarrier = wait.subject
-            threads = self._threads if barrier.count is None else barrier.count
-            latency += self._warp_cycles * -(-threads // WARP)
-        return latency, stall
+        return (block if stall is Stall.BARRIER else latency), stall
 
     def stall(self, wait: Wait | None) -> Stall:
         """Return what a wait is called."""
