@@ -229,6 +229,8 @@ class Tma(Group):
     """From the last byte read in shared memory until the write is complete in L2."""
     store_read_latency_cycles: Cycles
     """From issue until the first byte is read in shared memory."""
+    store_sector_cycles: Interval
+    """How much longer each sector makes it that a store touches beyond those which its bytes fill."""
 
     @model_validator(mode="after")
     def _shapes_agree(self) -> Self:

@@ -261,7 +261,8 @@ class Bookings:
             end = engine.send(begin, 0)
             ready = self._l2.read(time, end, lines, sectors, sm.gpc, masks, beside=beside)
             return Booked(ready, ready)
-        source_read = engine.send_store(begin, count_bytes)
+        filled = (count_bytes - outside_bytes) // self._sector_bytes
+        source_read = engine.send_store(begin, count_bytes, max(0, sectors - filled))
         if direction == "reduce":
             written = self._l2.write(time, source_read, lines, sectors, sm.gpc)
             old = self._l2.read(time, source_read, lines, sectors, sm.gpc, masks=masks)
