@@ -24,6 +24,14 @@ WITHIN: Final = {
     "tma_store_64_w2_d1_p128": 0.02,
     "tma_store_64_w4_d2_p128": 0.03,
     "tma_store_64_w2_d2_p8192": 0.02,
+    "tma_store_64_w1_d2_p2832": 0.025,
+    "tma_store_64_w1_d2_p2848": 0.025,
+    "tma_store_l2_66x64K_8192B_d8": 0.06,
+    "tma_store_l2_132x64K_8192B_d8": 0.11,
+    "tma_store_fresh_132x64K_8192B_d8": 0.03,
+    "idle_copies_n64_w4": 0.07,
+    "idle_copies_n128_w8": 0.04,
+    "idle_copies_n256_w8": 0.06,
     "cold_chain_1_32r_p8192_step1_l2_256B": 0.1,
     "cold_chain_1_64r_p8192_step1_l2_128B": 0.05,
     "cold_chain_16_64r_p8192_step1_l2_256B": 0.1,
@@ -83,7 +91,7 @@ def test_arithmetic_is_as_slow_beside_the_tensor_cores_as_recorded(name: str) ->
     recorded = slopes(ROWS[one.name]["cycles"])
     alone = slopes(ROWS[f"beside_wgmma_none_{name[-2:]}"]["cycles"])
     for label, cycles in recorded.items():
-        assert found[label] == pytest.approx(cycles, rel=0.22 if "," in label else 0.1), label
+        assert found[label] == pytest.approx(cycles, rel=0.22 if "," in label else 0.12), label
     assert recorded["max.f32"] > 1.6 * alone["max.f32"]
 
 

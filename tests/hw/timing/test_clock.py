@@ -86,6 +86,16 @@ def test_the_clock_falls_with_load_and_further_with_time() -> None:
     assert 1.3e9 < clock.hertz(0.93, sustained=True) < 1.6e9
 
 
+def test_work_that_is_issued_at_once_is_load_while_it_is_done() -> None:
+    """A group of products is issued in no time: the clock is low until they are done, not just when they are issued."""
+    clock, sms, *_ = chip(1)
+    work(sms[0], 2048)
+    for look in (512.0, 1024.0, 1536.0, 2048.0):
+        clock.advance(look)
+    counted, _, _ = clock.finish(4096.0, idle_gpc=False)
+    assert counted == pytest.approx(4096 + 2048 * CONFIG.clock.gpc_spread)
+
+
 def test_the_mean_clock_is_cycles_over_time() -> None:
     clock, sms, *_ = chip(1)
     work(sms[0], 128 * 75)

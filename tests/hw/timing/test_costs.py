@@ -12,6 +12,7 @@ from tests.hw.timing.kernels import kernel
 CONFIG = load("h100-sxm")
 LATENCY = CONFIG.issue.latency_cycles
 INTERVAL = CONFIG.issue.interval_cycles
+BARRIER_CYCLES = CONFIG.barrier.bar_sync_latency_cycles
 WARP_CYCLES = CONFIG.barrier.bar_sync_warp_cycles
 
 
@@ -169,13 +170,9 @@ def test_late_results_are_kept_when_a_successor_reads_them() -> None:
         ("wgmma.fence.sync.aligned;", Head.FIXED, CONFIG.tensor.fence_cycles, True),
         ("wgmma.commit_group.sync.aligned;", Head.COMMIT, CONFIG.tensor.commit_cycles, True),
         ("wgmma.wait_group.sync.aligned 0;", Head.FIXED, CONFIG.tensor.wait_cycles, True),
-        ("bar.sync 0;", Head.FIXED, CONFIG.barrier.bar_sync_latency_cycles + WARP_CYCLES, False),
-        (
-            "bar.sync 1, 128;",
-            Head.FIXED,
-            CONFIG.barrier.bar_sync_latency_cycles + 4 * WARP_CYCLES,
-            False,
-        ),
+        # The return passes meanwhile.
+        ("bar.sync 0;", Head.FIXED, BARRIER_CYCLES + WARP_CYCLES - 1, False),
+        ("bar.sync 1, 128;", Head.FIXED, BARRIER_CYCLES + 4 * WARP_CYCLES - 1, False),
         ("barrier.cluster.arrive.aligned;", Head.FIXED, CONFIG.fence.cluster_cycles, False),
         ("barrier.cluster.arrive.relaxed.aligned;", Head.FIXED, 0, False),
         (
@@ -236,22 +233,30 @@ def test_a_woken_wait_pays_no_test() -> None:
     wait = next(k for k, cost in enumerate(costs) if cost.head is Head.BARRIER_WAIT)
     after = program[wait].successors[0]
     paths = PathCosts(CONFIG, costs)
-    tested = paths.work_out([wait], after, resumed=False)
-    woken = paths.work_out([wait], after, resumed=True)
+    tested = paths.work_out([wait], after, resumed=False, warps=1)
+    woken = paths.work_out([wait], after, resumed=True, warps=1)
     assert tested is not None
     assert woken is not None
     assert (
         tested.total - woken.total == CONFIG.mbarrier.try_wait_latency_cycles - costs[wait].head_use
     )
     assert dict(tested.stalls)[Stall.MBARRIER] == tested.total - woken.total
-    again = paths.work_out([wait], wait, resumed=True)
+    again = paths.work_out([wait], wait, resumed=True, warps=1)
     assert again is not None
     assert again.total == woken.total + LATENCY["branch"]
+    # Of several warps each takes its turn to test; who is woken does not test.
+    four, four_woken = (
+        paths.work_out([wait], after, resumed, warps=4) for resumed in (False, True)
+    )
+    assert four is not None
+    assert four_woken is not None
+    assert four.total - tested.total == pytest.approx(3 * CONFIG.mbarrier.try_wait_warp_cycles)
+    assert four_woken.total == woken.total
 
 
 def test_memory_paths_are_left_to_the_run() -> None:
     _, costs = table("ld.shared.u32 %r1,[%r0]; ret;")
-    assert PathCosts(CONFIG, costs).work_out(range(len(costs)), 0, False) is None
+    assert PathCosts(CONFIG, costs).work_out(range(len(costs)), 0, False, 1) is None
 
 
 def test_a_product_of_fp8_values_is_several_instructions() -> None:

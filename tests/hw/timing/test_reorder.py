@@ -46,6 +46,21 @@ def test_two_chains_run_side_by_side() -> None:
     assert unit.run(unit.order(found, has_head=False), dynamic=False).clock <= one + 4
 
 
+def test_divisions_run_side_by_side() -> None:
+    """Each is a dozen instructions on several pipes: the next begins when these are issued, not when the result is there."""
+    divisions = "".join(
+        f"rem.s32 %r{n},%r{n},%r0; mul.lo.s32 %r{n},%r{n},%r1;" for n in range(2, 10)
+    )
+    found, unit = segment(f"{divisions} ret;")
+    order = unit.order(found, has_head=False)
+    assert opcodes(order)[:8] == ["rem.s32"] * 8
+    lengths, waits = CONFIG.issue.sequence, CONFIG.issue.sequence_latency_cycles
+    issued = lengths["rem_s32"] + 7 * lengths["rem_s32_again"]
+    clock = unit.run(order, dynamic=False).clock
+    assert issued < clock < issued + waits["rem_s32_again"] + 8 * INTERVAL["imad"]
+    assert unit.run(found, dynamic=False).clock > clock + 7 * waits["rem_s32_again"] / 2
+
+
 def test_heads_and_ends_stay_where_they_are() -> None:
     body = "bar.sync 0; ex2.approx.f32 %f1,%f0; add.f32 %f2,%f1,%f0; add.f32 %f3,%f0,%f0; add.f32 %f4,%f0,%f0; ret;"
     program: Any = kernel(body).program(True)
@@ -94,7 +109,7 @@ def test_values_stay_what_they_are(chosen: list[tuple[str, int, int, int]]) -> N
 @pytest.mark.parametrize("count", [0, 1, 3])
 def test_few_instructions_are_left_alone(count: int) -> None:
     found, _ = segment("ex2.approx.f32 %f1,%f0;" * count + "ret;")
-    assert reordered(found, False, lambda one: 4.0, lambda one: 1.0) == found
+    assert reordered(found, False, lambda one: 4.0, lambda one: 1.0, lambda one: 1.0) == found
 
 
 # -- beside working tensor cores ----------------------------------------------------------------------

@@ -161,6 +161,28 @@ def test_a_run_begins_with_its_first_operation() -> None:
     assert (run.start, run.last) == (32.0, 64.0)
 
 
+def test_an_operation_issued_after_the_last_of_its_warpgroup_is_not_there_before() -> None:
+    """Its turn is not the one that the last had left: the other warpgroup goes first."""
+    core = TensorCore(TENSOR)
+    mine, other = core.admit(), core.admit()
+    core.book(mine, 0.0, work(256))
+    group(core, other, 2, 256)
+    core.book(mine, 300.0, work(256))
+    assert core.complete(core.close(mine)) == 4 * 128 + BASE
+
+
+def test_work_is_done_when_its_time_has_passed() -> None:
+    core, pipe = TensorCore(TENSOR), MmaPipe(CONFIG.mma_sync, 4)
+    group(core, core.admit(), 8, 256)
+    assert [core.worked_until(now) for now in (0.0, 512.0, 1024.0, 4096.0)] == [0, 512, 1024, 1024]
+    flop = 2.0 * 16 * 8 * 16
+    for port in range(4):
+        for _ in range(100):
+            pipe.book(0.0, ("f16", flop), ((port, 1),), 0.0)
+    assert pipe.worked_until(pipe.busy_cycles / 4) == pytest.approx(pipe.busy_cycles / 4)
+    assert pipe.worked_until(1e6) == pipe.busy_cycles
+
+
 def test_mma_sync_rate_is_shared_by_warps_of_a_sub_partition() -> None:
     pipe = MmaPipe(CONFIG.mma_sync, 4)
     flop = 2.0 * 16 * 8 * 16

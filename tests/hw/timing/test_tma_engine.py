@@ -35,6 +35,12 @@ def test_stores_have_their_own_way() -> None:
     assert engine.start(0.0, None) == 2 * TMA.issue_interval_cycles
 
 
+def test_rows_that_begin_inside_of_a_sector_make_a_store_slower() -> None:
+    engine, other = TmaEngine(TMA), TmaEngine(TMA)
+    aligned = engine.send_store(engine.start(0.0, None), 8192)
+    assert other.send_store(0.0, 8192, 32) == aligned + 32 * TMA.store_sector_cycles
+
+
 def test_a_map_is_fetched_once() -> None:
     engine = TmaEngine(TMA)
     fetch = TMA.descriptor_fetch_latency_cycles
