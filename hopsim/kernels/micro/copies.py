@@ -16,6 +16,8 @@ WIDTH = 64
 ROWS = (8, 32, 64, 128, 256)
 STORES, STORED_ROWS = 8, 64
 """Of each warp; 8 KiB each."""
+UNALIGNED = (2832, 2848, 2880, 2944)
+"""Bytes from row to row that are 16, 32, 64 and 0 more than lines of 128 bytes."""
 TENSOR_ROWS = 1 << 18
 """Rows of the tensor: 32 MiB."""
 
@@ -161,4 +163,5 @@ def benchmarks() -> list[Benchmark]:
             for pitch, warps in ((128, 1), (128, 2), (128, 4), (8192, 2))
             for depth in (1, 2)
         ),
+        *(stores_of_warps(1, 2, pitch) for pitch in UNALIGNED),
     ]

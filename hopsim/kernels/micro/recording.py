@@ -40,6 +40,7 @@ GROUPS: Final = {
     "entry": "the first instructions of a CTA, by how many SMs begin together",
     "sequences": "instructions of which ptxas makes several: divisions, square roots",
     "bursts": "stores in a row: how many are taken before they hold a warp",
+    "barriers": "bar.sync between other instructions, and what copies cost a warp that does not issue them",
     "queue": "how many wgmma are issued before one ends",
     "few_rows": "rows that A does not have, while B comes out of device memory: TMA boxes and cp.async",
     "products": "mma.sync with operands out of shared memory, and what fp8 ones are made of",
