@@ -23,6 +23,7 @@ MULTIPLIES: Final = "tensor"
 BARRIER: Final = "barrier"
 COPIES: Final = "tma"
 TESTS: Final = "mbarrier.try_wait"
+WAIT: Final = "wgmma.wait_group"
 MOVABLE_HEADS: Final = ("elect.sync",)
 READS_CLOCK: Final = "mov"
 """Base of a head that reads a clock: it is where the program has it, and nothing passes it."""
@@ -56,8 +57,11 @@ class Placed:
 def placed(program: Sequence[Segment]) -> list[Placed]:
     """Return what ptxas makes of each segment, by number."""
     found = [Placed(list(segment.instructions)) for segment in program]
+    sums = frozenset[int]().union(
+        *(one.instructions[0].writes for one in program if _head_unit(one) == MULTIPLIES)
+    )
     for block in _blocks(program):
-        _move_up(program, block, found)
+        _move_up(program, block, found, sums)
         _move_down(program, block, found)
     return found
 
@@ -95,8 +99,14 @@ def _blocks(program: Sequence[Segment]) -> Iterator[range]:
             begin = following
 
 
-def _move_up(program: Sequence[Segment], block: range, found: list[Placed]) -> None:
-    """Move instructions up to the first wgmma of a block."""
+def _move_up(
+    program: Sequence[Segment], block: range, found: list[Placed], sums: frozenset[int]
+) -> None:
+    """Move instructions up to the first wgmma of a block.
+
+    Args:
+        sums: registers of all wgmma, any of which may be what a wait is for.
+    """
     first = next((number for number in block if _head_unit(program[number]) == MULTIPLIES), None)
     if first is None:
         return
@@ -120,6 +130,8 @@ def _move_up(program: Sequence[Segment], block: range, found: list[Placed]) -> N
                 found[number].prepared = True
             staying.append(one)
             kept_writes |= one.writes
+            if one.form.name.startswith(WAIT):
+                kept_writes |= sums
             if one.form.unit != MULTIPLIES:
                 # What a wgmma has read is overwritten in other registers.
                 kept_reads |= one.reads

@@ -58,6 +58,17 @@ def test_what_depends_and_what_nobody_waits_for_stays(late: str) -> None:
     assert beside_the_first_wgmma(f"{MULTIPLY} {WAIT} {late} ret;") == []
 
 
+def test_sums_of_another_group_may_be_what_a_wait_is_for() -> None:
+    others = ", ".join(f"%acc{number}" for number in range(32, 64))
+    before = MULTIPLY.replace(SUMS, others)
+    largest = "max.f32 %f1,%acc40,%acc41; st.shared.f32 [%r0],%f1;"
+    commit = "wgmma.commit_group.sync.aligned;"
+    found = made(
+        f"{before} {commit} @%p2 bra L; L: {MULTIPLY} {commit} wgmma.wait_group.sync.aligned 1; {largest} ret;"
+    )
+    assert [opcodes(one)[1:] for one in found if opcodes(one)[:1] == ["wgmma.mma_async"]] == [[], []]
+
+
 def test_an_operand_of_a_wgmma_is_made_in_another_register() -> None:
     step = "add.s64 %rd0,%rd0,2;"
     assert beside_the_first_wgmma(
