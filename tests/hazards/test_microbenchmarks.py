@@ -22,7 +22,7 @@ QUICK = (
 )  # fmt: skip
 ALL = {one.name: one for one in benchmarks()}
 """Groups of one CTA or few; the others fill the device with one access over and over, which takes minutes to check."""
-SMALL = ("latencies", "issue", "tensor", "copies", "remote", "sequences", "queue")
+SMALL = ("latencies", "issue", "tensor", "copies", "remote", "sequences", "barriers", "queue")
 
 
 def checked(one: Benchmark) -> LaunchResult:

@@ -51,7 +51,7 @@ INTENDED: Final = (
         "copies follow each other into the same bytes of the peer, as fast as they go; all bring the same",
     ),
     Intended(
-        r"(wgmma|beside_wgmma_n\d+)_\w+", "HS701",
+        r"(wgmma|beside_wgmma_n\d+|idle_copies_n\d+)_\w+", "HS701",
         "operands in shared memory are whatever is there: wgmma takes the same time for all values",
     ),
     Intended(
@@ -60,6 +60,10 @@ INTENDED: Final = (
     ),
     Intended(
         r"mbarrier_latency|start_fence_proxy_\w+", "HS113", "what a proxy fence takes that orders nothing is measured"
+    ),
+    Intended(
+        r"bar_among_w\d+", "HS215",
+        "arrivals follow each other: what one takes after bar.sync is measured, and nobody waits for their phases",
     ),
     Intended(
         r"start_barrier_init_\w+", "HS212",
