@@ -51,7 +51,7 @@ INTENDED: Final = (
         "copies follow each other into the same bytes of the peer, as fast as they go; all bring the same",
     ),
     Intended(
-        r"(wgmma|beside_wgmma_n\d+|idle_copies_n\d+)_\w+", "HS701",
+        r"(wgmma|(beside|slowed)_wgmma_n\d+|idle_copies_n\d+)_\w+", "HS701",
         "operands in shared memory are whatever is there: wgmma takes the same time for all values",
     ),
     Intended(

@@ -45,6 +45,7 @@ GROUPS: Final = {
     "few_rows": "rows that A does not have, while B comes out of device memory: TMA boxes and cp.async",
     "products": "mma.sync with operands out of shared memory, and what fp8 ones are made of",
     "beside": "arithmetic of a warpgroup while another one keeps the tensor cores busy",
+    "slowed": "wgmma of a warpgroup while others do arithmetic",
     "load": "memory, and the SM clock itself, while the tensor cores work",
 }
 """Name of the group, which is the module that has its `benchmarks()`, and what it holds."""
