@@ -6,18 +6,16 @@ Triton lets an elected thread issue a copy by a predicate, so that all warps com
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
 
 import numpy as np
 
 from hopsim.kernels.micro.clocked import Benchmark, Clocked
-from hopsim.kernels.micro.tensor import A_BYTES
-from hopsim.kernels.ptx.text import Param, Reg, address, vector
+from hopsim.kernels.micro.tensor import multiply, operands
+from hopsim.kernels.ptx.text import Param, Reg, address
 from hopsim.launch.arrays import TensorMap
-from hopsim.layout.descriptor import MatrixDescriptor
-from hopsim.layout.swizzle import Swizzle
 
 WARPS: Final = (4, 8, 12)
 LENGTHS: Final = (8, 40)
@@ -149,22 +147,10 @@ def copies_under_products(n: int, warpgroups: int) -> Benchmark:
     sums = c.k.regs(".b32", "acc", n // 2)
     for register in sums:
         c.k.emit("mov.b32", register, 0)
-    units = c.k.let(".b32", "units", "shr.u32", c.shared, 4)
-    wide = c.k.let(".b64", "base", "cvt.u64.u32", units)
-    tile = MatrixDescriptor(0, 16, 1024, 0, Swizzle.B128)
-    a = c.k.let(".b64", "a", "add.u64", wide, f"{tile.encode():#x}")
-    b = c.k.let(".b64", "b", "add.u64", wide, f"{replace(tile, start_addr=A_BYTES).encode():#x}")
-    yes = c.k.let(".pred", "yes", "setp.eq.u32", units, units)
+    a, b, yes = operands(c)
 
-    def multiply(beside: Callable[[], None]) -> None:
-        c.k.emit("wgmma.fence.sync.aligned")
-        for _ in range(4):
-            c.k.emit(
-                f"wgmma.mma_async.sync.aligned.m64n{n}k16.f32.bf16.bf16",
-                vector(sums), a, b, yes, 1, 1, 0, 0,
-            )  # fmt: skip
-        c.k.emit("wgmma.commit_group.sync.aligned")
-        c.k.emit("wgmma.wait_group.sync.aligned", 0)
+    def step(beside: Callable[[], None]) -> None:
+        multiply(c, 4, sums, a, b, yes, 1, 1, 0, 0)
         beside()
 
     def barriers() -> None:
@@ -178,7 +164,7 @@ def copies_under_products(n: int, warpgroups: int) -> Benchmark:
         "products, two copies, each after bar.sync": partial(copier.copies, True),
     }
     for label, body in beside.items():
-        _loops(c, copier, label, partial(multiply, body))
+        _loops(c, copier, label, partial(step, body))
     for register in sums:
         c.keep(register)
     return c.benchmark(

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
 
 from hopsim.kernels.micro.clocked import Benchmark, Clocked
-from hopsim.kernels.ptx.text import Param, vector
-from hopsim.layout.descriptor import MatrixDescriptor
-from hopsim.layout.swizzle import Swizzle
+from hopsim.kernels.micro.tensor import A_BYTES, multiply, operands
+from hopsim.kernels.ptx.text import Param, Reg, vector
 
 COLUMNS: Final = (64, 128, 256)
 TURNS: Final = (4, 20)
@@ -18,7 +18,6 @@ TURNS: Final = (4, 20)
 ROUNDS: Final = 16
 CHAINS: Final = 8
 WARPGROUP: Final = 128
-A_BYTES: Final = 64 * 128
 PRODUCTS: Final = 8
 """Of a turn of the warpgroup with products."""
 BUSY_CYCLES: Final = 180_000
@@ -52,6 +51,40 @@ ADDRESSES: Final = {
     "setp, selp": ("setp.lt.s32 {p}, {s}, {o}", "selp.b32 {s}, {y}, {s}, {p}"),
 }
 """What is done where threads work out addresses; 64-bit chains too."""
+
+
+@dataclass(frozen=True, slots=True)
+class Registers:
+    """What arithmetic works on: 32-bit and 64-bit chains, halves of these, predicates; and what no chain changes.
+
+    Args:
+        chains, wide, half, high, chosen: one a chain.
+        y, z: 32 bits.  fixed: 64 bits.
+    """
+
+    chains: Sequence[Reg]
+    wide: Sequence[Reg]
+    half: Sequence[Reg]
+    high: Sequence[Reg]
+    chosen: Sequence[Reg]
+    y: Reg
+    z: Reg
+    fixed: Reg
+
+    def rounds(self, c: Clocked, texts: Sequence[str]) -> None:
+        """Write some rounds, an instruction of each chain in each, by `texts` in turns."""
+        for number in range(ROUNDS):
+            text = texts[number % len(texts)]
+            for index in range(CHAINS):
+                other = (index + 1) % CHAINS
+                if "{h}" in text:
+                    parts = f"{{{self.half[index]}, {self.high[index]}}}"
+                    c.k.emit("mov.b64", parts, self.wide[index])
+                opcode, _, rest = text.format(
+                    s=self.chains[index], o=self.chains[other], y=self.y, z=self.z, w=self.wide[index],
+                    v=self.wide[other], h=self.half[index], g=self.high[index], c=self.fixed, p=self.chosen[index],
+                ).partition(" ")  # fmt: skip
+                c.k.emit(opcode, rest)
 
 
 def beside(
@@ -96,6 +129,7 @@ def beside(
         wide = [k.let(".b64", "w", "mul.wide.u32", one, y) for one in chains]
         half, high = k.regs(".b32", "half", CHAINS), k.regs(".b32", "high", CHAINS)
         chosen = k.regs(".pred", "chosen", CHAINS)
+    registers = Registers(chains, wide, half, high, chosen, y, z, fixed)
     threads = 32 * warps
     for label, texts in (ADDRESSES if addresses else ARITHMETIC).items():
         for turns in TURNS:
@@ -104,17 +138,7 @@ def beside(
                 k.emit("bar.sync", _MEET, threads)
                 left, more = c.load(f"turns_{turns}"), k.reg(".pred", "more")
                 with k.loop(left, more, "$turn"):
-                    for number in range(ROUNDS):
-                        text = texts[number % len(texts)]
-                        for index in range(CHAINS):
-                            other = (index + 1) % CHAINS
-                            if "{h}" in text:
-                                k.emit("mov.b64", f"{{{half[index]}, {high[index]}}}", wide[index])
-                            opcode, _, rest = text.format(
-                                s=chains[index], o=chains[other], y=y, z=z, w=wide[index], v=wide[other], h=half[index],
-                                g=high[index], c=fixed, p=chosen[index],
-                            ).partition(" ")  # fmt: skip
-                            k.emit(opcode, rest)
+                    registers.rounds(c, texts)
                 for one, both in zip(chains, wide, strict=True):
                     c.keep(one)
                     if addresses:
@@ -156,24 +180,13 @@ def _multiply(c: Clocked, n: int, from_registers: bool) -> None:
     a_registers = k.regs(".b32", "ra", 4)
     for register in (*sums, *a_registers):
         k.emit("mov.b32", register, 0)
-    units = k.let(".b32", "units", "shr.u32", c.shared, 4)
-    wide = k.let(".b64", "base", "cvt.u64.u32", units)
-    tile = MatrixDescriptor(0, 16, 1024, 0, Swizzle.B128)
-    a = k.let(".b64", "a", "add.u64", wide, f"{tile.encode():#x}")
-    b = k.let(".b64", "b", "add.u64", wide, f"{replace(tile, start_addr=A_BYTES).encode():#x}")
+    a, b, yes = operands(c)
     scales = (1, 1, 0) if from_registers else (1, 1, 0, 0)
-    yes = k.let(".pred", "yes", "setp.eq.u32", units, units)
     left = c.load("busy")
     more = k.reg(".pred", "more")
     with k.loop(left, more, "$products"):
-        k.emit("wgmma.fence.sync.aligned")
-        for _ in range(PRODUCTS):
-            k.emit(
-                f"wgmma.mma_async.sync.aligned.m64n{n}k16.f32.bf16.bf16",
-                vector(sums), vector(a_registers) if from_registers else a, b, yes, *scales,
-            )  # fmt: skip
-        k.emit("wgmma.commit_group.sync.aligned")
-        k.emit("wgmma.wait_group.sync.aligned", 0)
+        left_operand = vector(a_registers) if from_registers else a
+        multiply(c, PRODUCTS, sums, left_operand, b, yes, *scales)
     for register in sums:
         c.keep(register)
 

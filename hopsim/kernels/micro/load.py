@@ -7,23 +7,20 @@ products, of zeros or of random values, which take more power.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any, Final, Literal
 
 import numpy as np
 
 from hopsim.kernels.micro.clocked import SMS, Benchmark, Clocked, mean_of_rows, median_of_rows
+from hopsim.kernels.micro.tensor import A_BYTES, operands
 from hopsim.kernels.ptx.text import Param, Reg, address, vector
 from hopsim.launch.arrays import TensorMap
-from hopsim.layout.descriptor import MatrixDescriptor
-from hopsim.layout.swizzle import Swizzle
 
 Load = Literal["none", "zeros", "random"]
 
 THREADS: Final = 256
 N: Final = 256
-A_BYTES, B_BYTES = 64 * 128, N * 128
-OPERAND_BYTES: Final = A_BYTES + B_BYTES
+OPERAND_BYTES: Final = A_BYTES + N * 128
 PRODUCTS: Final = 8
 """Of a turn of the warpgroup; each takes 128 cycles."""
 TURN_CYCLES: Final = PRODUCTS * N // 2
@@ -89,13 +86,7 @@ def _work(c: Clocked, load: Load, cycles: int, after: int = 0) -> None:
     sums = c.k.regs(".b32", "acc", N // 2)
     for register in sums:
         c.k.emit("mov.b32", register, 0)
-    units = c.k.let(".b32", "units", "shr.u32", c.shared, 4)
-    wide = c.k.let(".b64", "base", "cvt.u64.u32", units)
-    tile = MatrixDescriptor(0, 16, 1024, 0, Swizzle.B128)
-    a = c.k.let(".b64", "a", "add.u64", wide, f"{tile.encode():#x}")
-    b_bits = replace(tile, start_addr=A_BYTES).encode()
-    b = c.k.let(".b64", "b", "add.u64", wide, f"{b_bits:#x}")
-    yes = c.k.let(".pred", "yes", "setp.eq.u32", units, units)
+    a, b, yes = operands(c)
     if entry is not None:
         c.wait_until(entry, after)
     left, more = (

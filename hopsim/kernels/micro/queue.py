@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Final
 
 from hopsim.kernels.micro.clocked import Benchmark, Clocked
-from hopsim.kernels.micro.tensor import A_BYTES, B_BYTES
+from hopsim.kernels.micro.tensor import A_BYTES, B_BYTES, operands
 from hopsim.kernels.ptx.text import vector
-from hopsim.layout.descriptor import MatrixDescriptor
-from hopsim.layout.swizzle import Swizzle
 
 COUNT: Final = 16
 THREADS: Final = 128
@@ -23,13 +20,7 @@ def ahead(n: int, accumulators: int) -> Benchmark:
         for number, register in enumerate(registers):
             # Equal sums would share registers, which ptxas would wait for.
             c.k.emit("add.u32", register, c.thread, which * n + number)
-    units = c.k.let(".b32", "units", "shr.u32", c.shared, 4)
-    wide = c.k.let(".b64", "base", "cvt.u64.u32", units)
-    tile = MatrixDescriptor(0, 16, 1024, 0, Swizzle.B128)
-    a = c.k.let(".b64", "a", "add.u64", wide, f"{tile.encode():#x}")
-    b_bits = replace(tile, start_addr=A_BYTES).encode()
-    b = c.k.let(".b64", "b", "add.u64", wide, f"{b_bits:#x}")
-    yes = c.k.let(".pred", "yes", "setp.eq.u32", units, units)
+    a, b, yes = operands(c)
     c.k.emit("bar.sync", 0)
     clocks = [c.clock()]
     c.k.emit("wgmma.fence.sync.aligned")

@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any, Final
 
 import numpy as np
 
 from hopsim.kernels.micro.beside import (
-    A_BYTES,
     ADDRESSES,
     ARITHMETIC,
     CHAINS,
     PRODUCTS,
-    ROUNDS,
     WARPGROUP,
+    Registers,
 )
 from hopsim.kernels.micro.clocked import Benchmark, Clocked
-from hopsim.kernels.ptx.text import Param, Reg, vector
-from hopsim.layout.descriptor import MatrixDescriptor
-from hopsim.layout.swizzle import Swizzle
+from hopsim.kernels.micro.tensor import A_BYTES, multiply, operands
+from hopsim.kernels.ptx.text import Param
 
 COLUMNS: Final = (64, 128)
 CYCLES: Final = 8192
@@ -63,34 +60,26 @@ def slowed(n: int, warps: int) -> Benchmark:
     for register in sums:
         k.emit("mov.b32", register, 0)
 
-    def compute(texts: tuple[str, ...]) -> None:
-        left, more = c.load("turns"), k.reg(".pred", "more")
-        with k.loop(left, more, "$turn"):
-            for number in range(ROUNDS):
-                text = texts[number % len(texts)]
-                for index in range(CHAINS):
-                    other = (index + 1) % CHAINS
-                    if "{h}" in text:
-                        k.emit("mov.b64", f"{{{half[index]}, {high[index]}}}", wide[index])
-                    opcode, _, rest = text.format(
-                        s=chains[index], o=chains[other], y=y, z=z, w=wide[index], v=wide[other], h=half[index],
-                        g=high[index], c=fixed, p=chosen[index],
-                    ).partition(" ")  # fmt: skip
-                    k.emit(opcode, rest)
+    registers = Registers(chains, wide, half, high, chosen, y, z, fixed)
 
     for label, texts in BESIDE.items():
         computes, met = k.label("$computes"), k.label("$met")
         k.emit("bar.sync", 0)
         k.emit("bra", computes, unless=multiplies)
         before = c.clock()
-        _multiply(c, n, sums)
+        a, b, yes = operands(c)
+        left, more = c.load("products"), k.reg(".pred", "more")
+        with k.loop(left, more, "$products"):
+            multiply(c, PRODUCTS, sums, a, b, yes, 1, 1, 0, 0)
         after = c.clock()
         k.emit("sub.u64", after, after, before)
         c.store(label, after)
         k.emit("bra", met)
         k.place(computes)
         if texts:
-            compute(texts)
+            left, more = c.load("turns"), k.reg(".pred", "more")
+            with k.loop(left, more, "$turn"):
+                registers.rounds(c, texts)
         k.place(met)
     for register in (*sums, *chains):
         c.keep(register)
@@ -109,27 +98,6 @@ def slowed(n: int, warps: int) -> Benchmark:
         f"products of {n} columns while {warps} other warps do arithmetic",
         block=WARPGROUP + 32 * warps, arguments=numbers, shared_bytes=A_BYTES + 256 * 128,
     )  # fmt: skip
-
-
-def _multiply(c: Clocked, n: int, sums: list[Reg]) -> None:
-    """Write groups of products, each waited for."""
-    k = c.k
-    units = k.let(".b32", "units", "shr.u32", c.shared, 4)
-    base = k.let(".b64", "base", "cvt.u64.u32", units)
-    tile = MatrixDescriptor(0, 16, 1024, 0, Swizzle.B128)
-    a = k.let(".b64", "a", "add.u64", base, f"{tile.encode():#x}")
-    b = k.let(".b64", "b", "add.u64", base, f"{replace(tile, start_addr=A_BYTES).encode():#x}")
-    yes = k.let(".pred", "yes", "setp.eq.u32", units, units)
-    left, more = c.load("products"), k.reg(".pred", "more")
-    with k.loop(left, more, "$products"):
-        k.emit("wgmma.fence.sync.aligned")
-        for _ in range(PRODUCTS):
-            k.emit(
-                f"wgmma.mma_async.sync.aligned.m64n{n}k16.f32.bf16.bf16",
-                vector(sums), a, b, yes, 1, 1, 0, 0,
-            )  # fmt: skip
-        k.emit("wgmma.commit_group.sync.aligned")
-        k.emit("wgmma.wait_group.sync.aligned", 0)
 
 
 def benchmarks() -> list[Benchmark]:

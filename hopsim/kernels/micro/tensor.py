@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from hopsim.isa.wgmma import DENSE_K
 from hopsim.kernels.micro.clocked import Benchmark, Clocked
-from hopsim.kernels.ptx.text import vector
+from hopsim.kernels.ptx.text import Operand, Reg, vector
 from hopsim.layout.descriptor import MatrixDescriptor
 from hopsim.layout.swizzle import Swizzle
 
@@ -15,6 +16,30 @@ COUNTS = (1, 4, 16, 64)
 A_BYTES, B_BYTES = 64 * 128, 256 * 128
 TYPES = ("bf16", "f16", "tf32", "e4m3", "s8")
 SCALES = {"bf16": (1, 1, 0, 0), "f16": (1, 1, 0, 0), "tf32": (1, 1), "e4m3": (1, 1), "s8": ()}
+
+
+def operands(c: Clocked) -> tuple[Reg, Reg, Reg]:
+    """Return the descriptors of a tile of A and of one of B behind it, K-major, and a predicate that is true."""
+    units = c.k.let(".b32", "units", "shr.u32", c.shared, 4)
+    base = c.k.let(".b64", "base", "cvt.u64.u32", units)
+    tile = MatrixDescriptor(0, 16, 1024, 0, Swizzle.B128)
+    a = c.k.let(".b64", "a", "add.u64", base, f"{tile.encode():#x}")
+    b = c.k.let(".b64", "b", "add.u64", base, f"{replace(tile, start_addr=A_BYTES).encode():#x}")
+    return a, b, c.k.let(".pred", "yes", "setp.eq.u32", units, units)
+
+
+def multiply(
+    c: Clocked, count: int, sums: Sequence[Reg], a: Operand, b: Reg, yes: Reg, *scales: int
+) -> None:
+    """Write a group of bf16 products into the same sums, and the wait for it."""
+    c.k.emit("wgmma.fence.sync.aligned")
+    for _ in range(count):
+        c.k.emit(
+            f"wgmma.mma_async.sync.aligned.m64n{2 * len(sums)}k16.f32.bf16.bf16",
+            vector(sums), a, b, yes, *scales,
+        )  # fmt: skip
+    c.k.emit("wgmma.commit_group.sync.aligned")
+    c.k.emit("wgmma.wait_group.sync.aligned", 0)
 
 
 def wgmma(kind: str, n: int, warpgroups: int, from_registers: bool = False) -> Benchmark:
