@@ -18,6 +18,7 @@ from hopsim.config.quantities import (
     ISSUE_UNITS,
     RESULTS,
     SEQUENCES,
+    SLOWING,
     TENSOR_TYPES,
     Bytes,
     Count,
@@ -31,6 +32,7 @@ from hopsim.config.quantities import (
     Hertz,
     Interval,
     IntervalTable,
+    LossTable,
     Period,
     Rate,
     ResultTable,
@@ -123,6 +125,8 @@ class Issue(Group):
     """By unit: from one issue to the next of this unit in the sub-partition."""
     crowded_interval_cycles: CrowdedTable
     """The same while the tensor cores work, whose sums take a part of the ways to the registers; others keep theirs."""
+    products_lost_cycles: LossTable
+    """Of an instruction of one warp of each sub-partition: what the tensor cores lose."""
     sequence: SequenceTable
     """Machine instructions of a PTX instruction that ptxas makes several of."""
     sequence_latency_cycles: ResultTable
@@ -133,6 +137,7 @@ class Issue(Group):
         for name in ("latency", "interval"):
             complete(f"issue.{name}", getattr(self, f"{name}_cycles"), ISSUE_UNITS)
         complete("issue.crowded_interval", self.crowded_interval_cycles, CROWDED_UNITS)
+        complete("issue.products_lost", self.products_lost_cycles, SLOWING)
         complete("issue.sequence", self.sequence, SEQUENCES)
         complete("issue.sequence_latency", self.sequence_latency_cycles, RESULTS)
         return self

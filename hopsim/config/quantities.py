@@ -32,15 +32,17 @@ class Unit:
 
 
 # The units of instruction forms (`hopsim.isa.forms`) that take an issue slot; a test holds the two
-# lists together.
+# lists together; `imad_wide` is what ptxas makes of a product and a sum.
 ISSUE_UNITS: Final = (
-    "alu", "imad", "fp32", "fp16", "fp64", "mufu", "convert", "predicate", "move", "branch",
+    "alu", "imad", "imad_wide", "fp32", "fp16", "fp64", "mufu", "convert", "predicate", "move", "branch",
     "special", "shuffle", "lsu_shared", "lsu_global", "lsu_local", "lsu_const", "atomic",
     "barrier", "cluster_barrier", "mbarrier", "fence",
     "tensor", "tensor_sync", "mma", "matrix_copy", "tma", "tma_sync", "cp_async", "control", "none",
 )  # fmt: skip
 # Those that are slower while the tensor cores work.
-CROWDED_UNITS: Final = ("alu", "imad", "convert", "predicate", "mufu", "fp32")
+CROWDED_UNITS: Final = ("alu", "imad", "imad_wide", "convert", "predicate", "mufu", "fp32")
+# Those that slow the tensor cores; fma is fp32 with three operands.
+SLOWING: Final = ("fp32", "fma", "imad_wide")
 # PTX instructions that ptxas makes several of: the table of their lengths, and of those whose result is waited for.
 SEQUENCES: Final = (
     "div_s32", "div_u32", "rem_s32", "rem_u32", "div_s32_again", "div_u32_again", "rem_s32_again", "rem_u32_again",
@@ -82,6 +84,10 @@ IntervalTable = Annotated[
 CrowdedTable = Annotated[
     dict[str, Annotated[float, Field(ge=0)]],
     Unit(_TIME, "_cycles", whole=False, many="table", names=CROWDED_UNITS),
+]
+LossTable = Annotated[
+    dict[str, Annotated[float, Field(ge=0)]],
+    Unit(_TIME, "_cycles", whole=False, many="table", names=SLOWING),
 ]
 SequenceTable = Annotated[
     dict[str, Annotated[int, Field(ge=1)]], Unit(("count",), "", many="table", names=SEQUENCES)

@@ -81,7 +81,9 @@ def test_h200_differs_in_what_was_recorded_of_it() -> None:
 def test_units_of_the_instruction_set_all_have_numbers() -> None:
     from hopsim.isa.forms.form import UNITS
 
-    assert set(UNITS) == set(ISSUE_UNITS)
+    # What ptxas makes of two instructions has numbers of its own.
+    assert set(ISSUE_UNITS) - set(UNITS) == {"imad_wide"}
+    assert set(UNITS) <= set(ISSUE_UNITS)
 
 
 @pytest.mark.parametrize("name", config.names())

@@ -20,6 +20,7 @@ from hopsim.hw.machine.tensor_queue import Group
 from hopsim.hw.timing.costs import Stall
 from hopsim.hw.timing.issue import Ports, ports_of
 from hopsim.hw.timing.recorder import Track
+from hopsim.hw.timing.slowing import Slowing
 from hopsim.hw.timing.sm import Sm
 from hopsim.hw.timing.tensor_core import Run, TensorCore
 
@@ -66,6 +67,7 @@ class Crowding(NamedTuple):
         start, end: of it, had they not.
         longer, slots: how much longer it and its issue slots take if they work all the time.
         issued_by: when its last instruction was selected.
+        slowing: what it does to the tensor cores.
     """
 
     start: float
@@ -73,6 +75,7 @@ class Crowding(NamedTuple):
     longer: float
     slots: float
     issued_by: float
+    slowing: Slowing | None = None
 
 
 class Actor(Moment):

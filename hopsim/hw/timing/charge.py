@@ -132,10 +132,11 @@ class Charge:
         stalls = self._stalls
         slots = path.slots
         issued_by = actor.sm.issue.book(actor.ports, start, slots)
-        if path.crowded_total > LEAST_CROWDED and actor.sm.tensor.operations:
-            actor.crowding = Crowding(
+        if path.crowded_total + path.lost > LEAST_CROWDED and actor.sm.tensor.operations:
+            crowding = Crowding(
                 time - path.total, time, path.crowded_total, path.crowded_slots, issued_by
             )
+            self._crowd(actor, crowding, path.lost)
         if issued_by > time:
             stalls[Stall.NOT_SELECTED] += (issued_by - time) * warps
             time = issued_by
@@ -146,6 +147,14 @@ class Charge:
             stalls[stall] += cycles * warps
         self._totals.instructions += path.instructions * warps
         return time
+
+    def _crowd(self, actor: Actor, one: Crowding, lost: float) -> None:
+        """Note arithmetic beside the tensor cores, of which each warp costs them `lost` cycles: all four work in step."""
+        if lost:
+            until = max(one.end, one.issued_by) + one.longer
+            lost *= max(warps for _, warps in actor.ports)
+            one = one._replace(slowing=actor.sm.tensor.slow(one.start, until, lost))
+        actor.crowding = one
 
     def settle(self, actor: Actor, one: Crowding) -> None:
         """Move a strand's clock on, now that it is known how long the tensor cores worked beside its last step."""
@@ -160,6 +169,8 @@ class Charge:
         later = max(longer, sm.issue.book(actor.ports, time, slots) - time)
         self._stalls[Stall.DISPATCH_STALL] += later * actor.warps
         actor.time = time + later
+        if one.slowing is not None:
+            one.slowing.end = actor.time
 
     def _learn(self, key: tuple[object, ...], trail: list[Segment], actor: Actor) -> Known:
         """Work out a step that was not seen before."""
@@ -207,12 +218,13 @@ class Charge:
         time = start
         slots = 0.0
         instructions = 0
-        waited = crowded = crowded_slots = 0.0
+        waited = crowded = crowded_slots = lost = 0.0
         for position, segment in enumerate(trail):
             cost = self._costs[segment.number]
             slots += cost.slots
             crowded += cost.crowded_span
             crowded_slots += cost.crowded_slots
+            lost += cost.lost
             instructions += cost.counted
             if pending and not pending.keys().isdisjoint(cost.reads):
                 before = time
@@ -250,8 +262,8 @@ class Charge:
         if self.issued or self.committed:
             self._flush(actor, time)
         issued_by = actor.sm.issue.book(actor.ports, start, slots)
-        if crowded > LEAST_CROWDED and actor.sm.tensor.operations:
-            actor.crowding = Crowding(start, time, crowded, crowded_slots, issued_by)
+        if crowded + lost > LEAST_CROWDED and actor.sm.tensor.operations:
+            self._crowd(actor, Crowding(start, time, crowded, crowded_slots, issued_by), lost)
         if issued_by > time:
             stalls[Stall.NOT_SELECTED] += (issued_by - time) * warps
             waited += issued_by - time

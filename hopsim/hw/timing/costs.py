@@ -66,6 +66,7 @@ class SegmentCost:
         span: until the next segment can issue.
         slots: cycles of the sub-partition's issue port and pipes.
         crowded_span, crowded_slots: how much longer both are while the tensor cores work.
+        lost: cycles that these lose meanwhile.
         instructions: issued.
         counted: of them as Nsight Compute sees them.
         reads: registers read before they are written here, and when.
@@ -95,6 +96,7 @@ class SegmentCost:
     slots: float
     crowded_span: float
     crowded_slots: float
+    lost: float
     instructions: int
     counted: int
     reads: dict[int, float]
@@ -198,6 +200,7 @@ class CostTable:
             slots=run.slots,
             crowded_span=crowded.clock - clock,
             crowded_slots=crowded.slots - run.slots,
+            lost=crowded.lost,
             instructions=round(run.count),
             counted=self._code.counted(segment.instructions),
             reads=reads,

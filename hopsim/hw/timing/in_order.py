@@ -9,7 +9,7 @@ from enum import IntEnum
 from typing import Final
 
 from hopsim.config import HardwareConfig
-from hopsim.hw.timing.machine_code import MachineCode
+from hopsim.hw.timing.machine_code import WIDE, MachineCode
 from hopsim.hw.timing.reorder import reordered
 from hopsim.isa.forms.decode import BoundInstruction
 
@@ -58,6 +58,7 @@ class Run:
         writes: registers written.
         head_writes: destinations of a first instruction whose latency is known only at run time.
         head_use: when another instruction first reads one of them.
+        lost: cycles that the tensor cores stand still meanwhile.
     """
 
     clock: float = 0.0
@@ -68,6 +69,7 @@ class Run:
     writes: set[int] = field(default_factory=set[int])
     head_writes: frozenset[int] = frozenset()
     head_use: float = NEVER
+    lost: float = 0.0
 
 
 class InOrder:
@@ -94,6 +96,7 @@ class InOrder:
         self._port = issue.crowded_interval_cycles["alu"]
         self._gap = issue.crowded_gap_cycles
         self._mixed = issue.crowded_mixed_cycles
+        self._loss = issue.products_lost_cycles
         self._initialising = config.mbarrier.init_interval_cycles
 
     def order(
@@ -134,9 +137,10 @@ class InOrder:
         pipes: dict[str, float] = {}
         pressure: dict[str, float] = {}
         counts: defaultdict[tuple[bool, bool], float] = defaultdict(float)
+        kinds: defaultdict[str, float] = defaultdict(float)
         ready, reads, written = run.ready, run.reads, run.writes
         for position, bound in enumerate(instructions):
-            unit = bound.form.unit
+            unit = self._code.unit(bound)
             issued = 1.0 if prepared and not position else self._code.issued(bound)
             at = max(run.clock, pipes.get(unit, 0.0)) if issued else 0.0
             for register in bound.reads:
@@ -164,7 +168,11 @@ class InOrder:
             pressure[unit] = pressure.get(unit, 0.0) + interval
             run.count += issued
             if crowded:
-                counts[unit in self._crowds, unit == SHORT] += issued
+                # A wide product keeps its way for as long as several others do.
+                ways = interval / self._port if unit == WIDE else issued
+                busy = ways if unit == WIDE else busy
+                counts[unit in self._crowds, unit == SHORT] += ways
+                kinds["fma" if unit == SHORT and bound.form.base[0] == "fma" else unit] += issued
                 busy *= self._port if unit in self._crowds and unit != SHORT else self._gap
             else:
                 run.slots += busy
@@ -180,6 +188,7 @@ class InOrder:
         run.slots += more / self._rate
         if crowded:
             run.slots = self._crowded_slots(counts) + more * self._gap
+            run.lost = self._lost(kinds)
         run.slots = max([run.slots, *pressure.values()])
         return run
 
@@ -188,7 +197,7 @@ class InOrder:
         if self._code.sequence(bound) is not None:
             # Its instructions go to several pipes.
             return issued / self._rate
-        return self._interval[bound.form.unit] * issued
+        return self._interval[self._code.unit(bound)] * issued
 
     def _crowded_slots(self, counts: Mapping[tuple[bool, bool], float]) -> float:
         """Return the slots of instructions that have one way to the registers: ptxas mixes those of different pipes."""
@@ -196,6 +205,14 @@ class InOrder:
         mixed = min(others, short)
         alone = (short - mixed) * self._crowded[SHORT]
         return others * self._port + mixed * self._mixed + alone + counts[False, False]
+
+    def _lost(self, kinds: Mapping[str, float]) -> float:
+        """Return what the tensor cores lose: to fp32 instructions that follow each other, and to wide products."""
+        short = kinds["fma"] + kinds[SHORT]
+        others = sum(number for unit, number in kinds.items() if unit in self._crowds)
+        alone = max(0.0, 1.0 - (others - kinds[SHORT]) / short) if short else 0.0
+        each = {**self._loss, SHORT: alone * self._loss[SHORT], "fma": alone * self._loss["fma"]}
+        return sum(number * each.get(kind, 0.0) for kind, number in kinds.items())
 
     def _result_latency(self, bound: BoundInstruction) -> float:
         if bound.form.name == "elect.sync":

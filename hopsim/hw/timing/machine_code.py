@@ -12,6 +12,9 @@ from hopsim.isa.program.codegen import Segment
 
 WIDE_UNITS: Final = ("alu", "imad")
 WIDE_BITS: Final = 64
+WIDE: Final = "imad_wide"
+"""The pipe of a product of 32 bits that is added to 64."""
+WIDENED: Final = ("s32", "u32")
 FP8: Final = ("e4m3", "e5m2")
 COPY: Final = 0.5
 """Machine instructions of a copy of a register. Source: machine code of ptxas 13.0, Triton's accumulators set to zero."""
@@ -39,7 +42,8 @@ class MachineCode:
         self._config = config
         instructions = [bound for segment in program for bound in segment.instructions]
         self._low = _halves(instructions)
-        self._folded = _offsets(instructions)
+        self._wide, fused = _wide_sums(instructions)
+        self._folded = _offsets(instructions) | fused
         self._again = frozenset(
             id(bound) for segment in program for bound in _divisions_again(segment.instructions)
         )
@@ -48,6 +52,10 @@ class MachineCode:
         """Return the name in `issue.sequence` of what ptxas makes several instructions of."""
         name = _sequence(bound)
         return f"{name}_again" if id(bound) in self._again else name
+
+    def unit(self, bound: BoundInstruction) -> str:
+        """Return the pipe of an instruction: ptxas adds a 64-bit product with the instruction that makes it."""
+        return WIDE if id(bound) in self._wide else bound.form.unit
 
     def issued(self, bound: BoundInstruction) -> float:
         """Return the machine instructions of one PTX instruction that take an issue slot and a pipe."""
@@ -97,6 +105,8 @@ class MachineCode:
         sequence = self.sequence(bound)
         if sequence is not None:
             return config.issue.sequence[sequence]
+        if id(bound) in self._wide:
+            return 1
         if unit == "mma" and dict(bound.slots).get("at") in FP8:
             return config.mma_sync.fp8_instructions
         if unit in WIDE_UNITS and any(
@@ -188,13 +198,7 @@ def _offsets(instructions: Iterable[BoundInstruction]) -> frozenset[int]:
     writes: Counter[int] = Counter()
     for bound in instructions:
         writes.update(bound.writes)
-        bases = frozenset[int]()
-        if _sequence(bound) != "bulk_copy":
-            bases = frozenset(
-                arg.base.register.index
-                for arg in bound.args
-                if isinstance(arg, AddressArg) and isinstance(arg.base, RegisterArg)
-            )
+        bases = _bases((bound,)) if _sequence(bound) != "bulk_copy" else frozenset[int]()
         used |= bound.reads - bases
         if _is_addition(bound) and isinstance(bound.args[-1], ConstantArg):
             sums |= bound.writes - bound.reads
@@ -225,3 +229,42 @@ def _is_shift(bound: BoundInstruction) -> bool:
 def _is_addition(bound: BoundInstruction) -> bool:
     opcode = bound.instruction.opcode
     return opcode[0] == "add" and opcode[-1] in ("s32", "u32", "s64", "u64")
+
+
+def _wide_sums(
+    instructions: Sequence[BoundInstruction],
+) -> tuple[frozenset[int], frozenset[int]]:
+    """Find sums of a 64-bit product and something else that are an address of memory: one instruction each.
+
+    Returns: the identities of these additions, and the products that nothing else needs.
+    """
+    writes = Counter(register for bound in instructions for register in bound.writes)
+    bases = _bases(instructions)
+    products = {
+        register
+        for bound in instructions
+        if bound.instruction.opcode[:2] == ("mul", "wide")
+        and bound.instruction.opcode[2] in WIDENED
+        for register in bound.writes
+        if writes[register] == 1
+    }
+    sums: set[int] = set()
+    summed: Counter[int] = Counter()
+    read: Counter[int] = Counter()
+    for bound in instructions:
+        used = bound.reads & products
+        read.update(used)
+        if len(used) == 1 and _is_addition(bound) and bound.writes <= bases:
+            sums.add(id(bound))
+            summed.update(used)
+    return frozenset(sums), frozenset(one for one in summed if summed[one] == read[one])
+
+
+def _bases(instructions: Iterable[BoundInstruction]) -> frozenset[int]:
+    """Return the registers that hold addresses of memory."""
+    return frozenset(
+        arg.base.register.index
+        for bound in instructions
+        for arg in bound.args
+        if isinstance(arg, AddressArg) and isinstance(arg.base, RegisterArg)
+    )

@@ -29,6 +29,7 @@ class Path:
         total: until the strand can issue again.
         slots: issue cycles of a warp.
         crowded_total, crowded_slots: how much longer both are while the tensor cores work.
+        lost: cycles that these lose meanwhile.
         instructions: issued by a warp.
         stalls: cycles of a warp by reason; the issue slots are not among them.
         actions: (position in the trail, kind, time) of each segment that may issue or commit.
@@ -42,6 +43,7 @@ class Path:
     slots: float
     crowded_total: float
     crowded_slots: float
+    lost: float
     instructions: int
     stalls: tuple[tuple[Stall, float], ...]
     actions: tuple[tuple[int, Head, float], ...]
@@ -83,7 +85,7 @@ class PathCosts:
         if len(costs) > LONGEST or any(cost.head in KNOWN_AT_RUN_TIME for cost in costs):
             return None
         time = slots = 0.0
-        crowded = crowded_slots = 0.0
+        crowded = crowded_slots = lost = 0.0
         instructions = 0
         reads: dict[int, float] = {}
         written: set[int] = set()
@@ -128,6 +130,7 @@ class PathCosts:
             slots += cost.slots
             crowded += cost.crowded_span
             crowded_slots += cost.crowded_slots
+            lost += cost.lost
             instructions += cost.counted
             after = numbers[position + 1] if position + 1 < len(numbers) else following
             if cost.taken and after != cost.fall_through:
@@ -140,6 +143,7 @@ class PathCosts:
             slots=slots,
             crowded_total=crowded,
             crowded_slots=crowded_slots,
+            lost=lost,
             instructions=instructions,
             stalls=tuple(sorted(stalls.items())),
             actions=tuple(actions),

@@ -20,6 +20,7 @@ from hopsim.config.groups import MmaSync, Tensor
 from hopsim.hw.machine.work import TENSOR_ROWS, TensorWork
 from hopsim.hw.timing.issue import Ports
 from hopsim.hw.timing.machine_code import FP8
+from hopsim.hw.timing.slowing import Slowed, Slowing
 
 FLOP_PER_FMA: Final = 2
 WARPGROUPS: Final = 4
@@ -69,8 +70,8 @@ class TensorCore:
     """
 
     __slots__ = (
-        "_bytes", "_config", "_cycles", "_depth", "_durations", "_free", "_idle", "_latency", "_least", "_queues", "_tail",
-        "_waiting", "_work", "busy_cycles", "free", "operand_bytes", "operations",
+        "_bytes", "_config", "_cycles", "_depth", "_durations", "_free", "_idle", "_latency", "_least", "_queues", "_slowed",
+        "_tail", "_waiting", "_work", "busy_cycles", "free", "operand_bytes", "operations",
     )  # fmt: skip
 
     def __init__(self, config: Tensor) -> None:
@@ -89,6 +90,7 @@ class TensorCore:
         self._depth = config.queue_depth
         self._least = max(1, config.queue_depth // WARPGROUPS)
         self._free = 0.0
+        self._slowed = Slowed()
         # When the unit would be free if nobody took turns: the same sum of work.
         self.free = 0.0
         # When it had nothing to do: (from, until), the last times.
@@ -139,12 +141,16 @@ class TensorCore:
         if time > self.free:
             self._idle.append((self.free, time))
             self.free = time
-        self.free += cycles
+        self.free = self._slowed.after(self.free, cycles)
         ends.append(self.free)
         self.busy_cycles += cycles
         self.operand_bytes += self._bytes
         self.operations += 1
         return time
+
+    def slow(self, start: float, end: float, lost: float) -> Slowing:
+        """Let arithmetic between two times cost products then `lost` cycles; return it, so that its end can be mended."""
+        return self._slowed.add(start, end, lost, self._free)
 
     def worked_until(self, now: float) -> float:
         """Return the cycles of all work that is done by then."""
@@ -194,13 +200,13 @@ class TensorCore:
             return run.last + run.tail
         waiting = self._waiting
         free = self._free
-        if len(waiting) == 1:
+        if len(waiting) == 1 and not self._slowed:
             for one in waiting[0].runs:
                 begin = one.ready if one.ready > free else free
                 free = begin + one.left * one.cycles
                 if one is run:
                     return free - one.cycles + one.tail
-        elif len(waiting) == 2:
+        elif len(waiting) == 2 and not self._slowed:
             begin = self._turns_of_two(run, free)
             if begin is not None:
                 return begin + run.tail
@@ -222,10 +228,10 @@ class TensorCore:
             if left > 1:
                 runs[0] = (ready, left - 1, cycles, one)
             elif one is run:
-                return free + one.tail
+                return self._slowed.after(free, one.tail)
             else:
                 runs.popleft()
-            free += cycles
+            free = self._slowed.after(free, cycles)
             turns.rotate(-1)
             if not runs:
                 turns.remove(runs)
@@ -269,12 +275,12 @@ class TensorCore:
             queue = waiting[0]
             run = queue.runs[0]
             count = 1
-            if len(waiting) == 1:
+            if len(waiting) == 1 and not self._slowed:
                 count = min(run.left, int((until - free) // run.cycles) + 1)
             if run.start == NEVER:
                 run.start = free
             run.left -= count
-            free += count * run.cycles
+            free = self._slowed.after(free, count * run.cycles)
             run.last = free - run.cycles
             if not run.left:
                 queue.runs.popleft()

@@ -95,6 +95,18 @@ def test_arithmetic_is_as_slow_beside_the_tensor_cores_as_recorded(name: str) ->
     assert recorded["max.f32"] > 1.6 * alone["max.f32"]
 
 
+@pytest.mark.parametrize("name", ["n64_w4", "n128_w8"])
+def test_arithmetic_slows_products_as_recorded(name: str) -> None:
+    """Products of addresses that no memory is asked with cost them nothing here (DEVIATIONS D-CROWD)."""
+    (one,) = (one for one in benchmarks("slowed") if one.name == f"slowed_wgmma_{name}")
+    found = run(cast(Device, Gpu()), one, 0, check=False)["cycles"]
+    for label, cycles in ROWS[one.name]["cycles"].items():
+        if "wide" not in label:
+            alike = 0.24 if label[-3:] == "f32" and label[:3] in ("fma", "mul", "add") else 0.06
+            assert found[label] == pytest.approx(cycles, rel=alike), label
+    assert found["add.f32"] > 2 * found["nothing"]
+
+
 @pytest.mark.parametrize("part", ["least", "median", "p90"])
 def test_ctas_follow_each_other_as_unevenly_as_recorded(part: str) -> None:
     (one,) = (one for one in benchmarks("placement") if one.name == "cta_eight_waves")

@@ -66,7 +66,10 @@ def test_sums_of_another_group_may_be_what_a_wait_is_for() -> None:
     found = made(
         f"{before} {commit} @%p2 bra L; L: {MULTIPLY} {commit} wgmma.wait_group.sync.aligned 1; {largest} ret;"
     )
-    assert [opcodes(one)[1:] for one in found if opcodes(one)[:1] == ["wgmma.mma_async"]] == [[], []]
+    assert [opcodes(one)[1:] for one in found if opcodes(one)[:1] == ["wgmma.mma_async"]] == [
+        [],
+        [],
+    ]
 
 
 def test_an_operand_of_a_wgmma_is_made_in_another_register() -> None:

@@ -74,3 +74,28 @@ def test_what_is_no_machine_instruction_takes_no_slot() -> None:
     assert slots(extended + "or.b64 %rd2,%rd1,4611686293305294848;") == pipe
     # The upper half of other sums needs the carry.
     assert slots("add.s64 %rd2,%rd1,4611686293305294850;") == 2 * pipe
+
+
+PRODUCT = "mul.wide.u32 %rd4,%r0,16;"
+
+
+def test_an_address_with_a_product_is_one_instruction() -> None:
+    """IMAD.WIDE, of which two cannot be in its pipe within four cycles; the product alone is not made any more."""
+    load = "add.s64 %rd5,%rd6,%rd4; ld.global.u32 %r1,[%rd5];"
+    assert counts(PRODUCT + load) == 2
+    assert counts(PRODUCT + load + "add.s64 %rd7,%rd8,%rd4; st.global.u32 [%rd7],%r1;") == 4
+    # Whoever else reads the product has it made.
+    assert counts(PRODUCT + load + "st.global.u64 [%rd5],%rd4;") == 4
+    # No address, as of a descriptor; a product that has several values.
+    assert counts(PRODUCT + "add.s64 %rd5,%rd6,%rd4; st.global.u64 [%rd9],%rd5;") == 4
+    assert counts("mov.b64 %rd4,%rd3;" + PRODUCT + load) == 5
+
+
+@pytest.mark.parametrize("number", [1, 4])
+def test_wide_sums_take_their_pipe(number: int) -> None:
+    sums = "".join(f"add.s64 %rd{10 + one},%rd6,%rd4;" for one in range(number))
+    loads = "".join(f"ld.global.u32 %r1,[%rd{10 + one}];" for one in range(number))
+    program = kernel(PRODUCT + sums + loads + "ret;").program(True)
+    first = CostTable(CONFIG, program).segments[0]
+    assert first.slots >= number * CONFIG.issue.interval_cycles["imad_wide"]
+    assert first.lost == 0.0  # no wgmma in the program

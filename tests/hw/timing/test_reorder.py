@@ -145,3 +145,35 @@ def test_pipes_stand_in_each_others_way_beside_the_tensor_cores() -> None:
     beside = unit.run(found, dynamic=False, crowded=True)
     each = CONFIG.issue.crowded_interval_cycles["alu"] + CONFIG.issue.crowded_mixed_cycles
     assert beside.slots == pytest.approx(8 * each + 1)
+
+
+def lost(body: str) -> float:
+    """Return the cycles that products lose beside arithmetic."""
+    found, unit = segment(f"{body} ret;")
+    assert unit.run(found, dynamic=False).lost == 0.0
+    return unit.run(found, dynamic=False, crowded=True).lost
+
+
+def test_fp32_costs_products_what_slower_pipes_among_it_do_not() -> None:
+    each = CONFIG.issue.products_lost_cycles
+    adds, products = "add.f32 %f{0},%f0,%f0;", "fma.rn.f32 %f1{0},%f0,%f0,%f0;"
+    maxima = "max.f32 %f2{0},%f0,%f0;"
+    assert lost(independent(adds, 8)) == pytest.approx(8 * each["fp32"])
+    assert lost(independent(products, 8)) == pytest.approx(8 * each["fma"])
+    assert lost(independent(maxima, 8)) == 0.0
+    assert lost(independent(adds, 8) + independent(maxima, 8)) == 0.0
+    # Half of them follow each other.
+    mixed = independent(adds, 4) + independent(products, 4) + independent(maxima, 4)
+    assert lost(mixed) == pytest.approx(2 * each["fp32"] + 2 * each["fma"])
+
+
+def test_wide_sums_are_slow_beside_products_and_cost_them() -> None:
+    text = "mul.wide.u32 %rd1,%r1,16;" + "".join(
+        f"add.s64 %rd{number},%rd2,%rd1; ld.global.u32 %r2,[%rd{number}];" for number in range(3, 7)
+    )
+    code = kernel(text + "ret;").program(True)
+    found = [one for part in code for one in part.instructions if one.form.unit == "alu"]
+    unit = InOrder(CONFIG, MachineCode(CONFIG, code))
+    beside = unit.run(found, dynamic=False, crowded=True)
+    assert beside.lost == 4 * CONFIG.issue.products_lost_cycles["imad_wide"]
+    assert beside.slots == pytest.approx(4 * CONFIG.issue.crowded_interval_cycles["imad_wide"])

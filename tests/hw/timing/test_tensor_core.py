@@ -171,6 +171,21 @@ def test_an_operation_issued_after_the_last_of_its_warpgroup_is_not_there_before
     assert core.complete(core.close(mine)) == 4 * 128 + BASE
 
 
+def test_arithmetic_slows_products() -> None:
+    """Those of two warpgroups too, foretold and in turns; what has started is not called back."""
+    core = TensorCore(TENSOR)
+    mine, other = core.admit(), core.admit()
+    first, second = group(core, mine, 2, 128), group(core, other, 2, 128)
+    assert (core.complete(first), core.complete(second)) == (192 + BASE, 256 + BASE)
+    core.slow(64.0, 164.0, 50.0)
+    ends = core.complete(first), core.complete(second)
+    assert ends == (192 + 50 + BASE, 256 + 50 + BASE)
+    for run, end in zip((first, second), ends, strict=True):
+        assert not core.has_completed(run, end - 1)
+        assert core.has_completed(run, end)
+    assert core.worked_until(1000.0) == 256
+
+
 def test_work_is_done_when_its_time_has_passed() -> None:
     core, pipe = TensorCore(TENSOR), MmaPipe(CONFIG.mma_sync, 4)
     group(core, core.admit(), 8, 256)
