@@ -117,6 +117,10 @@ class Issue(Group):
     constant_line_bytes: Bytes
     crowded_gap_cycles: Interval
     """From one instruction of a warp to its next while the tensor cores work."""
+    crowded_after_cycles: Interval
+    """From an fp32 instruction that follows one of a slower pipe to the next of the warp."""
+    crowded_mufu_cycles: Interval
+    """From one of the mufu to the next of the warp."""
     crowded_mixed_cycles: Interval
     """Of the way to the registers: an fp32 instruction among those of slower pipes; these take alu's interval."""
     latency_cycles: CyclesTable

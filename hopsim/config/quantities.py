@@ -34,7 +34,7 @@ class Unit:
 # The units of instruction forms (`hopsim.isa.forms`) that take an issue slot; a test holds the two
 # lists together; `imad_wide` is what ptxas makes of a product and a sum.
 ISSUE_UNITS: Final = (
-    "alu", "imad", "imad_wide", "fp32", "fp16", "fp64", "mufu", "convert", "predicate", "move", "branch",
+    "alu", "imad", "imad_wide", "uniform", "fp32", "fp16", "fp64", "mufu", "convert", "predicate", "move", "branch",
     "special", "shuffle", "lsu_shared", "lsu_global", "lsu_local", "lsu_const", "atomic",
     "barrier", "cluster_barrier", "mbarrier", "fence",
     "tensor", "tensor_sync", "mma", "matrix_copy", "tma", "tma_sync", "cp_async", "control", "none",

@@ -96,6 +96,8 @@ class InOrder:
         self._port = issue.crowded_interval_cycles["alu"]
         self._gap = issue.crowded_gap_cycles
         self._mixed = issue.crowded_mixed_cycles
+        self._after = issue.crowded_after_cycles
+        self._mufu = issue.crowded_mufu_cycles
         self._loss = issue.products_lost_cycles
         self._initialising = config.mbarrier.init_interval_cycles
 
@@ -138,6 +140,7 @@ class InOrder:
         pressure: dict[str, float] = {}
         counts: defaultdict[tuple[bool, bool], float] = defaultdict(float)
         kinds: defaultdict[str, float] = defaultdict(float)
+        after_slow = False
         ready, reads, written = run.ready, run.reads, run.writes
         for position, bound in enumerate(instructions):
             unit = self._code.unit(bound)
@@ -173,7 +176,12 @@ class InOrder:
                 busy = ways if unit == WIDE else busy
                 counts[unit in self._crowds, unit == SHORT] += ways
                 kinds["fma" if unit == SHORT and bound.form.base[0] == "fma" else unit] += issued
-                busy *= self._port if unit in self._crowds and unit != SHORT else self._gap
+                slow = unit in self._crowds and unit != SHORT
+                if slow:
+                    busy *= self._mufu if unit == "mufu" else self._port
+                else:
+                    busy *= self._after if unit == SHORT and after_slow else self._gap
+                after_slow = slow
             else:
                 run.slots += busy
             run.clock = at + busy

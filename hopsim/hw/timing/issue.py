@@ -29,12 +29,14 @@ class IssuePorts:
         subpartitions: schedulers of the SM.
     """
 
-    __slots__ = ("busy_slots", "free", "resident")
+    __slots__ = ("_ends", "busy_slots", "free", "resident")
 
     def __init__(self, subpartitions: int) -> None:
         self.free = [0.0] * subpartitions
         self.resident = [0] * subpartitions
         self.busy_slots = 0.0
+        # When runs that were booked last end.
+        self._ends: list[list[float]] = [[] for _ in range(subpartitions)]
 
     def admit(self, ports: Ports, sign: int = 1) -> None:
         """Add (or with -1 take away) the warps of a strand."""
@@ -50,6 +52,7 @@ class IssuePorts:
             for port, warps in ports:
                 work = slots * warps
                 free[port] = start + work
+                self._ends[port] = [start + work]
                 self.busy_slots += work
                 if work > longest:
                     longest = work
@@ -60,12 +63,16 @@ class IssuePorts:
             work = slots * warps
             backlog = free[port] - start
             if backlog > 0.0:
-                # Round robin: while this run issues once, each other warp issues at most once.
-                share = slots * (resident[port] - warps)
+                # Round robin: while this run issues once, each other warp that has something to issue does once.
+                ends = [end for end in self._ends[port] if end > start]
+                share = slots * min(len(ends), resident[port] - warps)
                 free[port] += work
                 end = start + work + (backlog if backlog < share else share)
+                ends.append(end)
+                self._ends[port] = ends
             else:
                 end = free[port] = start + work
+                self._ends[port] = [end]
             self.busy_slots += work
             if end > finish:
                 finish = end

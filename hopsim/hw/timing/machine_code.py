@@ -15,6 +15,9 @@ WIDE_BITS: Final = 64
 WIDE: Final = "imad_wide"
 """The pipe of a product of 32 bits that is added to 64."""
 WIDENED: Final = ("s32", "u32")
+UNIFORM: Final = "uniform"
+"""The pipe of what is the same for a whole warp."""
+UNIFORM_UNITS: Final = ("alu", "imad", "move", "convert")
 FP8: Final = ("e4m3", "e5m2")
 COPY: Final = 0.5
 """Machine instructions of a copy of a register. Source: machine code of ptxas 13.0, Triton's accumulators set to zero."""
@@ -44,6 +47,7 @@ class MachineCode:
         self._low = _halves(instructions)
         self._wide, fused = _wide_sums(instructions)
         self._folded = _offsets(instructions) | fused
+        self._uniform = _of_descriptors(instructions)
         self._again = frozenset(
             id(bound) for segment in program for bound in _divisions_again(segment.instructions)
         )
@@ -55,6 +59,8 @@ class MachineCode:
 
     def unit(self, bound: BoundInstruction) -> str:
         """Return the pipe of an instruction: ptxas adds a 64-bit product with the instruction that makes it."""
+        if id(bound) in self._uniform:
+            return UNIFORM
         return WIDE if id(bound) in self._wide else bound.form.unit
 
     def issued(self, bound: BoundInstruction) -> float:
@@ -105,7 +111,7 @@ class MachineCode:
         sequence = self.sequence(bound)
         if sequence is not None:
             return config.issue.sequence[sequence]
-        if id(bound) in self._wide:
+        if id(bound) in self._wide or id(bound) in self._uniform:
             return 1
         if unit == "mma" and dict(bound.slots).get("at") in FP8:
             return config.mma_sync.fp8_instructions
@@ -268,3 +274,23 @@ def _bases(instructions: Iterable[BoundInstruction]) -> frozenset[int]:
         for arg in bound.args
         if isinstance(arg, AddressArg) and isinstance(arg.base, RegisterArg)
     )
+
+
+def _of_descriptors(instructions: Sequence[BoundInstruction]) -> frozenset[int]:
+    """Find what makes descriptors of wgmma and nothing else: the uniform datapath does it."""
+    readers: dict[int, set[int]] = {}
+    for bound in instructions:
+        for register in bound.reads:
+            readers.setdefault(register, set()).add(id(bound))
+    found = {id(bound) for bound in instructions if bound.form.unit == "tensor"}
+    left = [bound for bound in instructions if bound.form.unit in UNIFORM_UNITS and bound.writes]
+    while True:
+        more = [
+            bound
+            for bound in left
+            if all(register in readers and readers[register] - {id(bound)} <= found for register in bound.writes)
+        ]
+        if not more:
+            return frozenset(found - {id(bound) for bound in instructions if bound.form.unit == "tensor"})
+        found.update(id(bound) for bound in more)
+        left = [bound for bound in left if id(bound) not in found]
