@@ -117,6 +117,8 @@ class Issue(Group):
     constant_line_bytes: Bytes
     crowded_gap_cycles: Interval
     """From one instruction of a warp to its next while the tensor cores work."""
+    crowded_half_cycles: Interval
+    """Of one of the two instructions of a 64-bit operation."""
     crowded_after_cycles: Interval
     """From an fp32 instruction that follows one of a slower pipe to the next of the warp."""
     crowded_mufu_cycles: Interval

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Final
 
 from hopsim.config import HardwareConfig
-from hopsim.hw.timing.machine_code import WIDE, MachineCode
+from hopsim.hw.timing.beside import Beside
+from hopsim.hw.timing.machine_code import MachineCode
 from hopsim.hw.timing.reorder import reordered
 from hopsim.isa.forms.decode import BoundInstruction
 
@@ -17,8 +17,6 @@ NEVER: Final = float("inf")
 INTEGER: Final = ("s", "u")
 VARIABLE: Final = ("mufu", "shuffle", "special", "convert")
 """Units whose results are waited for at a scoreboard."""
-SHORT: Final = "fp32"
-"""The pipe that all lanes of a warp pass at once."""
 
 
 class Stall(IntEnum):
@@ -75,10 +73,6 @@ class Run:
 class InOrder:
     """Works out runs.
 
-    While the tensor cores work, their sums take a part of the ways to the registers.  Most pipes are slower then, and stand
-    in each other's way; only fp32 instructions that follow each other hardly suffer, but a warp alone cannot issue in every
-    cycle.
-
     Args:
         config: latencies and intervals.
         code: what ptxas makes of each instruction.
@@ -92,13 +86,8 @@ class InOrder:
         self._interval = issue.interval_cycles
         self._crowded = {**issue.interval_cycles, **issue.crowded_interval_cycles}
         self._rate = issue.issue_rate
-        self._crowds = frozenset(issue.crowded_interval_cycles)
-        self._port = issue.crowded_interval_cycles["alu"]
         self._gap = issue.crowded_gap_cycles
-        self._mixed = issue.crowded_mixed_cycles
-        self._after = issue.crowded_after_cycles
-        self._mufu = issue.crowded_mufu_cycles
-        self._loss = issue.products_lost_cycles
+        self._half = issue.crowded_half_cycles
         self._initialising = config.mbarrier.init_interval_cycles
 
     def order(
@@ -138,9 +127,7 @@ class InOrder:
         intervals = self._crowded if crowded else self._interval
         pipes: dict[str, float] = {}
         pressure: dict[str, float] = {}
-        counts: defaultdict[tuple[bool, bool], float] = defaultdict(float)
-        kinds: defaultdict[str, float] = defaultdict(float)
-        after_slow = False
+        beside = Beside(self._config.issue) if crowded else None
         ready, reads, written = run.ready, run.reads, run.writes
         for position, bound in enumerate(instructions):
             unit = self._code.unit(bound)
@@ -159,7 +146,9 @@ class InOrder:
                     ready[register] = (at, Stall.WAIT)
                 written |= bound.writes
                 continue
-            interval = intervals[unit] * issued
+            is_wide = crowded and self._code.halves(bound)
+            each = self._half if is_wide else intervals[unit]
+            interval = each * issued
             busy = issued / self._rate
             sequence = self._code.sequence(bound)
             if sequence == "mbarrier_init":
@@ -170,20 +159,11 @@ class InOrder:
             pipes[unit] = at + interval
             pressure[unit] = pressure.get(unit, 0.0) + interval
             run.count += issued
-            if crowded:
-                # A wide product keeps its way for as long as several others do.
-                ways = interval / self._port if unit == WIDE else issued
-                busy = ways if unit == WIDE else busy
-                counts[unit in self._crowds, unit == SHORT] += ways
-                kinds["fma" if unit == SHORT and bound.form.base[0] == "fma" else unit] += issued
-                slow = unit in self._crowds and unit != SHORT
-                if slow:
-                    busy *= self._mufu if unit == "mufu" else self._port
-                else:
-                    busy *= self._after if unit == SHORT and after_slow else self._gap
-                after_slow = slow
-            else:
+            if beside is None:
                 run.slots += busy
+            else:
+                is_fma = bound.form.base[0] == "fma"
+                busy = beside.takes(unit, issued, is_fma=is_fma, is_wide=is_wide)
             run.clock = at + busy
             written |= bound.writes
             if position == 0 and dynamic:
@@ -194,9 +174,9 @@ class InOrder:
                 ready[register] = (at + self._result_latency(bound), stall)
         run.clock += more * (self._gap if crowded else 1.0 / self._rate)
         run.slots += more / self._rate
-        if crowded:
-            run.slots = self._crowded_slots(counts) + more * self._gap
-            run.lost = self._lost(kinds)
+        if beside is not None:
+            run.slots = beside.slots + more * self._gap
+            run.lost = beside.lost
         run.slots = max([run.slots, *pressure.values()])
         return run
 
@@ -206,21 +186,6 @@ class InOrder:
             # Its instructions go to several pipes.
             return issued / self._rate
         return self._interval[self._code.unit(bound)] * issued
-
-    def _crowded_slots(self, counts: Mapping[tuple[bool, bool], float]) -> float:
-        """Return the slots of instructions that have one way to the registers: ptxas mixes those of different pipes."""
-        others, short = counts[True, False], counts[True, True]
-        mixed = min(others, short)
-        alone = (short - mixed) * self._crowded[SHORT]
-        return others * self._port + mixed * self._mixed + alone + counts[False, False]
-
-    def _lost(self, kinds: Mapping[str, float]) -> float:
-        """Return what the tensor cores lose: to fp32 instructions that follow each other, and to wide products."""
-        short = kinds["fma"] + kinds[SHORT]
-        others = sum(number for unit, number in kinds.items() if unit in self._crowds)
-        alone = max(0.0, 1.0 - (others - kinds[SHORT]) / short) if short else 0.0
-        each = {**self._loss, SHORT: alone * self._loss[SHORT], "fma": alone * self._loss["fma"]}
-        return sum(number * each.get(kind, 0.0) for kind, number in kinds.items())
 
     def _result_latency(self, bound: BoundInstruction) -> float:
         if bound.form.name == "elect.sync":

@@ -63,6 +63,10 @@ class MachineCode:
             return UNIFORM
         return WIDE if id(bound) in self._wide else bound.form.unit
 
+    def halves(self, bound: BoundInstruction) -> bool:
+        """Whether it is done in halves of 64 bits."""
+        return self.unit(bound) == "alu" and self.issued(bound) == 2 and _has_wide_result(bound)
+
     def issued(self, bound: BoundInstruction) -> float:
         """Return the machine instructions of one PTX instruction that take an issue slot and a pipe."""
         if bound.writes and bound.writes <= self._folded:
@@ -115,12 +119,7 @@ class MachineCode:
             return 1
         if unit == "mma" and dict(bound.slots).get("at") in FP8:
             return config.mma_sync.fp8_instructions
-        if unit in WIDE_UNITS and any(
-            destination.register is not None and destination.register.width_bits == WIDE_BITS
-            for destination in bound.destinations
-        ):
-            return 2
-        return 1
+        return 2 if _has_wide_result(bound) else 1
 
     def _counted(self, bound: BoundInstruction) -> float:
         opcode = bound.instruction.opcode
@@ -227,6 +226,14 @@ def _has_wide_literal(bound: BoundInstruction, names: tuple[str, ...]) -> bool:
     )
 
 
+def _has_wide_result(bound: BoundInstruction) -> bool:
+    """Whether it is integer arithmetic of 64 bits."""
+    return bound.form.unit in WIDE_UNITS and any(
+        destination.register is not None and destination.register.width_bits == WIDE_BITS
+        for destination in bound.destinations
+    )
+
+
 def _is_shift(bound: BoundInstruction) -> bool:
     opcode = bound.instruction.opcode
     return opcode == ("shl", "b32") and isinstance(bound.args[-1], ConstantArg)
@@ -288,9 +295,14 @@ def _of_descriptors(instructions: Sequence[BoundInstruction]) -> frozenset[int]:
         more = [
             bound
             for bound in left
-            if all(register in readers and readers[register] - {id(bound)} <= found for register in bound.writes)
+            if all(
+                register in readers and readers[register] - {id(bound)} <= found
+                for register in bound.writes
+            )
         ]
         if not more:
-            return frozenset(found - {id(bound) for bound in instructions if bound.form.unit == "tensor"})
+            return frozenset(
+                found - {id(bound) for bound in instructions if bound.form.unit == "tensor"}
+            )
         found.update(id(bound) for bound in more)
         left = [bound for bound in left if id(bound) not in found]
