@@ -95,7 +95,7 @@ def test_arithmetic_is_as_slow_beside_the_tensor_cores_as_recorded(name: str) ->
     assert recorded["max.f32"] > 1.6 * alone["max.f32"]
 
 
-@pytest.mark.parametrize("name", ["n64_w4", "n128_w8"])
+@pytest.mark.parametrize("name", ["n64_w4", "n128_w1", "n128_w8"])
 def test_arithmetic_slows_products_as_recorded(name: str) -> None:
     """Products of addresses that no memory is asked with cost them nothing here (DEVIATIONS D-CROWD)."""
     (one,) = (one for one in benchmarks("slowed") if one.name == f"slowed_wgmma_{name}")
