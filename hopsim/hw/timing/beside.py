@@ -32,8 +32,8 @@ class Beside:
         self._intervals = issue.crowded_interval_cycles
         self._port = self._intervals["alu"]
         self._after_slow = False
-        # Cycles of the way of slow pipes, and instructions by pipe.
-        self._slow = self._others = 0.0
+        # Cycles of the way that instructions of slow pipes take, and how many they are; others; instructions by pipe.
+        self._slow = self._slow_count = self._others = 0.0
         self._counts: defaultdict[str, float] = defaultdict(float)
 
     def takes(self, unit: str, issued: float, *, is_fma: bool, is_wide: bool) -> float:
@@ -58,13 +58,14 @@ class Beside:
         if is_wide:
             way = issue.crowded_half_cycles
         self._slow += issued * way
+        self._slow_count += issued * (way / self._port if unit == WIDE else 1.0)
         return issued * (issue.crowded_mufu_cycles if unit == MUFU else way)
 
     @property
     def slots(self) -> float:
         """Issue slots of the run: ptxas mixes instructions of different pipes."""
         short = self._counts[SHORT] + self._counts[FMA]
-        mixed = min(self._slow / self._port, short)
+        mixed = min(self._slow_count, short)
         alone = (short - mixed) * self._intervals[SHORT]
         return self._slow + mixed * self._issue.crowded_mixed_cycles + alone + self._others
 
@@ -73,7 +74,7 @@ class Beside:
         """What the tensor cores lose: to fp32 instructions that follow each other, and to wide products."""
         counts, lost = self._counts, self._issue.products_lost_cycles
         short = counts[SHORT] + counts[FMA]
-        alone = max(0.0, 1.0 - self._slow / self._port / short) if short else 0.0
+        alone = max(0.0, 1.0 - self._slow_count / short) if short else 0.0
         return (
             alone * (counts[SHORT] * lost[SHORT] + counts[FMA] * lost[FMA])
             + counts[WIDE] * lost[WIDE]

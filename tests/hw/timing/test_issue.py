@@ -22,9 +22,12 @@ def test_a_short_run_waits_for_its_share_only() -> None:
     for _ in range(3):
         ports.admit(((0, 1),))
     assert ports.book(((0, 1),), 0.0, 1000.0) == 1000.0
-    # Two others are resident: each may issue once for each of the five.
+    # One of the two other warps has something to issue: once for each of the five.
+    assert ports.book(((0, 1),), 0.0, 5.0) == 10.0
+    # Then both have, and later the first alone.
     assert ports.book(((0, 1),), 0.0, 5.0) == 15.0
-    assert ports.free == [1005.0]
+    assert ports.book(((0, 1),), 20.0, 5.0) == 30.0
+    assert ports.free == [1015.0]
 
 
 def test_different_subpartitions_do_not_meet() -> None:

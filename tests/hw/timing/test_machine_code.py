@@ -6,6 +6,7 @@ import pytest
 
 from hopsim.config import load
 from hopsim.hw.timing.costs import CostTable
+from hopsim.hw.timing.machine_code import MachineCode
 from tests.hw.timing.kernels import kernel
 
 CONFIG = load("h100-sxm")
@@ -99,3 +100,31 @@ def test_wide_sums_take_their_pipe(number: int) -> None:
     first = CostTable(CONFIG, program).segments[0]
     assert first.slots >= number * CONFIG.issue.interval_cycles["imad_wide"]
     assert first.lost == 0.0  # no wgmma in the program
+
+
+WGMMA = (
+    "wgmma.fence.sync.aligned; wgmma.mma_async.sync.aligned.m64n8k16.f32.bf16.bf16 {%f0,%f1,%f2,%f3},%rd1,%rd2,%p0,1,1,0,0;"
+    "wgmma.commit_group.sync.aligned; wgmma.wait_group.sync.aligned 0;"
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "uniform"),
+    [
+        # What only makes a descriptor, however long the way.
+        ("shr.u32 %r1,%r0,4; cvt.u64.u32 %rd3,%r1; add.s64 %rd1,%rd3,2;", ["shr", "add"]),
+        ("mul.wide.u32 %rd3,%r0,1024; add.s64 %rd1,%rd4,%rd3;", ["mul", "add"]),
+        # Also stored, or an address.
+        ("add.s64 %rd1,%rd3,2; st.global.u64 [%rd5],%rd1;", []),
+        (
+            "shr.u32 %r1,%r0,4; cvt.u64.u32 %rd1,%r1; add.u32 %r2,%r1,1; st.global.u32 [%rd5],%r2;",
+            [],
+        ),
+    ],
+)
+def test_descriptors_are_made_by_the_uniform_datapath(text: str, uniform: list[str]) -> None:
+    program = kernel(text + WGMMA + "ret;").program(True)
+    code = MachineCode(CONFIG, program)
+    found = [one for part in program for one in part.instructions if code.unit(one) == "uniform"]
+    assert [one.instruction.opcode[0] for one in found if code.issued(one)] == uniform
+    assert all(code.issued(one) <= 1 for one in found)
