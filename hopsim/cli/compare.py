@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,6 +12,7 @@ from hopsim.cli.options import GpuOption, JsonOption, SetOption, overrides
 from hopsim.errors import ConfigError
 
 if TYPE_CHECKING:
+    from hopsim.kernels.measured.again import Key
     from hopsim.kernels.measured.predict import Prediction
     from hopsim.kernels.measured.sets import Measured
     from hopsim.report.accuracy import Row
@@ -133,6 +135,7 @@ def _recorded(
     json_file: str | None,
 ) -> None:
     from hopsim.cli.output import Output, check_folder
+    from hopsim.kernels.measured.again import read as read_again
     from hopsim.kernels.measured.sets import load_sets
     from hopsim.report.accuracy import figures, figures_text, rows_table
 
@@ -149,7 +152,8 @@ def _recorded(
     if not cases:
         raise ConfigError("no measured program is chosen", hint="leave --only and --role out")
     predictions = _predict(cases, jobs, known, gpu, settings)
-    rows = [_row(case, one) for case, one in zip(cases, predictions, strict=True)]
+    others = read_again(folder)
+    rows = [_row(case, one, others) for case, one in zip(cases, predictions, strict=True)]
     output.show(rows_table(rows))
     content: dict[str, Any] = {
         "command": "compare",
@@ -192,13 +196,14 @@ def _predict(
     return [one for one in found if one is not None]
 
 
-def _row(case: Measured, one: Prediction) -> Row:
+def _row(case: Measured, one: Prediction, others: Mapping[Key, float]) -> Row:
+    from hopsim.kernels.measured.again import key
     from hopsim.report.accuracy import Row
 
     assert case.cycles is not None, case
     return Row(
         case.program.name, case.role, case.size, case.cycles, one.cycles, case.spread, case.counters, one.counters,
-        one.error,
+        one.error, others.get(key(case.program.ptx_sha256, case.size, case.grid)),
     )  # fmt: skip
 
 
@@ -206,6 +211,7 @@ def _plain(row: Row) -> dict[str, Any]:
     return {
         "kernel": row.program, "set": row.role, "size": list(row.size), "measured_cycles": row.measured,
         "predicted_cycles": row.predicted, "error_percent": None if row.predicted is None else row.error,
+        "measured_again_cycles": row.again,
         "measured_counters": dict(row.expected), "predicted_counters": dict(row.got), "note": row.note,
     }  # fmt: skip
 
@@ -239,6 +245,9 @@ def _about(largest: int | None) -> list[str]:
         "likes best takes more than the best one.",
         "Make it again, without a GPU: `hopsim compare --recorded --page docs/accuracy.md`. "
         "Measure again, on an H100: `hopsim record tests/silicon --part gemm`.",
+        "Another H100 of the same kind took the same programs, three launches each (`hopsim record tests/silicon --part "
+        "again`): by so much devices differ, and their clocks from launch to launch; the figures say what no prediction can "
+        "be held to.",
     ]
     if largest is not None:
         found.append(

@@ -34,6 +34,7 @@ class Part(StrEnum):
     GEMM = "gemm"
     LADDER = "ladder"
     PHASES = "phases"
+    AGAIN = "again"
     TABLES = "tables"
 
 
@@ -42,7 +43,7 @@ def record(
         Path, typer.Argument(metavar="FOLDER", help="tests/silicon of a checkout, or a copy of it.")
     ],
     parts: Annotated[
-        list[Part] | None, typer.Option("--part", help="Only this part. Repeatable.")
+        list[Part] | None, typer.Option("--part", help="Only this part; all but `again` without. Repeatable.")
     ] = None,
     groups: Annotated[
         list[str] | None,
@@ -75,10 +76,11 @@ def record(
         Part.GEMM: lambda: _gemm(out, facts, say),
         Part.LADDER: lambda: _ladder(out, facts, groups, say),
         Part.PHASES: lambda: _phases(out, facts, say),
+        Part.AGAIN: lambda: _again(out, facts, say),
         Part.TABLES: lambda: _tables(out, facts, index),
     }
     files: dict[str, list[dict[str, Any]]] = {}
-    for part in parts or list(Part):
+    for part in parts or [part for part in Part if part is not Part.AGAIN]:
         files[part.value] = [asdict(row) for row in makers[part]()]
         say(f"{part}: {len(files[part.value])} files")
     output.finish({"command": "record", "folder": str(out), "files": files}, 0)
@@ -212,6 +214,18 @@ def _phases(out: Path, facts: DeviceFacts, say: Callable[[str], None]) -> list[R
     _write(out / "phases.json", rows)
     what = "phases of GEMMs: the SM clock read inside"
     return _indexed(out, {"phases.json": (what, len(rows))}, facts)
+
+
+def _again(out: Path, facts: DeviceFacts, say: Callable[[str], None]) -> list[Row]:
+    """Measure what lies in `out` on a device other than that it was measured on."""
+    from hopsim.kernels.measured import again
+
+    log = out / "ncu.csv"
+    rows = again.record(out, log, say)
+    log.unlink()
+    _write(out / again.FILE, rows)
+    what = "the GEMMs of judging, calibration and the ladder on another device: cycles"
+    return _indexed(out, {again.FILE: (what, len(rows))}, facts)
 
 
 def _indexed(out: Path, described: dict[str, tuple[str, int]], facts: DeviceFacts) -> list[Row]:

@@ -9,7 +9,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import combinations
 from statistics import mean
 from typing import Final
@@ -52,6 +52,7 @@ class Row:
         spread: of several measurements, as a share; None for one.
         expected, got: counters of silicon and of the simulator.
         note: why it failed.
+        again: cycles on another device of the same kind; None where it was not measured again.
     """
 
     program: str
@@ -63,6 +64,7 @@ class Row:
     expected: Mapping[str, float] = field(default_factory=dict[str, float])
     got: Mapping[str, float] = field(default_factory=dict[str, float])
     note: str = ""
+    again: float | None = None
 
     @property
     def error(self) -> float:
@@ -118,6 +120,11 @@ def figures(rows: Sequence[Row]) -> Figures:
         regret=max(map(regret, ranked), default=None),
         dram_error=max(large, key=abs, default=None),
     )
+
+
+def measured_again(rows: Iterable[Row]) -> list[Row]:
+    """Return the rows as if another device had predicted them: what no simulator can be held to."""
+    return [replace(row, predicted=row.again, got={}) for row in rows if row.again is not None]
 
 
 def by_size(rows: Iterable[Row]) -> dict[Size, list[Row]]:

@@ -15,6 +15,7 @@ from hopsim.report.accuracy import (
     figure_lines,
     figures,
     kendall,
+    measured_again,
     regret,
     size_words,
 )
@@ -46,6 +47,7 @@ def page(rows: Sequence[Row], about: Sequence[str], picture: str) -> str:
         chosen = [row for row in rows if row.role == role]
         parts += [f"## {role.capitalize()} set", ""]
         parts += [f"- {line}" for line in figure_lines(figures(chosen))]
+        parts += _again(chosen)
         parts += ["", *_sizes(chosen), *_counters(chosen), *_rows(chosen)]
     return "\n".join(parts).rstrip("\n") + "\n"
 
@@ -55,16 +57,29 @@ def _table(head: Sequence[str], lines: Sequence[Sequence[str]]) -> list[str]:
     return ["| " + " | ".join(line) + " |" for line in (head, rule, *lines)] + [""]
 
 
+def _again(rows: Sequence[Row]) -> list[str]:
+    """Return the figures of another device in the place of the predictions."""
+    others = measured_again(rows)
+    if not others:
+        return []
+    told = [f"- {line}" for line in figure_lines(figures(others))]
+    return ["", "The same programs on another H100, in the place of the predictions:", "", *told]
+
+
+def _tau(rows: Sequence[Row]) -> float:
+    return kendall([row.measured for row in rows], [row.predicted or 0.0 for row in rows])
+
+
 def _sizes(rows: Sequence[Row]) -> list[str]:
     lines: list[list[str]] = []
     for size, group in by_size(row for row in rows if row.predicted is not None).items():
-        found = figures(group)
-        tau = kendall([r.measured for r in group], [r.predicted or 0.0 for r in group])
+        found, others = figures(group), measured_again(group)
+        again = [f"{figures(others).mape:.1f} %", f"{_tau(others):.2f}"] if others else ["", ""]
         lines.append(
             [
                 size_words(size), str(len(group)), f"{found.mape:.1f} %", f"{found.bias:+.1f} %",
-                f"{found.worst.error:+.1f} %" if found.worst else "", f"{tau:.2f}", f"{clear_kendall(group):.2f}",
-                f"{regret(group):.1f} %",
+                f"{found.worst.error:+.1f} %" if found.worst else "", f"{_tau(group):.2f}",
+                f"{clear_kendall(group):.2f}", f"{regret(group):.1f} %", *again,
             ]
         )  # fmt: skip
     head = (
@@ -76,6 +91,8 @@ def _sizes(rows: Sequence[Row]) -> list[str]:
         "Kendall",
         "of clear pairs",
         "regret",
+        "another H100: MAPE",
+        "Kendall",
     )
     return _table(head, lines)
 
@@ -97,11 +114,18 @@ def _rows(rows: Sequence[Row]) -> list[str]:
             told = ["-", grouped(row.measured), row.note, spread]
         else:
             told = [grouped(row.predicted), grouped(row.measured), f"{row.error:+.1f} %", spread]
-        lines.append([f"`{row.program}`", size_words(row.size), *told])
-    return _table(
-        ("kernel", "M x N x K", "predicted", "measured", "error", "spread of the measurement"),
-        lines,
+        again = "" if row.again is None else f"{100 * (row.again / row.measured - 1):+.1f} %"
+        lines.append([f"`{row.program}`", size_words(row.size), *told, again])
+    head = (
+        "kernel",
+        "M x N x K",
+        "predicted",
+        "measured",
+        "error",
+        "spread of the measurement",
+        "another H100",
     )
+    return _table(head, lines)
 
 
 def scatter(rows: Sequence[Row]) -> str:

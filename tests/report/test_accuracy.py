@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from xml.etree import ElementTree
 
 import pytest
@@ -116,10 +117,27 @@ def test_page() -> None:
     assert text.startswith("# Accuracy\n")
     assert "![Predicted against measured cycles](plot.svg)" in text
     assert text.index("## Calibration set") < text.index("## Judging set")
-    assert "| `b` | 512 | 1,050 | 2,000 | -47.5 % |  |" in text
-    assert "| `a` | 16 x 4096 x 64 | - | 400 | deadlock |  |" in text
+    assert "| `b` | 512 | 1,050 | 2,000 | -47.5 % |  |  |" in text
+    assert "| `a` | 16 x 4096 x 64 | - | 400 | deadlock |  |  |" in text
     assert "| HBM bytes read | 1 | 6.2 % | -6.2 % |" in text
-    assert "| 512 | 3 | 19.2 % | -12.5 % | -47.5 % | -0.33 | -0.33 | 100.0 % |" in text
+    assert "| 512 | 3 | 19.2 % | -12.5 % | -47.5 % | -0.33 | -0.33 | 100.0 % |  |  |" in text
+    assert "The same programs on another H100" not in text
+
+
+def test_another_device_beside_the_predictions() -> None:
+    again = [replace(ROWS[0], again=980.0), replace(ROWS[1], again=2100.0), *ROWS[2:]]
+    others = accuracy.measured_again(again)
+    assert [row.predicted for row in others] == [980.0, 2100.0]
+    assert figures(others).mape == pytest.approx(3.5)
+    assert figures(others).kendall is None  # two kernels have no rank
+    text = page(again, ["About."], "plot.svg")
+    told = text[text.index("The same programs on another H100") :]
+    assert told.index("- 2 cases\n- MAPE 3.5 %") < told.index("| M x N x K |")
+    assert (
+        "| 512 | 3 | 19.2 % | -12.5 % | -47.5 % | -0.33 | -0.33 | 100.0 % | 3.5 % | 1.00 |" in text
+    )
+    assert "| `b` | 512 | 1,050 | 2,000 | -47.5 % |  | +5.0 % |" in text
+    assert text.count("on another H100") == 1  # nothing of the calibration set was measured again
 
 
 def test_plot() -> None:

@@ -104,7 +104,7 @@ def bits(gpu: Device, step: Step, **options: Any) -> str:
     return sha256(launch(gpu, small.build(), *operands(small.problem), **options).c.tobytes())
 
 
-class _Held:
+class Held:
     """A, B and the C of each type of one problem on a device."""
 
     def __init__(self, gpu: Any, problem: GemmProblem) -> None:
@@ -146,7 +146,7 @@ def launch_all(dtype: str) -> None:
         return
     for size in SIZES_OF[dtype]:
         problem = GemmProblem(*size, dtype)
-        held = _Held(gpu, problem)
+        held = Held(gpu, problem)
         for step in steps_of(dtype, size):
             for _ in range(PROFILES):
                 held.launch(step.build(), timing=False)
@@ -227,7 +227,7 @@ def describe(step: Step, kernel: GemmKernel) -> dict[str, Any]:
 def times(gpu: Any, dtype: str, size: Size, say: Callable[[str], None]) -> dict[str, Any]:
     """Time the steps of one problem, and cuBLAS."""
     problem = GemmProblem(*size, dtype)
-    held = _Held(gpu, problem)
+    held = Held(gpu, problem)
     steps: list[dict[str, Any]] = []
     for step in steps_of(dtype, size):
         kernel = step.build()
@@ -237,11 +237,11 @@ def times(gpu: Any, dtype: str, size: Size, say: Callable[[str], None]) -> dict[
             result = held.launch(kernel, repeats=REPEATS, measure_clock=True)
         except HopsimError as error:
             row["error"] = error.what
-            held = _Held(gpu, problem)
+            held = Held(gpu, problem)
         else:
             if result.verdict == "deadlock":
                 row["error"] = "it hangs"
-                held = _Held(gpu, problem)
+                held = Held(gpu, problem)
                 continue
             row["time_us_l2_flushed"] = result.time_us
             row["time_us_back_to_back"] = result.counters["hopsim__time_us_warm"]

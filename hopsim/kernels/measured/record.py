@@ -18,7 +18,14 @@ from hopsim.errors import DeviceError
 from hopsim.isa.program.kernel import loads
 from hopsim.kernels.measured.cases import Case, own_cases, small_case, triton_cases
 from hopsim.kernels.measured.ncu import middle, profile
-from hopsim.kernels.measured.program import Operands, Size, describe, launch, operands
+from hopsim.kernels.measured.program import (
+    Operands,
+    Program,
+    Size,
+    describe,
+    launch,
+    operands,
+)
 
 CYCLES: Final = "gpc__cycles_elapsed.max"
 METRICS: Final = (
@@ -58,9 +65,9 @@ class Held:
         self._key: tuple[str, str, Size] | None = None
         self._operands: Operands | None = None
 
-    def of(self, case: Case) -> Operands:
-        """Return the operands of a case."""
-        key = (case.program.dtype, case.program.out_dtype, case.size)
+    def of(self, program: Program, size: Size) -> Operands:
+        """Return the operands of a program on a problem."""
+        key = (program.dtype, program.out_dtype, size)
         if self._operands is None or key != self._key:
             self._operands = None
             self._operands = operands(self._gpu, *key, self._values)
@@ -98,7 +105,7 @@ def times(
         case = cases[number]
         what = f"{case.program.name} {case.size}"
         try:
-            given = held.of(case)
+            given = held.of(case.program, case.size)
             result = launch(
                 gpu, case.program, case.size, case.grid, given, repeats=REPEATS, measure_clock=True
             )
@@ -146,7 +153,7 @@ def launch_all(folder: Path) -> None:
     cases = all_cases(folder)
     for number in in_order(cases):
         case = cases[number]
-        given = held.of(case)
+        given = held.of(case.program, case.size)
         for _ in range(PROFILES):
             launch(gpu, case.program, case.size, case.grid, given, timing=False)
 

@@ -142,10 +142,7 @@ def beside(
                 for one, both in zip(chains, wide, strict=True):
                     c.keep(one)
                     if addresses:
-                        first, second = k.regs(".b32", "part", 2)
-                        k.emit("mov.b64", f"{{{first}, {second}}}", both)
-                        c.keep(first)
-                        c.keep(second)
+                        keep_halves(c, both)
                 k.emit("bar.sync", _MEET, threads)
 
             c.measure_one(f"{label} x{turns}", body)
@@ -162,6 +159,14 @@ def beside(
         f"rate of arithmetic, {warps} warps, eight independent chains each, beside {other}",
         block=WARPGROUP + threads, arguments=numbers, shared_bytes=A_BYTES + 256 * 128,
     )  # fmt: skip
+
+
+def keep_halves(c: Clocked, value: Reg) -> None:
+    """Keep a value of 64 bits: ptxas may not drop what makes it."""
+    first, second = c.k.regs(".b32", "part", 2)
+    c.k.emit("mov.b64", f"{{{first}, {second}}}", value)
+    c.keep(first)
+    c.keep(second)
 
 
 def _wait(c: Clocked, cycles: int) -> None:

@@ -13,6 +13,7 @@ from hopsim.kernels.micro.beside import (
     PRODUCTS,
     WARPGROUP,
     Registers,
+    keep_halves,
 )
 from hopsim.kernels.micro.clocked import Benchmark, Clocked
 from hopsim.kernels.micro.tensor import A_BYTES, multiply, operands
@@ -84,10 +85,7 @@ def slowed(n: int, warps: int) -> Benchmark:
     for register in (*sums, *chains):
         c.keep(register)
     for one in wide:
-        parts = k.regs(".b32", "part", 2)
-        k.emit("mov.b64", f"{{{parts[0]}, {parts[1]}}}", one)
-        for part in parts:
-            c.keep(part)
+        keep_halves(c, one)
 
     def numbers(gpu: Any) -> list[Any]:
         del gpu
