@@ -43,7 +43,8 @@ def record(
         Path, typer.Argument(metavar="FOLDER", help="tests/silicon of a checkout, or a copy of it.")
     ],
     parts: Annotated[
-        list[Part] | None, typer.Option("--part", help="Only this part; all but `again` without. Repeatable.")
+        list[Part] | None,
+        typer.Option("--part", help="Only this part; all but `again` without. Repeatable."),
     ] = None,
     groups: Annotated[
         list[str] | None,

@@ -30,8 +30,8 @@ from hopsim.kernels.measured.ncu import middle, profile
 from hopsim.kernels.probes.probe import load_module
 
 PHASES: Final = ("start", "first data", "main loop", "last products", "epilogue", "stores")
-"""From the entry of a CTA to the barriers' initialisation; to the first wgmma; to the end of the loop over K; to the
-end of its products; to the issue of the last store; until C is written."""
+"""From the entry of a CTA to the barriers' initialisation (all of a cluster's); to the first wgmma; to the end of the loop
+over K; to the end of its products; to the issue of the last store; until C is written."""
 MARKS: Final = len(PHASES) + 2
 """Clocks of a warp: at its entry, at the end of each phase, and when it exits."""
 METRICS: Final = (
@@ -52,6 +52,8 @@ CONFIGURATIONS: Final[tuple[tuple[str, str, Size, int, dict[str, Any]], ...]] = 
     ("warp-specialized", "fp16", (256, 128, 64), 4, {"warpgroups": 2}),
     ("cooperative", "bf16", (128, 256, 64), 4, {"warpgroups": 2}),
     ("cooperative", "e4m3", (128, 256, 128), 4, {"warpgroups": 2}),
+    ("warp-specialized", "bf16", (128, 128, 64), 4, {"cluster": (2, 1)}),
+    ("warp-specialized", "bf16", (128, 128, 64), 6, {"cluster": (1, 2)}),
 )
 """Schedule, type, tile, stages and further options of `build`: each CTA has one tile of `SIZES`."""
 SIZES: Final[tuple[Size, ...]] = (
@@ -98,7 +100,7 @@ def with_clocks(ptx: str) -> str:
     declared = f".reg .b64 %mark<{MARKS}>; .reg .b64 %to<2>; .reg .b32 %who<3>; .reg .pred %notes;"
     cleared = "\n".join(f"    mov.b64 %mark{number}, 0;" for number in range(1, MARKS))
     text = text.replace("\n{\n", f"\n{{\n    {declared}\n{_mark(0)}\n{cleared}\n", 1)
-    text = _after(text, r"bar\.sync +0;", 1)
+    text = _after(text, r"(?:bar\.sync +0|barrier\.cluster\.wait\.aligned);", 1)
     text = _before(text, r"wgmma\.fence\.sync\.aligned;", 2)
     text = _after(text, r"K_DONE:", 3)
     text = _after(text, r"wgmma\.wait_group\.sync\.aligned 0;", 4)
