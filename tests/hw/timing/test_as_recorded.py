@@ -53,9 +53,14 @@ WITHIN: Final = {
     "cold_walk_12x11_64r_128r_d4_p4128_256c": 0.06,
     "cold_walk_12x11_128r_128r_d4_p4128_512c": 0.06,
     "cold_tiles_8x12_128r_128r_p1056": 0.08,
+    "pair_walk_alone_12x11_128r_128r_d4": 0.05,
+    "pair_walk_multicast_12x11_128r_128r_d4": 0.05,
+    "pair_walk_multicast_12x11_128r_128r_d4_every512": 0.05,
 }
 """By name, how far a prediction may lie from the recording, as a share."""
-SLOW: Final = [name for name in WITHIN if name.startswith(("red_", "hot_rows_132", "few_rows"))]
+SLOW: Final = [
+    name for name in WITHIN if name.startswith(("red_", "hot_rows_132", "few_rows", "pair"))
+]
 
 
 @pytest.mark.parametrize(
