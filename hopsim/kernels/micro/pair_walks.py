@@ -118,9 +118,10 @@ def _maps(one: PairWalk) -> Callable[[Any], list[Any]]:
 
 def _take(c: Clocked, one: PairWalk, ring: _Ring) -> None:
     """Wait for each stage, and free it on both CTAs."""
-    peers: list[Reg] = []
-    for rank in range(CLUSTER):
-        peers.append(c.k.let(".b32", "peer", "mapa.shared::cluster.u32", c.shared, rank))
+    peers = [
+        c.k.let(".b32", "peer", "mapa.shared::cluster.u32", c.shared, rank)
+        for rank in range(CLUSTER)
+    ]
     parity = c.k.let(".b32", "parity", "mov.u32", 0)
 
     def step(slot: int) -> None:
