@@ -47,7 +47,7 @@ QUICK = (
     "cold_chain_16_32r_p8192_step1_l2_256B", "hot_rows_1_16of64_p8192_same", "sequence_div_s32", "sequence_rem_u64", "sequence_div_rn_f64", "wgmma_ahead_n128_a2", "mma_loop_w4",
     "few_rows_tma_1_16of64_32own_d4_cold", "tma_load_strided_spread_16_d2", "tma_load_l2_64_by_sm",
     "cold_tiles_4x2_128r_256r_p1024_l2_256B", "cold_tiles_4x4_128r_128r_p1024_l2_256B_m2",
-    "cold_walk_12x11_64r_64r_d4_p4096_128c", "entry_16_w4_parameter_first",
+    "cold_walk_12x11_64r_64r_d4_p4096_128c", "entry_16_w4_parameter_first", "pair_walk_multicast_2x1_128r_128r_d4",
     "inits_8_w8", "tma_store_64_w2_d1_p128", "store_burst_w8",
 )  # fmt: skip
 
