@@ -18,6 +18,8 @@ WIDENED: Final = ("s32", "u32")
 UNIFORM: Final = "uniform"
 """The pipe of what is the same for a whole warp."""
 UNIFORM_UNITS: Final = ("alu", "imad", "move", "convert")
+DESCRIPTOR_SUM: Final = 2
+"""Machine instructions that are executed for a sum of 64 bits: it, and copies to where a wgmma takes its descriptors from."""
 FP8: Final = ("e4m3", "e5m2")
 COPY: Final = 0.5
 """Machine instructions of a copy of a register. Source: machine code of ptxas 13.0, Triton's accumulators set to zero."""
@@ -145,6 +147,8 @@ class MachineCode:
             return BULK_COMMIT
         if _sequence(bound) == "bulk_copy":
             return BULK_COPY
+        if id(bound) in self._uniform and _has_wide_result(bound):
+            return DESCRIPTOR_SUM
         return self._length(bound)
 
 
