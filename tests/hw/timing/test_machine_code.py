@@ -128,3 +128,6 @@ def test_descriptors_are_made_by_the_uniform_datapath(text: str, uniform: list[s
     found = [one for part in program for one in part.instructions if code.unit(one) == "uniform"]
     assert [one.instruction.opcode[0] for one in found if code.issued(one)] == uniform
     assert all(code.issued(one) <= 1 for one in found)
+    # One instruction to issue, but copies are executed with it.
+    sums = [code.counted([one]) for one in found if one.instruction.opcode[0] == "add"]
+    assert sums == [2] * uniform.count("add")
