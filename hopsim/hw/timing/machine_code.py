@@ -19,7 +19,7 @@ UNIFORM: Final = "uniform"
 """The pipe of what is the same for a whole warp."""
 UNIFORM_UNITS: Final = ("alu", "imad", "move", "convert")
 DESCRIPTOR_SUM: Final = 2
-"""Machine instructions that are executed for a sum of 64 bits: it, and copies to where a wgmma takes its descriptors from."""
+"""Machine instructions executed for a sum of 64 bits: it, and copies to where a wgmma takes its descriptors from."""
 FP8: Final = ("e4m3", "e5m2")
 COPY: Final = 0.5
 """Machine instructions of a copy of a register. Source: machine code of ptxas 13.0, Triton's accumulators set to zero."""
@@ -294,7 +294,9 @@ def _of_descriptors(instructions: Sequence[BoundInstruction]) -> frozenset[int]:
         for register in bound.reads:
             readers.setdefault(register, set()).add(id(bound))
     found = {id(bound) for bound in instructions if bound.form.unit == "tensor"}
-    left = [bound for bound in instructions if bound.form.unit in UNIFORM_UNITS and bound.writes]
+    left: list[BoundInstruction] = [
+        bound for bound in instructions if bound.form.unit in UNIFORM_UNITS and bound.writes
+    ]
     while True:
         more = [
             bound
