@@ -11,10 +11,9 @@ from pathlib import Path
 from statistics import mean, median
 
 import hopsim as hs
-from hopsim.kernels.measured.phases import PHASES, run, with_rows
+from hopsim.kernels.measured.phases import LONGEST, PHASES, run, with_rows
 
 ROOT = Path(__file__).parents[1]
-LONGEST = "longest CTA"
 HEAD = """# The phases of a GEMM
 
 Where the time of hopsim's own kernels goes, on an H100 and in hopsim: the SM clock read inside of them, caches cold.

@@ -5,9 +5,10 @@ from __future__ import annotations
 import datetime
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
@@ -145,18 +146,13 @@ def _micro(
 def _l2(out: Path, facts: DeviceFacts, say: Callable[[str], None]) -> list[Row]:
     from hopsim.kernels.measured import l2_joined, l2_walks
 
-    log = out / "ncu.csv"
-    described: dict[str, tuple[str, int]] = {}
-    for name, make, what in (
-        ("l2_walks.json", l2_walks.record, "walks over sets about as large as L2: bytes of memory"),
-        ("l2_joined.json", l2_joined.record, "what SMs ask of L2 together: sectors and look-ups"),
-    ):
-        rows = make(log, say)
-        _write(out / name, rows)
-        described[name] = (what, len(rows))
-        say(f"{name}: {len(rows)} launches")
-    log.unlink(missing_ok=True)
-    return _indexed(out, described, facts)
+    walks = "walks over sets about as large as L2: bytes of memory"
+    joined = "what SMs ask of L2 together: sectors and look-ups"
+    made = {
+        "l2_walks.json": (l2_walks.record, walks),
+        "l2_joined.json": (l2_joined.record, joined),
+    }
+    return _profiled(out, facts, say, made)
 
 
 def _gemm(out: Path, facts: DeviceFacts, say: Callable[[str], None]) -> list[Row]:
@@ -209,24 +205,38 @@ def _ladder(
 def _phases(out: Path, facts: DeviceFacts, say: Callable[[str], None]) -> list[Row]:
     from hopsim.kernels.measured import phases
 
-    log = out / "ncu.csv"
-    rows = phases.record(log, say)
-    log.unlink()
-    _write(out / "phases.json", rows)
     what = "phases of GEMMs: the SM clock read inside"
-    return _indexed(out, {"phases.json": (what, len(rows))}, facts)
+    return _profiled(out, facts, say, {"phases.json": (phases.record, what)})
 
 
 def _again(out: Path, facts: DeviceFacts, say: Callable[[str], None]) -> list[Row]:
     """Measure what lies in `out` on a device other than that it was measured on."""
     from hopsim.kernels.measured import again
 
-    log = out / "ncu.csv"
-    rows = again.record(out, log, say)
-    log.unlink()
-    _write(out / again.FILE, rows)
     what = "the GEMMs of judging, calibration and the ladder on another device: cycles"
-    return _indexed(out, {again.FILE: (what, len(rows))}, facts)
+    return _profiled(out, facts, say, {again.FILE: (partial(again.record, out), what)})
+
+
+def _profiled(
+    out: Path,
+    facts: DeviceFacts,
+    say: Callable[[str], None],
+    made: Mapping[str, tuple[Callable[[Path, Callable[[str], None]], list[dict[str, Any]]], str]],
+) -> list[Row]:
+    """Write files of rows that are made with Nsight Compute, whose log is not kept.
+
+    Args:
+        made: by file, what makes its rows, and what they are.
+    """
+    log = out / "ncu.csv"
+    described: dict[str, tuple[str, int]] = {}
+    for name, (make, what) in made.items():
+        rows = make(log, say)
+        _write(out / name, rows)
+        described[name] = (what, len(rows))
+        say(f"{name}: {len(rows)} rows")
+    log.unlink(missing_ok=True)
+    return _indexed(out, described, facts)
 
 
 def _indexed(out: Path, described: dict[str, tuple[str, int]], facts: DeviceFacts) -> list[Row]:

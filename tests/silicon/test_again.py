@@ -11,9 +11,7 @@ import pytest
 from hopsim.errors import DeviceError
 from hopsim.kernels.gemm.recorded import compare_order, read_ladders
 from hopsim.kernels.measured.again import (
-    CYCLES,
     FILE,
-    PROFILES,
     key,
     launched,
     read,
@@ -21,6 +19,7 @@ from hopsim.kernels.measured.again import (
     rows_of,
 )
 from hopsim.kernels.measured.ncu import Profile
+from hopsim.kernels.measured.record import CYCLES, PROFILES
 from hopsim.kernels.measured.sets import load_sets
 
 FOLDER = Path(__file__).parent

@@ -293,7 +293,8 @@ def _of_descriptors(instructions: Sequence[BoundInstruction]) -> frozenset[int]:
     for bound in instructions:
         for register in bound.reads:
             readers.setdefault(register, set()).add(id(bound))
-    found = {id(bound) for bound in instructions if bound.form.unit == "tensor"}
+    products = {id(bound) for bound in instructions if bound.form.unit == "tensor"}
+    found = set(products)
     left: list[BoundInstruction] = [
         bound for bound in instructions if bound.form.unit in UNIFORM_UNITS and bound.writes
     ]
@@ -307,8 +308,6 @@ def _of_descriptors(instructions: Sequence[BoundInstruction]) -> frozenset[int]:
             )
         ]
         if not more:
-            return frozenset(
-                found - {id(bound) for bound in instructions if bound.form.unit == "tensor"}
-            )
+            return frozenset(found - products)
         found.update(id(bound) for bound in more)
         left = [bound for bound in left if id(bound) not in found]

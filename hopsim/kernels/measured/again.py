@@ -20,15 +20,12 @@ from hopsim.kernels.gemm import silicon
 from hopsim.kernels.gemm.recorded import read_ladders
 from hopsim.kernels.measured.ncu import Profile, profile
 from hopsim.kernels.measured.program import Size, launch
-from hopsim.kernels.measured.record import Held
+from hopsim.kernels.measured.record import CYCLES, PROFILES, Held
 from hopsim.kernels.measured.sets import Measured, load_sets
 
 FILE: Final = "again.json"
 LADDER: Final = "ladder"
 """Of a folder of recordings."""
-CYCLES: Final = "gpc__cycles_elapsed.max"
-PROFILES: Final = 3
-"""Launches of each program on each problem."""
 NCU_LIMIT_S: Final = 500.0
 HASH_DIGITS: Final = 16
 Key = tuple[str, Size, int]

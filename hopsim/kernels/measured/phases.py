@@ -32,6 +32,8 @@ from hopsim.kernels.probes.probe import load_module
 PHASES: Final = ("start", "first data", "main loop", "last products", "epilogue", "stores")
 """From the entry of a CTA to the barriers' initialisation (all of a cluster's); to the first wgmma; to the end of the loop
 over K; to the end of its products; to the issue of the last store; until C is written."""
+LONGEST: Final = "longest CTA"
+"""From its entry to its exit."""
 MARKS: Final = len(PHASES) + 2
 """Clocks of a warp: at its entry, at the end of each phase, and when it exits."""
 METRICS: Final = (
@@ -162,7 +164,7 @@ def lengths(table: NDArray[np.uint64], ctas: int) -> dict[str, float]:
         end = np.where(noted, clocks[:, :, number] - entry[:, None], 0).max(axis=1)
         found[name] = round(float(np.median(end - before)), 1)
         before = end
-    found["longest CTA"] = float((clocks[:, :, -1].max(axis=1) - entry).max())
+    found[LONGEST] = float((clocks[:, :, -1].max(axis=1) - entry).max())
     return found
 
 

@@ -80,8 +80,7 @@ class _Copier:
 
     @classmethod
     def begin(cls, c: Clocked) -> _Copier:
-        place = c.k.let(".b64", "map", "mov.b64", "map")
-        c.k.emit("cvta.param.u64", place, place)
+        place = c.address_of("map", "map")
         one = c.load("one")
         may = c.k.let(".pred", "may", "setp.eq.u32", one, 0)
         return cls(c, one, place, may, c.k.let(".b32", "coordinate", "add.u32", one, 64))

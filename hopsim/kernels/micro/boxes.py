@@ -109,8 +109,7 @@ def walk(
     assert boxes.depth * boxes.box_bytes <= SLOTS_BYTES, boxes
     c = Clocked(name, [Param("map", ".b8", 128)], [".reqntid 32"])
     c.own_row(1)
-    place = c.k.let(".b64", "map", "mov.b64", "map")
-    c.k.emit("cvta.param.u64", place, place)
+    place = c.address_of("map", "map")
     c.k.emit("prefetch.tensormap", address(place))
     cta = c.k.let(".b32", "cta", "mov.u32", "%ctaid.x")
     part = _part(c, cta, sharing, apart)

@@ -116,6 +116,16 @@ class Clocked:
         self.first = self.k.let(".pred", "first", "setp.eq.u32", self.thread, 0)
         self.results = self.k.let(".b64", "results", "ld.param.u64", "[results]")
 
+    def address_of(self, param: str, name: str) -> Reg:
+        """Return a register with the generic address of a parameter, as a tensor map is given to instructions.
+
+        Args:
+            name: of the register.
+        """
+        place = self.k.let(".b64", name, "mov.b64", param)
+        self.k.emit("cvta.param.u64", place, place)
+        return place
+
     def own_row(self, columns: int) -> None:
         """Let each CTA store its own row of so many differences."""
         cta = self.k.let(".b32", "cta", "mov.u32", "%ctaid.x")

@@ -50,8 +50,7 @@ def walk(one: ColdWalk) -> Benchmark:
     c.own_row(LAPS)
     maps: list[Reg] = []
     for operand in ("a", "b"):
-        place = c.k.let(".b64", f"{operand}_map", "mov.b64", operand)
-        c.k.emit("cvta.param.u64", place, place)
+        place = c.address_of(operand, f"{operand}_map")
         c.k.emit("prefetch.tensormap", address(place), guard=c.first)
         maps.append(place)
     row_a, row_b = tiles.first_rows(c)

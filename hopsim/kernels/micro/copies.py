@@ -33,8 +33,7 @@ def _maps(rows: int, pitch_bytes: int = 2 * WIDTH) -> Callable[[Any], list[Any]]
 
 def _start(c: Clocked) -> tuple[Reg, str, Reg]:
     """Return the generic address of the map, the operand of the mbarrier, and the parity register."""
-    place = c.k.let(".b64", "map", "mov.b64", "map")
-    c.k.emit("cvta.param.u64", place, place)
+    place = c.address_of("map", "map")
     barrier = address(c.shared, 200 * 1024)
     c.k.emit("mbarrier.init.shared::cta.b64", barrier, 1)
     c.k.emit("fence.mbarrier_init.release.cluster")
@@ -121,8 +120,7 @@ def stores_of_warps(warps: int, depth: int, pitch_bytes: int) -> Benchmark:
         f"tma_store_64_w{warps}_d{depth}_p{pitch_bytes}", [Param("map", ".b8", 128)],
         [f".reqntid {32 * warps}"],
     )  # fmt: skip
-    place = c.k.let(".b64", "map", "mov.b64", "map")
-    c.k.emit("cvta.param.u64", place, place)
+    place = c.address_of("map", "map")
     warp = c.k.let(".b32", "warp", "shr.u32", c.thread, 5)
     lane = c.k.let(".b32", "lane", "and.b32", c.thread, 31)
     leads = c.k.let(".pred", "leads", "setp.eq.u32", lane, 0)

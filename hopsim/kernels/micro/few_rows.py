@@ -141,8 +141,7 @@ def boxes(one: Operands) -> Benchmark:
     c.own_row(1)
     maps: list[Reg] = []
     for operand in ("a", "b"):
-        place = c.k.let(".b64", f"{operand}_map", "mov.b64", operand)
-        c.k.emit("cvta.param.u64", place, place)
+        place = c.address_of(operand, f"{operand}_map")
         c.k.emit("prefetch.tensormap", address(place))
         maps.append(place)
     cta = c.k.let(".b32", "cta", "mov.u32", "%ctaid.x")

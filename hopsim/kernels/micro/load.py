@@ -210,8 +210,7 @@ def memory(load: Load) -> Benchmark:
 
     def body() -> None:
         start = c.clock()
-        place = c.k.let(".b64", "map", "mov.b64", "map")
-        c.k.emit("cvta.param.u64", place, place)
+        place = c.address_of("map", "map")
         c.k.emit("prefetch.tensormap", address(place))
         cta = c.k.let(".b32", "cta", "mov.u32", "%ctaid.x")
         row = c.k.let(".b32", "row", "mul.lo.u32", cta, BOX_ROWS)

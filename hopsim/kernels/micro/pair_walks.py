@@ -78,8 +78,7 @@ def walks(one: PairWalk) -> Benchmark:
     c = Clocked(one.name, [Param("a", ".b8", 128), Param("b", ".b8", 128)], [".reqntid 64"])
     c.own_row(1)
     ring = _Ring(c, walk.depth, slots_bytes)
-    c.k.emit("barrier.cluster.arrive.aligned")
-    c.k.emit("barrier.cluster.wait.aligned")
+    _meet(c)
     ended, loads = c.k.label("$ended"), c.k.label("$loads")
     lane = c.k.let(".b32", "lane", "and.b32", c.thread, PRODUCER - 1)
     c.k.emit("bra", ended, guard=c.k.let(".pred", "idle", "setp.ne.u32", lane, 0))
@@ -90,8 +89,7 @@ def walks(one: PairWalk) -> Benchmark:
     _load(c, one, ring)
     c.k.place(ended)
     c.k.emit("bar.warp.sync", -1)
-    c.k.emit("barrier.cluster.arrive.aligned")
-    c.k.emit("barrier.cluster.wait.aligned")
+    _meet(c)
     how = "half of B for both by multicast" if one.multicast else "all of B for itself"
     work = f", {one.work_cycles} cycles of work at each" if one.work_cycles else ""
     return c.benchmark(
@@ -101,6 +99,12 @@ def walks(one: PairWalk) -> Benchmark:
         shared_bytes=slots_bytes + 16 * walk.depth, arguments=_maps(one),
         amounts={"walk": float(walk.ctas * STEPS * walk.stage_bytes)},
     )  # fmt: skip
+
+
+def _meet(c: Clocked) -> None:
+    """Write a barrier of the cluster."""
+    c.k.emit("barrier.cluster.arrive.aligned")
+    c.k.emit("barrier.cluster.wait.aligned")
 
 
 def _maps(one: PairWalk) -> Callable[[Any], list[Any]]:
@@ -139,11 +143,7 @@ def _take(c: Clocked, one: PairWalk, ring: _Ring) -> None:
 def _load(c: Clocked, one: PairWalk, ring: _Ring) -> None:
     """Ask for each stage when its place is free on both CTAs."""
     walk = one.walk
-    maps: list[Reg] = []
-    for operand in ("a", "b"):
-        place = c.k.let(".b64", f"{operand}_map", "mov.b64", operand)
-        c.k.emit("cvta.param.u64", place, place)
-        maps.append(place)
+    maps = [c.address_of(operand, f"{operand}_map") for operand in "ab"]
     row_a, row_b = walk.first_rows(c)
     to_b, mask = c.shared, None
     if one.multicast:

@@ -287,11 +287,7 @@ def boxes(one: ProductWalk) -> Benchmark:
     """TMA loads by one thread, when all warps are through with a stage."""
     w = _Walk(one, [Param("a", ".b8", 128), Param("b", ".b8", 128)])
     c, tiles = w.c, one.tiles
-    maps: list[Reg] = []
-    for operand in "ab":
-        place = c.k.let(".b64", f"{operand}_map", "mov.b64", operand)
-        c.k.emit("cvta.param.u64", place, place)
-        maps.append(place)
+    maps = [c.address_of(operand, f"{operand}_map") for operand in "ab"]
     row_a, row_b = tiles.first_rows(c)
     barriers = [address(c.shared, w.slots + 8 * slot) for slot in range(tiles.depth)]
     for barrier in barriers:

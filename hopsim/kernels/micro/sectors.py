@@ -69,8 +69,7 @@ def boxes(promotion: str, order: str) -> Benchmark:
     c = Clocked(
         f"cold_sectors_tma_l2_{promotion.lower()}_{order}", [Param("data", ".b8", 128)], [".reqntid 32"]
     )  # fmt: skip
-    place = c.k.let(".b64", "place", "mov.b64", "data")
-    c.k.emit("cvta.param.u64", place, place)
+    place = c.address_of("data", "place")
     barrier = address(c.shared, BARRIER)
     c.k.emit("mbarrier.init.shared::cta.b64", barrier, 1, guard=c.first)
     c.k.emit("fence.mbarrier_init.release.cluster", guard=c.first)

@@ -83,12 +83,6 @@ def _maps(walk: Walk, box_rows: int) -> Callable[[Any], list[Any]]:
     return arguments
 
 
-def _map_place(c: Clocked) -> Reg:
-    place = c.k.let(".b64", "map", "mov.b64", "map")
-    c.k.emit("cvta.param.u64", place, place)
-    return place
-
-
 def _first_row(c: Clocked, walk: Walk) -> Reg:
     if walk.is_shared:
         return c.k.let(".b32", "row", "mov.u32", 0)
@@ -110,7 +104,7 @@ def tma_load(walk: Walk, box_rows: int, depth: int, multicast: int = 1) -> Bench
     name = f"tma_load_{walk.name}_{size}B_d{depth}" + (f"_m{multicast}" if multicast > 1 else "")
     c = Clocked(name, [Param("map", ".b8", 128)], [".reqntid 32"])
     c.own_row(1)
-    place, bars = _map_place(c), SLOTS_BYTES
+    place, bars = c.address_of("map", "map"), SLOTS_BYTES
     first_row = _first_row(c, walk)
     done = c.label_and_leave_but_first()
     barriers = [address(c.shared, bars + 8 * slot) for slot in range(depth)]
@@ -203,7 +197,7 @@ def tma_store(walk: Walk, box_rows: int, depth: int) -> Benchmark:
         f"tma_store_{walk.name}_{size}B_d{depth}", [Param("map", ".b8", 128)], [".reqntid 32"]
     )
     c.own_row(1)
-    place = _map_place(c)
+    place = c.address_of("map", "map")
     first_row = _first_row(c, walk)
     done = c.label_and_leave_but_first()
     row, left = c.k.reg(".b32", "at"), c.k.reg(".b32", "left")

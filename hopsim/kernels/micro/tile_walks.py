@@ -118,11 +118,7 @@ def boxes(one: TileWalk) -> Benchmark:
     slots = one.depth * one.stage_bytes
     c = Clocked(one.name("tma"), [Param("a", ".b8", 128), Param("b", ".b8", 128)], [".reqntid 32"])
     c.own_row(1)
-    maps: list[Reg] = []
-    for operand in ("a", "b"):
-        place = c.k.let(".b64", f"{operand}_map", "mov.b64", operand)
-        c.k.emit("cvta.param.u64", place, place)
-        maps.append(place)
+    maps = [c.address_of(operand, f"{operand}_map") for operand in "ab"]
     row_a, row_b = one.first_rows(c)
     barriers = [address(c.shared, slots + 8 * slot) for slot in range(one.depth)]
     for barrier in barriers:

@@ -95,8 +95,7 @@ class _Loads:
         c.own_row(STAGES)
         self._maps: list[Reg] = []
         for name in names:
-            place = c.k.let(".b64", name, "mov.b64", name)
-            c.k.emit("cvta.param.u64", place, place)
+            place = c.address_of(name, name)
             c.k.emit("prefetch.tensormap", address(place), guard=c.first)
             self._maps.append(place)
         self._row_a, self._row_b = first_rows(c, tiles.along_m, tiles.rows_a, tiles.rows_b)
