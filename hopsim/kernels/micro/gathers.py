@@ -6,11 +6,17 @@ lanes each.  Of its four warps, two by two, those beside each other read the sam
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from hopsim.kernels.micro.clocked import SMS, Benchmark, Clocked, mean_of_rows, zeros
 from hopsim.kernels.ptx.text import Param, Reg, address, vector
 
 PITCH = 8192
 LANES = 32
+HALVES = (0, 16)
+"""Bytes of a sector that a lane's two loads begin at: the first of all rows, then the second, as ptxas orders them."""
+STEPS = 32
+"""Of a walk; not unrolled, so that each waits for its own loads."""
 LESS_L1_BYTES = 160 * 1024
 """Of shared memory, so that L1 holds less than what is walked over."""
 
@@ -28,10 +34,20 @@ def _place(c: Clocked, name: str, lines: int, item_bytes: int, part_bytes: int) 
     return base
 
 
+def _load_all(c: Clocked, places: Sequence[str], total: Reg) -> None:
+    """Load words, all before the first is waited for, and add them up: ptxas moves no use before a reading of the clock."""
+    held = [c.k.let(".b32", "v", "ld.global.b32", place) for place in places]
+    c.k.emit("xor.b32", total, total, c.k.let(".b32", "now", "mov.u32", "%clock"))
+    for one in held:
+        c.k.emit("xor.b32", total, total, one)
+
+
 def walk(lines: int, warps: int, ctas: int) -> Benchmark:
-    """Loads along rows, 32 bytes further each time, that L2 has: as an operand is read slice by slice."""
-    steps, groups = 32, 4
-    c = Clocked(f"gather_walk_{lines}_w{warps}_{ctas}", [Param("data", ".u64")], [f".reqntid {32 * warps}"])  # fmt: skip
+    """Loads along rows, 32 bytes further each time, out of L1: as an operand is read slice by slice."""
+    groups = 4
+    c = Clocked(
+        f"gather_walk_{lines}_w{warps}_{ctas}", [Param("data", ".u64")], [f".reqntid {32 * warps}"]
+    )
     c.own_row(1)
     part = groups * lines * PITCH
     base = _place(c, "data", lines, 4, part)
@@ -42,14 +58,14 @@ def walk(lines: int, warps: int, ctas: int) -> Benchmark:
 
     def once() -> Reg:
         c.k.emit("mov.b64", at, base)
-        c.k.emit("mov.u32", left, steps)
-        with c.k.loop(left, more, "$walk"):
-            held = c.k.regs(".b32", "v", 2 * groups)
-            for index, one in enumerate(held):
-                offset = index // 2 * lines * PITCH + index % 2 * 16
-                c.k.emit("ld.global.b32", one, address(at, offset))
-            for one in held:
-                c.k.emit("xor.b32", total, total, one)
+        c.k.emit("mov.u32", left, STEPS)
+        with c.k.loop(left, more, "$walk", nounroll=True):
+            places = [
+                address(at, group * lines * PITCH + half)
+                for half in HALVES
+                for group in range(groups)
+            ]
+            _load_all(c, places, total)
             c.k.emit("add.u64", at, at, 32)
         return total
 
@@ -57,7 +73,7 @@ def walk(lines: int, warps: int, ctas: int) -> Benchmark:
     c.measure("walk", once, whole_cta=True)
     size = ctas * warps * part + 4 * PITCH
     return c.benchmark(
-        f"loads along rows 8 KiB apart, {lines} lines an instruction, {steps * 2 * groups} instructions a warp, "
+        f"loads along rows 8 KiB apart, {lines} lines an instruction, {STEPS * 2 * groups} instructions a warp, "
         f"{warps} warps on each of {ctas} SMs",
         grid=ctas, block=32 * warps, rows=ctas, summary=mean_of_rows,
         arguments=zeros(size),
@@ -72,12 +88,13 @@ def tiles(a_groups: int, b_groups: int, ctas: int, *, is_cold: bool = False) -> 
         ctas: one an SM, each with rows of its own.
         is_cold: whether they come out of device memory; else L2 has them.
     """
-    steps, warps, rows_of_group = 32, 4, 8
+    warps, rows_of_group = 4, 8
     where = "_cold" if is_cold else ""
     c = Clocked(
-        f"gather_tiles_{a_groups}x{b_groups}_{ctas}{where}", [Param("data", ".u64")],
+        f"gather_tiles_{a_groups}x{b_groups}_{ctas}{where}",
+        [Param("data", ".u64")],
         [f".reqntid {LANES * warps}"],
-    )  # fmt: skip
+    )
     c.own_row(1)
     part = rows_of_group * PITCH
     base = _place(c, "data", rows_of_group, 4, 0)
@@ -94,16 +111,14 @@ def tiles(a_groups: int, b_groups: int, ctas: int, *, is_cold: bool = False) -> 
     rows = [(a, number) for number in range(a_groups)] + [(b, number) for number in range(b_groups)]
 
     def once() -> Reg:
-        c.k.emit("mov.u32", left, steps)
-        with c.k.loop(left, more, "$walk"):
+        c.k.emit("mov.u32", left, STEPS)
+        with c.k.loop(left, more, "$walk", nounroll=True):
             places = [
                 address(operand, number * part + half)
+                for half in HALVES
                 for operand, number in rows
-                for half in (0, 16)
             ]
-            held = [c.k.let(".b32", "v", "ld.global.b32", place) for place in places]
-            for one in held:
-                c.k.emit("xor.b32", total, total, one)
+            _load_all(c, places, total)
             for operand in (a, b):
                 c.k.emit("add.u64", operand, operand, 32)
         return total
@@ -111,7 +126,7 @@ def tiles(a_groups: int, b_groups: int, ctas: int, *, is_cold: bool = False) -> 
     if not is_cold:
         c.keep(once())
         for operand in (a, b):
-            c.k.emit("sub.u64", operand, operand, 32 * steps)
+            c.k.emit("sub.u64", operand, operand, 32 * STEPS)
     c.measure("walk", once, whole_cta=True)
     return c.benchmark(
         f"loads along rows 8 KiB apart, {a_groups} and {b_groups} groups of eight rows a warp, two by two warps on each of "
@@ -164,6 +179,7 @@ def reductions(
 def benchmarks() -> list[Benchmark]:
     """Return all of them."""
     found = [walk(8, warps, ctas) for warps in (1, 4, 8) for ctas in (1, SMS)]
+    found += [walk(lines, warps, 1) for lines in (1, 2, 4, 16, 32) for warps in (1, 4)]
     found += [
         tiles(*groups, ctas, is_cold=is_cold)
         for groups in ((2, 2), (4, 2), (4, 4), (4, 8))

@@ -159,7 +159,9 @@ class PtxEntry:
         lines.append(f"{self._indent()}// {text}")
 
     @contextmanager
-    def loop(self, left: Reg, more: Reg, name: str, step: int = 1) -> Generator[None]:
+    def loop(
+        self, left: Reg, more: Reg, name: str, step: int = 1, *, nounroll: bool = False
+    ) -> Generator[None]:
         """Write a loop that is left when a counter has come to zero.
 
         Args:
@@ -167,9 +169,12 @@ class PtxEntry:
             more: predicate of the loop.
             name: of its label.
             step: taken off the counter each time.
+            nounroll: whether ptxas is asked not to unroll it.
         """
         again = self.label(name)
         self.place(again)
+        if nounroll:
+            self._blocks[-1].lines.append(f'{self._indent()}.pragma "nounroll";')
         yield
         self.emit("sub.u32", left, left, step)
         self.emit("setp.ne.u32", more, left, 0)
