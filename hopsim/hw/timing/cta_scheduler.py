@@ -3,10 +3,12 @@
 SMs are numbered in rows: the first TPC of every GPC, then the second of every GPC that has one, and so on, which is how
 %smid is numbered.  Single CTAs spread over the chip: one to each TPC, GPC after GPC in turn, then the second SMs of the
 TPCs; when every SM has one, they begin again.  But those that a GPC gets at the start of a launch are neighbours in the
-grid: each GPC takes its share of consecutive CTAs.  Clusters go to GPCs in turn.
+grid: each GPC takes its share of consecutive CTAs.  Clusters go to GPCs in turn, where their SMs have fewest CTAs.
 
-Source: hopsim's recording of %smid by CTA on an H100 SXM (grids of 8 to 396 single CTAs and of clusters of 2, 4, 8, 16;
-the GPC that comes first varies from launch to launch and is the first one here), and cudaOccupancyMaxActiveClusters.
+Source: hopsim's recording of %smid by CTA on an H100 SXM (grids of 8 to 396 single CTAs and of clusters of 2, 4, 8, 16; of
+32 to 320 CTAs in clusters of 2, 4, 8 with room for several an SM, none of which gets a second one while a cluster finds
+idle ones; the GPC that comes first varies from launch to launch and is the first one here), and
+cudaOccupancyMaxActiveClusters.
 """
 
 from __future__ import annotations
@@ -81,14 +83,23 @@ class Placement:
                 return None
             self._take(sm)
             return (sm,)
+        best: tuple[int, ...] | None = None
+        fullest, turn = self._ctas_per_sm, -1
         for gpc in sorted(self._turns, key=self._given.__getitem__):
             chosen = self._choose(self._sms_of[gpc], cluster_size)
-            if chosen is not None:
-                self._given[gpc] += 1
-                for sm in chosen:
-                    self._take(sm)
-                return chosen
-        return None
+            if chosen is None:
+                continue
+            # CTAs that are on one of its SMs already.
+            most = self._ctas_per_sm - min(map(self._room.__getitem__, chosen))
+            if most < fullest:
+                best, fullest, turn = chosen, most, gpc
+            if not most:
+                break
+        if best is not None:
+            self._given[turn] += 1
+            for sm in best:
+                self._take(sm)
+        return best
 
     def first_wave(self, count: int) -> list[int]:
         """Take places for the first of `count` single CTAs, as far as there is room; return their SMs in grid order."""

@@ -140,6 +140,15 @@ def test_clusters_go_to_gpcs_in_turn() -> None:
     assert found[8] == (32, 33, 48, 49)
 
 
+@pytest.mark.parametrize(("size", "idle"), [(2, 66), (4, 30), (8, 15), (16, 7)])
+def test_no_sm_gets_a_second_cta_while_a_cluster_finds_idle_ones(size: int, idle: int) -> None:
+    placement = Placement(DEVICE, 3)
+    found = [placement.place(size) or () for _ in range(idle)]
+    taken = {sm for sms in found for sm in sms}
+    assert len(taken) == size * idle
+    assert taken & set(placement.place(size) or ())
+
+
 def test_ctas_of_a_cluster_do_not_share_an_sm() -> None:
     few = DEVICE.model_copy(update={"gpc_sm_counts": (2, 2), "sm_count": 4})
     placement = Placement(few, 2)
