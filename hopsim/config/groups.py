@@ -204,6 +204,8 @@ class MmaSync(Group):
     """Machine instructions of an m16n8k32 of e4m3 or e5m2: products of f16 values, conversions, additions."""
     fp8_interval_cycles: Interval
     """From one of these to the next of the same warp, whose products, conversions and additions wait for each other."""
+    fp8_latency_cycles: Cycles
+    """What the last of them takes more before the warp comes to a branch or a barrier."""
 
     @model_validator(mode="after")
     def _types_complete(self) -> Self:

@@ -29,6 +29,8 @@ class L1(Group):
     bandwidth_bytes_per_clk: Rate
     capacity_bytes: Bytes
     """Shared memory and L1 together."""
+    warp_interval_cycles: Interval
+    """A line of a load of several lines, for the warp itself; the data pipe of the SM takes less."""
     atomic_interval_cycles: Interval
     """A sector that a warp adds to, besides the pass of its line."""
 

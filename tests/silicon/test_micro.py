@@ -282,11 +282,19 @@ def test_every_second_sector_comes_with_the_one_before(how: str, order: str) -> 
     assert there[0] == pytest.approx(there[1], rel=0.12)
 
 
-@pytest.mark.parametrize("groups", ["2x2", "4x2", "4x4", "4x8"])
-def test_warps_that_load_rows_together_take_as_long_as_recorded(groups: str) -> None:
-    (chosen,) = (one for one in benchmarks() if one.name == f"gather_tiles_{groups}_1")
+@pytest.mark.parametrize("where", ["", "_cold"])
+@pytest.mark.parametrize("groups", ["4x2", "4x4", "4x8"])
+def test_warps_that_load_rows_together_take_as_long_as_recorded(groups: str, where: str) -> None:
+    (chosen,) = (one for one in benchmarks() if one.name == f"gather_tiles_{groups}_1{where}")
     found = run(hs.Gpu(), chosen, 0, check=False)["cycles"]
-    assert found == pytest.approx(BY_NAME[chosen.name]["cycles"], rel=0.08)
+    assert found == pytest.approx(BY_NAME[chosen.name]["cycles"], rel=0.1)
+
+
+def test_clusters_have_the_network_of_their_sms_for_themselves() -> None:
+    """Where an SM has room for several CTAs, clusters go to idle SMs all the same."""
+    (chosen,) = (one for one in benchmarks() if one.name == "dsmem_load_c2_120")
+    found = run(hs.Gpu(), chosen, 0, check=False)["cycles"]
+    assert found == pytest.approx(BY_NAME[chosen.name]["cycles"], rel=0.03)
 
 
 def test_warps_are_told_apart_by_cta_and_sub_partition() -> None:

@@ -99,6 +99,12 @@ class Actor(Moment):
         # When the last mma.sync lets another begin, and when the pipe has taken it.
         self.mma_free = 0.0
         self.mma_taken = 0.0
+        # When it last began to wait for bulk copies, as one thread does for all.
+        self.alone = -math.inf
+        # When its last load from global memory leaves the data pipe of L1.
+        self.loaded = 0.0
+        # When all of its loads of a run have been answered.
+        self.answered = 0.0
         self.cause: tuple[Track, float] | None = None
         self.pending: dict[int, tuple[float, Stall]] = {}
         # Of the last step, until it is known how long the tensor cores worked beside it.

@@ -75,6 +75,7 @@ class Charge:
         self._serialised = serialised
         self._mbarrier = config.mbarrier
         self._arrive = float(config.mbarrier.arrive_latency_cycles)
+        self._fence_again = float(config.fence.again_cycles)
         self._add = float(config.issue.latency_cycles["fp32"])
         self._queues: dict[Warpgroup, WarpgroupQueue] = {}
         self._path_costs = PathCosts(config, costs.segments)
@@ -322,6 +323,7 @@ class Charge:
         """Charge the head of a segment whose cost is known only now; return when the plain run can begin."""
         stalls = self._stalls
         warps = actor.warps
+        begin = time
         if cost.block and not actor.resumed:
             time += cost.block
             stalls[cost.block_stall] += cost.block * warps
@@ -329,6 +331,13 @@ class Charge:
                 # What was stored before a release is to be seen first.
                 stalls[cost.block_stall] += (actor.sm.stored - time) * warps
                 time = actor.sm.stored
+        if head is Head.LEAVE:
+            # The warp that waited for stores comes when the fence of the others is under way.
+            late = actor.alone + self._fence_again - begin
+            if late > 0.0:
+                stalls[cost.block_stall] += late * warps
+                time += late
+            return time
         if head is Head.TENSOR:
             return self._issue_tensor(actor, position, time)
         if head is Head.COMMIT:
@@ -345,9 +354,7 @@ class Charge:
             note = actor.strand.access
             if note is not None:
                 actor.strand.access = None
-                held, ready, stall = self._accesses.serve(
-                    actor.sm, actor.strand.cta, note, cost.cached, time
-                )
+                held, ready, stall = self._accesses.serve(actor, note, cost.cached, time)
                 if held > time:
                     stalls[Stall.SHORT_SCOREBOARD] += (held - time) * warps
                     time = held
@@ -393,8 +400,13 @@ class Charge:
         pending = actor.pending
         for register in deferred.inputs:
             ready = max(ready, pending.get(register, (ready, stall))[0])
+        ready += self._add
         for register in deferred.results:
-            pending[register] = (ready + self._add, stall)
+            pending[register] = (ready, stall)
+        actor.answered = max(actor.answered, ready)
+        for register in deferred.run:
+            if register in pending:
+                pending[register] = (actor.answered, stall)
 
     def _issue_tensor(self, actor: Actor, position: int, time: float) -> float:
         """Book the wgmma at `position`; a full queue holds its issue."""

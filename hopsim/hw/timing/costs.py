@@ -15,7 +15,7 @@ from functools import partial
 from typing import Final
 
 from hopsim.config import HardwareConfig
-from hopsim.hw.timing.basic_blocks import Placed, after_tests, placed
+from hopsim.hw.timing.basic_blocks import Placed, after_tests, entered_otherwise, placed
 from hopsim.hw.timing.in_order import NEVER, InOrder, Stall
 from hopsim.hw.timing.load_runs import Deferred, deferred_loads
 from hopsim.hw.timing.machine_code import MachineCode
@@ -47,6 +47,16 @@ class Head(IntEnum):
     BARRIER_WAIT = 7
     ARRIVE = 8
     COPY = 9
+    LEAVE = 10
+    """An arrival at a cluster barrier by warps one of which may come later than the others."""
+
+
+class Fences(IntEnum):
+    """What a head lets a warp wait for; an SM does each the first time once."""
+
+    NOTHING = 0
+    MEMORY = 1
+    PROXY = 2
 
 
 SHARED_PIPES: Final = (Head.MATRIX_COPY, Head.MMA)
@@ -80,11 +90,11 @@ class SegmentCost:
         taken: cycles of a taken branch.
         cached: a load that L1 may serve.
         mma: (type, flop) of an mma.sync.
-        after_mma: the head is issued when the pipe has taken all mma.sync before it.
+        after_mma: it is issued when the pipe has taken all mma.sync before it.
         prefetches_map: a prefetch.tensormap.
         simple: nothing but `reads`, `span` and `slots` applies.
         parameters: lines of the constant bank that hold parameters it reads.
-        fences: it waits until writes are seen beyond the CTA.
+        fences: how it waits until writes are seen beyond the CTA.
         deferred: a load that is waited for later than where its value is used.
     """
 
@@ -113,7 +123,7 @@ class SegmentCost:
     prefetches_map: bool
     simple: bool
     parameters: frozenset[int]
-    fences: bool
+    fences: Fences
     deferred: Deferred | None
 
 
@@ -150,6 +160,10 @@ class CostTable:
             bound.form.unit == "tensor" for segment in program for bound in segment.instructions
         )
         self._after_tests = after_tests(program)
+        # What is issued after a branch is issued after the mma.sync before it.
+        self._after_branches = (
+            entered_otherwise(program) if any(map(_is_mma, program)) else frozenset[int]()
+        )
         self.segments = [
             self._cost(segment, here)
             for segment, here in zip(program, placed(program), strict=True)
@@ -157,7 +171,9 @@ class CostTable:
         for segment, cost in zip(program, self.segments, strict=True):
             self._keep_needed(segment, cost)
             self._hide(segment, cost)
-            cost.simple = not (cost.late or cost.block or cost.taken) and cost.head in (
+            cost.simple = not (
+                cost.late or cost.block or cost.taken or cost.after_mma
+            ) and cost.head in (
                 Head.NONE,
                 Head.FIXED,
             )
@@ -171,7 +187,7 @@ class CostTable:
         )
         instructions = self._in_order.order(here.instructions, has_head)
         head = self._head_kind(first) if has_head else Head.NONE
-        dynamic = head not in (Head.NONE, Head.FIXED, Head.COMMIT)
+        dynamic = head not in (Head.NONE, Head.FIXED, Head.COMMIT, Head.LEAVE)
         more = here.prepares * (self._config.issue.sequence["bulk_copy"] - 1.0)
         work_out = partial(
             self._in_order.run, instructions, dynamic, prepared=here.prepared, more=more
@@ -217,12 +233,12 @@ class CostTable:
             taken=float(self._latency["branch"]) if is_branch else 0.0,
             cached=self._is_cached(first),
             mma=self._mma(first) if head is Head.MMA else None,
-            after_mma=_keeps_order(first),
+            after_mma=_keeps_order(first) or segment.number in self._after_branches,
             prefetches_map="tensormap" in first.instruction.opcode
             and first.instruction.opcode[0] == "prefetch",
             simple=False,
             parameters=frozenset(self._parameter_lines(segment.instructions)),
-            fences=stall is Stall.MEMBAR and block >= self._config.fence.proxy_async_cycles,
+            fences=self._fences(first, stall, block),
             deferred=deferred,
         )
 
@@ -273,8 +289,23 @@ class CostTable:
 
     # -- heads -------------------------------------------------------------------------------------
 
+    def _fences(self, bound: BoundInstruction, stall: Stall, block: float) -> Fences:
+        if stall is not Stall.MEMBAR or block < self._config.fence.proxy_async_cycles:
+            return Fences.NOTHING
+        return Fences.PROXY if bound.form.name.startswith("fence.proxy") else Fences.MEMORY
+
+    def _comes_apart(self, bound: BoundInstruction) -> bool:
+        """Whether some warps always come to a cluster barrier too late to share the fence of the others."""
+        return self._threads > WARP * self._config.fence.warps or (
+            bound is self._first_cluster_barrier and self._threads > WARP
+        )
+
     def _head_kind(self, bound: BoundInstruction) -> Head:
         unit = bound.form.unit
+        if unit == "cluster_barrier" and self._threads > WARP:
+            slots = dict(bound.slots)
+            if _releases_to_cluster(bound, slots) and not self._comes_apart(bound):
+                return Head.LEAVE
         if unit in ("lsu_shared", "lsu_global", "lsu_local", "atomic"):
             return Head.MEMORY
         if unit == "tensor_sync" and bound.form.name.startswith("wgmma.commit_group"):
@@ -318,10 +349,7 @@ class CostTable:
             cycles = barrier.bar_sync_latency_cycles + barrier.bar_sync_warp_cycles * warps
             return cycles, Stall.BARRIER
         if _releases_to_cluster(bound, slots):
-            late = unit == "cluster_barrier" and (
-                self._threads > WARP * config.fence.warps
-                or (bound is self._first_cluster_barrier and self._threads > WARP)
-            )
+            late = unit == "cluster_barrier" and self._comes_apart(bound)
             again = config.fence.again_cycles if late else 0
             return float(config.fence.cluster_cycles + again), Stall.MEMBAR
         if unit == "cluster_barrier" and "wait" in bound.instruction.opcode:
@@ -410,6 +438,11 @@ def _releases_to_cluster(bound: BoundInstruction, slots: dict[str, str]) -> bool
         and slots.get("scope") == "cluster"
         and slots.get("sem") != "relaxed"
     )
+
+
+def _is_mma(segment: Segment) -> bool:
+    """Whether the head of a segment is an mma.sync."""
+    return segment.head is not None and segment.instructions[0].form.unit == "mma"
 
 
 def _keeps_order(bound: BoundInstruction) -> bool:

@@ -1,10 +1,12 @@
 """What an SM uses for the first time in a launch: code comes from L2 while it runs, and a jump waits for it; parameters come
-from behind the constant cache; the first fence takes longer.
+from behind the constant cache; the first fence of either kind takes longer.
 
 What was used once stays; kernels larger than an SM's instruction caches (32 KiB at full rate) are not modelled.
 
 Source: hopsim's recordings on an H100 SXM (tests/silicon/micro.json, groups code and start): first against later passes over
-straight code, jumps, reads of parameters, fences.
+straight code, jumps, reads of parameters, fences.  From the cluster barrier to the first wait for a slot `cooperative`
+takes as long as from bar.sync on without clusters (SM clock read there, 512 cubed), though its fence of the async proxy
+is not the first fence.
 """
 
 from __future__ import annotations
@@ -64,7 +66,7 @@ class FirstTouch:
             if new:
                 self._parameters[sm] |= new
                 cycles += len(new) * self._constant
-            if cost.fences and not self._fenced[sm]:
-                self._fenced[sm] = 1
+            if cost.fences and not self._fenced[sm] & cost.fences:
+                self._fenced[sm] |= cost.fences
                 cycles += self._fence
         return cycles

@@ -2,15 +2,18 @@
 
 A program may write: load, add what came, load into the same registers, add, and so on.  ptxas gives each load registers of
 its own and moves it up past the additions, as far as registers and order allow; so a warp waits for a run of loads once.
+A warp has six scoreboards to wait with: of more loads the first two or three have one each and the others share, and who
+reads any of them waits for the last.
 
 Source: machine code of ptxas 13.0 for the fix-up of stream-k (16 loads of four words, each added at once: 12 are issued
-before the first addition, then the other 4) and for the exchange of split-k over distributed shared memory (all 16).
+before the first addition, then the other 4) and for the exchange of split-k over distributed shared memory (all 16); for
+`mma-simple`, whose 12 to 32 loads of a slice of K are waited for before the third product.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from hopsim.hw.timing.basic_blocks import entered_otherwise
@@ -22,6 +25,8 @@ WEAK: Final = ("", "weak")
 REGISTER_BITS: Final = 32
 REGISTERS_AHEAD: Final = 48
 """Registers that loads of a run fill before one is waited for. Source: the fix-up of stream-k, above."""
+SCOREBOARDS: Final = 6
+"""Loads on their way that a warp can wait for one by one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,10 +36,12 @@ class Deferred:
     Args:
         results: registers computed from it that are used later: whoever reads them waits.
         inputs: registers read here that may themselves wait for a load before.
+        run: of the last load of a run that scoreboards do not tell apart: the results of all of it.
     """
 
     results: tuple[int, ...]
     inputs: frozenset[int]
+    run: tuple[int, ...] = ()
 
 
 def deferred_loads(program: Sequence[Segment]) -> dict[int, Deferred]:
@@ -53,6 +60,10 @@ def deferred_loads(program: Sequence[Segment]) -> dict[int, Deferred]:
         run, number = _run(program, number, entered)
         if len(run) > 1:
             found.update(run)
+        if len(run) > SCOREBOARDS:
+            last = max(run)
+            results = {result for load in run.values() for result in load.results}
+            found[last] = replace(run[last], run=tuple(sorted(results)))
     return found
 
 

@@ -283,6 +283,9 @@ class TimedSchedule(Schedule):
         latency, stall = self._wake_ups.after(wait, block)
         actor.resume = self.now + self._arrive_extra + latency
         actor.waited = stall
+        if wait.kind == "bulk group" and not actor.resumed:
+            # (Who looked too early waits on.)
+            actor.alone = actor.time
         actor.resumed = wait.kind != "collective"
         if self._recording is not None and wait.kind == "mbarrier":
             self._recording.woken(actor, wait.subject, self.now)

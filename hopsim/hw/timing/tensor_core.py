@@ -356,5 +356,5 @@ class MmaPipe:
                 taken = end - each
             if own > then:
                 then = own
-        # Of an fp8 one the last instructions add its products up.
-        return last, then, last if interval else taken
+        # Of an fp8 one the last instructions add its products up, when these are there.
+        return last, then, last + self._config.fp8_latency_cycles if interval else taken

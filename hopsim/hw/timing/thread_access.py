@@ -11,6 +11,7 @@ from hopsim.config import HardwareConfig
 from hopsim.hw.machine.access import AccessNote, first_of
 from hopsim.hw.machine.cta import Cta
 from hopsim.hw.machine.memory import RANK_SHIFT
+from hopsim.hw.timing.actor import Actor
 from hopsim.hw.timing.costs import Stall
 from hopsim.hw.timing.fabric import Fabric
 from hopsim.hw.timing.global_access import WARP, Coalescer
@@ -53,7 +54,7 @@ class ThreadAccess:
         self._fabric = fabric
         self._banks = Banks(config.smem)
         self._coalescer = Coalescer(config.l2.line_bytes, config.l2.sector_bytes)
-        self._loads = LoadBursts()
+        self._loads = LoadBursts(config.l1)
         # When the last other access of a warp of a CTA leaves the data pipe.
         self._stores: dict[int, float] = {}
         self._line_bytes = config.l2.line_bytes
@@ -65,21 +66,21 @@ class ThreadAccess:
         self._l1_latency = float(config.l1.latency_cycles)
         self._replay = float(config.smem.replay_latency_cycles)
 
-    def serve(self, sm: Sm, cta: Cta, note: AccessNote, cached: bool, time: float) -> Served:
+    def serve(self, actor: Actor, note: AccessNote, cached: bool, time: float) -> Served:
         """Book one access.
 
         Args:
-            sm: of the strand.  cta: it belongs to.
+            actor: the strand.
             note: what it accesses.
             cached: whether L1 may answer.
             time: of issue.
         """
         if note.space in SHARED_SPACES:
             if note.remote:
-                return self._remote(sm, cta, note, time)
-            return self._shared(sm, note, time)
+                return self._remote(actor.sm, actor.strand.cta, note, time)
+            return self._shared(actor.sm, note, time)
         if note.space == "global":
-            return self._global(sm, cta, note, cached, time)
+            return self._global(actor, note, cached, time)
         # Local memory and constants are taken as always present in the caches of the SM.
         return Served(time, time + self._config.l1.latency_cycles, Stall.LONG_SCOREBOARD)
 
@@ -131,20 +132,21 @@ class ThreadAccess:
         end = self._stores[cta.index] = begin + own
         return begin, end
 
-    def _global(self, sm: Sm, cta: Cta, note: AccessNote, cached: bool, time: float) -> Served:
+    def _global(self, actor: Actor, note: AccessNote, cached: bool, time: float) -> Served:
+        sm = actor.sm
         lines, masks, whole, sectors, passes = self._coalescer.touched(
             note.addresses, note.count_bytes, note.lanes
         )
         warps = -(-note.lanes // WARP)
-        shares = sectors > int(BITS[masks].sum())
         if note.kind == "a":
             slots = passes + round(sectors * self._config.l1.atomic_interval_cycles)
             end = sm.pipe.book(time, slots, slots)
             begin = end - slots
-        elif note.kind == "r" and warps > 1:
-            begin, end = self._loads.take(sm.pipe, cta.index, passes, warps, time)
+        elif note.kind == "r":
+            begin, end = self._loads.take(sm.pipe, actor.loaded, passes, warps, time)
+            actor.loaded = end
         else:
-            begin, end = self._pass(sm, cta, passes, warps, time)
+            begin, end = self._pass(sm, actor.strand.cta, passes, warps, time)
         held = max(time, begin)
         if note.kind == "r":
             if cached:
@@ -160,8 +162,6 @@ class ThreadAccess:
             key = join_key(numbers, masks)
             sent = sm.fill(end, sectors * self._l2.sector_bytes)
             ready = sm.port.read(time, end, sent, numbers, sectors, key, None if whole else masks)
-            if shares and self._l2.finish:
-                ready += self._loads.meet(cta.index, warps)
             return Served(held, ready + self._l1_latency, Stall.LONG_SCOREBOARD)
         sm.l1.drop(lines)
         numbers = self._l2.tags.number(lines * self._line_bytes)

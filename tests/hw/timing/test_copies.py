@@ -188,3 +188,34 @@ def test_atomics_go_to_l2() -> None:
     cycles, result = timed(body, block=32)
     assert cycles == pytest.approx(miss(1), abs=20)
     assert result.counters["lts__t_sectors_op_write.sum"] >= 2
+
+
+LEAVING = """
+    ld.param.u64 %rd0,[out]; mov.u32 %r9,%tid.x; mov.u32 %r1,tile; setp.eq.u32 %p2,%r9,0;
+    mov.u64 %rd10,%clock64;
+    @%p2 cp.async.bulk.global.shared::cta.bulk_group [%rd0+4096],[%r1],2048;
+    @%p2 cp.async.bulk.commit_group;
+    {wait}
+    barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;
+    mov.u64 %rd11,%clock64; sub.u64 %rd12,%rd11,%rd10; @%p2 st.global.u64 [%rd0],%rd12;
+    ret;"""
+
+
+@pytest.mark.parametrize(
+    ("warps", "wait", "waits"),
+    [
+        (2, "@%p2 cp.async.bulk.wait_group 0;", True),
+        (1, "@%p2 cp.async.bulk.wait_group 0;", False),
+        (2, "", False),
+    ],
+)
+def test_who_waited_for_stores_waits_for_the_fence_of_the_others(
+    warps: int, wait: str, waits: bool
+) -> None:
+    early, late = (
+        timed(
+            LEAVING.format(wait=wait), block=32 * warps, overrides={"fence.again": f"{again}cycles"}
+        )[0]
+        for again in (3000, 4000)
+    )
+    assert late - early == (1000 if waits else 0)

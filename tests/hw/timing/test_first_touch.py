@@ -102,6 +102,15 @@ def test_the_first_fence_beyond_the_cta_takes_longer(fence: str, reaches: bool) 
     assert any(cost.fences for cost in costs) == reaches
 
 
+def test_fences_of_the_other_kind_are_another_first() -> None:
+    costs = costs_of(
+        "fence.proxy.async; fence.acq_rel.gpu; fence.proxy.async; fence.acq_rel.cluster; ret;"
+    )
+    assert touch(costs).first(0, range(len(costs))) == pytest.approx(
+        fetch(costs) + 2 * FENCE.first_cycles
+    )
+
+
 SLOWER = {
     "fetch": ("issue", {"fetch_interval_cycles": 9.0}), "jump": ("issue", {"jump_latency_cycles": 900}),
     "constants": ("issue", {"constant_latency_cycles": 900}), "fences": ("fence", {"first_cycles": 900}),

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from hopsim.hw.timing.load_runs import REGISTERS_AHEAD, Deferred, deferred_loads
+from hopsim.hw.timing.load_runs import REGISTERS_AHEAD, SCOREBOARDS, Deferred, deferred_loads
 from tests.hw.timing.kernels import kernel
 
 WORDS = "{%r1,%r2,%r3,%r4}"
@@ -57,3 +57,10 @@ def test_registers_end_a_run() -> None:
     # One is waited for; those after it are a run again.
     assert len(found(add(most + 1, load, use))) == most
     assert len(found(add(most + 4, load, use))) == most + 3
+
+
+def test_of_more_loads_than_scoreboards_all_are_waited_for_with_the_last() -> None:
+    assert not any(one.run for one in found(add(SCOREBOARDS)))
+    *before, last = found(add(SCOREBOARDS + 1))
+    assert not any(one.run for one in before)
+    assert set(last.run) == {result for one in before for result in one.results}
