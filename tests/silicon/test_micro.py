@@ -282,12 +282,18 @@ def test_every_second_sector_comes_with_the_one_before(how: str, order: str) -> 
     assert there[0] == pytest.approx(there[1], rel=0.12)
 
 
-@pytest.mark.parametrize("where", ["", "_cold"])
-@pytest.mark.parametrize("groups", ["4x2", "4x4", "4x8"])
-def test_warps_that_load_rows_together_take_as_long_as_recorded(groups: str, where: str) -> None:
-    (chosen,) = (one for one in benchmarks() if one.name == f"gather_tiles_{groups}_1{where}")
+@pytest.mark.parametrize(
+    ("tiles", "within"),
+    [
+        # 2x2 lies in L1, which four warps are 22 % too quick with: D-BURST.
+        ("4x2_1", 0.08), ("4x4_1", 0.08), ("4x8_1", 0.08),
+        ("2x2_1_cold", 0.08), ("4x2_1_cold", 0.08), ("4x4_1_cold", 0.08), ("4x8_1_cold", 0.1),
+    ],
+)  # fmt: skip
+def test_warps_that_load_rows_together_take_as_long_as_recorded(tiles: str, within: float) -> None:
+    (chosen,) = (one for one in benchmarks() if one.name == f"gather_tiles_{tiles}")
     found = run(hs.Gpu(), chosen, 0, check=False)["cycles"]
-    assert found == pytest.approx(BY_NAME[chosen.name]["cycles"], rel=0.1)
+    assert found == pytest.approx(BY_NAME[chosen.name]["cycles"], rel=within)
 
 
 def test_clusters_have_the_network_of_their_sms_for_themselves() -> None:

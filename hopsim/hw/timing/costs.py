@@ -52,7 +52,7 @@ class Head(IntEnum):
 
 
 class Fences(IntEnum):
-    """What a head lets a warp wait for; an SM does each the first time once."""
+    """What a head lets a warp wait for, a bit each; an SM does each the first time once."""
 
     NOTHING = 0
     MEMORY = 1

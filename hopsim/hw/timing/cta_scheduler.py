@@ -84,19 +84,19 @@ class Placement:
             self._take(sm)
             return (sm,)
         best: tuple[int, ...] | None = None
-        fullest, turn = self._ctas_per_sm, -1
+        roomiest = 0
         for gpc in sorted(self._turns, key=self._given.__getitem__):
             chosen = self._choose(self._sms_of[gpc], cluster_size)
             if chosen is None:
                 continue
-            # CTAs that are on one of its SMs already.
-            most = self._ctas_per_sm - min(map(self._room.__getitem__, chosen))
-            if most < fullest:
-                best, fullest, turn = chosen, most, gpc
-            if not most:
+            # Of the SM that has least.
+            room = min(map(self._room.__getitem__, chosen))
+            if room > roomiest:
+                best, roomiest = chosen, room
+            if room == self._ctas_per_sm:
                 break
         if best is not None:
-            self._given[turn] += 1
+            self._given[self.gpc_of[best[0]]] += 1
             for sm in best:
                 self._take(sm)
         return best
