@@ -47,6 +47,18 @@ INTENDED: Final = (
         "each warp waits until its sources have been read, which is what is measured; nobody looks at what was stored",
     ),
     Intended(
+        r"staging_w\d+", "HS300",
+        "stores follow each other to the same small box, so that the unit is ready for each; nobody looks at what was stored",
+    ),
+    Intended(
+        r"staging_w\d+", "HS301",
+        "what warps do is measured, not how long the unit reads: they stage while it does",
+    ),
+    Intended(
+        r"both_ways_tma_\w+", "HS303",
+        "a part is stored again when its source has been read: rates are measured, nobody looks at what was stored",
+    ),
+    Intended(
         r"dsmem_bulk_\w+", "HS016",
         "copies follow each other into the same bytes of the peer, as fast as they go; all bring the same",
     ),

@@ -72,13 +72,17 @@ def dram(ctas: int, part_bytes: int = MIB) -> Walk:
 # --- TMA ------------------------------------------------------------------------------------------
 
 
-def _maps(walk: Walk, box_rows: int) -> Callable[[Any], list[Any]]:
+def _maps(
+    walk: Walk, box_rows: int, dtype: type[np.floating[Any]] = np.float16
+) -> Callable[[Any], list[Any]]:
+    columns = ROW_BYTES // np.dtype(dtype).itemsize
+
     def arguments(gpu: Any) -> list[Any]:
         # A walk over cold memory lies in the middle of more than L2 holds: making the array leaves its end there.
         spare = 64 * MIB if walk.is_cold else 0
         rows = (walk.total_bytes + spare) // ROW_BYTES
-        array = gpu.array(np.zeros((rows, ROW_BYTES // 2), np.float16))
-        return [TensorMap(array, box=(ROW_BYTES // 2, box_rows), swizzle="128B")]
+        array = gpu.array(np.zeros((rows, columns), dtype))
+        return [TensorMap(array, box=(columns, box_rows), swizzle="128B")]
 
     return arguments
 
@@ -189,12 +193,22 @@ def tma_load(walk: Walk, box_rows: int, depth: int, multicast: int = 1) -> Bench
     )  # fmt: skip
 
 
-def tma_store(walk: Walk, box_rows: int, depth: int) -> Benchmark:
-    """TMA stores by one thread a CTA, `depth` groups whose source is not yet read."""
+def tma_store(walk: Walk, box_rows: int, depth: int, adds: bool = False) -> Benchmark:
+    """TMA stores by one thread a CTA, `depth` groups whose source is not yet read.
+
+    Args:
+        adds: whether they add f32 to what is there.
+    """
     size = box_rows * ROW_BYTES
     count = walk.part_bytes // size
+    kind = "reduce" if adds else "store"
+    opcode = (
+        "cp.reduce.async.bulk.tensor.2d.global.shared::cta.add.tile.bulk_group"
+        if adds
+        else "cp.async.bulk.tensor.2d.global.shared::cta.bulk_group"
+    )
     c = Clocked(
-        f"tma_store_{walk.name}_{size}B_d{depth}", [Param("map", ".b8", 128)], [".reqntid 32"]
+        f"tma_{kind}_{walk.name}_{size}B_d{depth}", [Param("map", ".b8", 128)], [".reqntid 32"]
     )
     c.own_row(1)
     place = c.address_of("map", "map")
@@ -207,10 +221,7 @@ def tma_store(walk: Walk, box_rows: int, depth: int) -> Benchmark:
         c.k.emit("mov.u32", left, count)
         more = c.k.reg(".pred", "more")
         with c.k.loop(left, more, "$walk"):
-            c.k.emit(
-                "cp.async.bulk.tensor.2d.global.shared::cta.bulk_group",
-                f"[{place}, {{0, {row}}}]", address(c.shared),
-            )  # fmt: skip
+            c.k.emit(opcode, f"[{place}, {{0, {row}}}]", address(c.shared))
             c.k.emit("cp.async.bulk.commit_group")
             c.k.emit("cp.async.bulk.wait_group.read", depth - 1)
             c.k.emit("add.u32", row, row, box_rows)
@@ -221,9 +232,10 @@ def tma_store(walk: Walk, box_rows: int, depth: int) -> Benchmark:
     c.measure_one("walk", walk_once)
     c.k.place(done)
     return c.benchmark(
-        f"TMA stores, {_words(walk)}, boxes of {size} bytes, {depth} groups unread",
+        f"TMA {kind}s, {_words(walk)}, boxes of {size} bytes, {depth} groups unread",
         grid=walk.ctas, block=32, rows=walk.ctas, summary=mean_of_rows, shared_bytes=SLOTS_BYTES + 64,
-        arguments=_maps(walk, box_rows), amounts={"walk": float(count * size * walk.ctas)}, is_cold=walk.is_fresh,
+        arguments=_maps(walk, box_rows, np.float32 if adds else np.float16),
+        amounts={"walk": float(count * size * walk.ctas)}, is_cold=walk.is_fresh,
     )  # fmt: skip
 
 
@@ -323,6 +335,10 @@ def benchmarks() -> list[Benchmark]:
         for make in (l2, fresh)
         for ctas, part in ((1, 64), (32, 64), (66, 64), (SMS, 16), (SMS, 32), (SMS, 64))
     ]
+    found += [
+        tma_store(make(ctas, part * KIB), 64, part // 8, adds=True)
+        for make, ctas, part in ((l2, 1, 64), (l2, 66, 64), (l2, SMS, 16), (l2, SMS, 64), (fresh, SMS, 16))
+    ]  # fmt: skip
     found += [plain(l2(ctas), kind) for kind in ("load", "store") for ctas in (1, 66, SMS)]
     found += [plain(same(SMS), "load")]
     found += [plain(dram(ctas), kind) for kind in ("load", "store", "copy") for ctas in (66, SMS)]
