@@ -226,6 +226,10 @@ class Tma(Group):
     """Data read for one SM."""
     store_bandwidth_bytes_per_clk: Rate
     """Data written by one SM."""
+    reduce_bandwidth_bytes_per_clk: Rate
+    """Data added by one SM."""
+    guarded_commit_cycles: Cycles
+    """What a commit by a predicate takes all warps that come to it: they branch around it, and meet again."""
     request_bytes: Bytes
     split_cycles: Interval
     """Each line asked for beyond those that the bytes would fill."""
@@ -298,6 +302,8 @@ class Fence(Group):
     """For all spaces, or global memory."""
     proxy_async_shared_cycles: Cycles
     """For shared memory only."""
+    staged_cycles: Cycles
+    """From when the pipe is done with what a warp has stored to shared memory until such a fence can begin."""
     proxy_tensormap_cycles: Cycles
     mbarrier_init_cycles: Cycles
     cta_cycles: Cycles

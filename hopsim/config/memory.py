@@ -76,6 +76,12 @@ class L2(Group):
     """What all SMs together can write by TMA."""
     threads_write_bandwidth_bytes_per_clk: Rate
     """What threads of all SMs together can store."""
+    write_beside_reads: Share
+    """Of the time of a write, in which slices serve no read; for the rest of it both go on."""
+    reduce_bandwidth_bytes_per_clk: Rate
+    """What all SMs together add by TMA."""
+    reduce_buffer_bytes: Bytes
+    """What it takes of them before the sums are made."""
     write_buffer_bytes: Bytes
     """What it takes of TMA stores at once, into lines that it does not hold written already."""
     bandwidth_per_sm_bytes_per_clk: Rate

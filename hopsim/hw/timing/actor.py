@@ -103,6 +103,8 @@ class Actor(Moment):
         self.alone = -math.inf
         # When its last load from global memory leaves the data pipe of L1.
         self.loaded = 0.0
+        # When the pipe is done with what it stored to shared memory last.
+        self.staged = 0.0
         # When all of its loads of a run have been answered.
         self.answered = 0.0
         self.cause: tuple[Track, float] | None = None

@@ -91,7 +91,6 @@ class Bookings:
         self._fabric = fabric
         self._line_bytes = config.l2.line_bytes
         self._sector_bytes = config.l2.sector_bytes
-        self._atomic_latency = float(config.l2.atomic_latency_cycles)
         self._coalescer = Coalescer(config.l2.line_bytes, config.l2.sector_bytes)
         self._boxes: dict[BoxKey, Footprint] = {}
         self._due: dict[int, float] = {}
@@ -262,11 +261,13 @@ class Bookings:
             ready = self._l2.read(time, end, lines, sectors, sm.gpc, masks, beside=beside)
             return Booked(ready, ready)
         filled = (count_bytes - outside_bytes) // self._sector_bytes
-        source_read = engine.send_store(begin, count_bytes, max(0, sectors - filled))
+        source_read = engine.send_store(
+            begin, count_bytes, max(0, sectors - filled), adds=direction == "reduce"
+        )
         if direction == "reduce":
-            written = self._l2.write(time, source_read, lines, sectors, sm.gpc)
-            old = self._l2.read(time, source_read, lines, sectors, sm.gpc, masks=masks)
-            written = max(written, old + self._atomic_latency)
+            written = source_read = self._l2.reduce(
+                time, source_read, lines, sectors, sm.gpc, masks
+            )
         else:
             # Its source is read as L2 takes it.
             written = source_read = self._l2.store_box(time, source_read, lines, sectors, sm.gpc)

@@ -76,6 +76,7 @@ class Charge:
         self._mbarrier = config.mbarrier
         self._arrive = float(config.mbarrier.arrive_latency_cycles)
         self._fence_again = float(config.fence.again_cycles)
+        self._staged = float(config.fence.staged_cycles)
         self._add = float(config.issue.latency_cycles["fp32"])
         self._queues: dict[Warpgroup, WarpgroupQueue] = {}
         self._path_costs = PathCosts(config, costs.segments)
@@ -185,10 +186,15 @@ class Charge:
     def _first(self, known: Known, actor: Actor, start: float) -> float:
         """Fetch what an SM executes for the first time; return when it can begin."""
         number = actor.sm.number
-        known.executed |= 1 << number
         if self._fetch is None:
+            known.executed |= 1 << number
             return start
-        cycles = self._fetch.first(number, [segment.number for segment in actor.strand.trail])
+        strand = actor.strand
+        numbers = [segment.number for segment in strand.trail]
+        passed = self._fetch.passed(numbers, strand.registers)
+        if not passed:
+            known.executed |= 1 << number
+        cycles = self._fetch.first(number, numbers, passed)
         if cycles:
             self._stalls[Stall.NO_INSTRUCTION] += cycles * actor.warps
         return start + cycles
@@ -334,6 +340,12 @@ class Charge:
         if head is Head.LEAVE:
             # The warp that waited for stores comes when the fence of the others is under way.
             late = actor.alone + self._fence_again - begin
+            if late > 0.0:
+                stalls[cost.block_stall] += late * warps
+                time += late
+            return time
+        if head is Head.PUBLISH:
+            late = actor.staged + self._staged - begin
             if late > 0.0:
                 stalls[cost.block_stall] += late * warps
                 time += late

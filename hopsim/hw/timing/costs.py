@@ -16,6 +16,14 @@ from typing import Final
 
 from hopsim.config import HardwareConfig
 from hopsim.hw.timing.basic_blocks import Placed, after_tests, entered_otherwise, placed
+from hopsim.hw.timing.fences import (
+    Fences,
+    arrives_after_initialisation,
+    fence_cycles,
+    fences_of,
+    publishes_shared,
+    releases_to_cluster,
+)
 from hopsim.hw.timing.in_order import NEVER, InOrder, Stall
 from hopsim.hw.timing.load_runs import Deferred, deferred_loads
 from hopsim.hw.timing.machine_code import MachineCode
@@ -49,14 +57,8 @@ class Head(IntEnum):
     COPY = 9
     LEAVE = 10
     """An arrival at a cluster barrier by warps one of which may come later than the others."""
-
-
-class Fences(IntEnum):
-    """What a head lets a warp wait for, a bit each; an SM does each the first time once."""
-
-    NOTHING = 0
-    MEMORY = 1
-    PROXY = 2
+    PUBLISH = 11
+    """A fence between what a warp has stored to shared memory and the async proxy."""
 
 
 SHARED_PIPES: Final = (Head.MATRIX_COPY, Head.MMA)
@@ -95,6 +97,7 @@ class SegmentCost:
         simple: nothing but `reads`, `span` and `slots` applies.
         parameters: lines of the constant bank that hold parameters it reads.
         fences: how it waits until writes are seen beyond the CTA.
+        guard: predicate of the head, by register, and the value with which nothing is done.
         deferred: a load that is waited for later than where its value is used.
     """
 
@@ -124,6 +127,7 @@ class SegmentCost:
     simple: bool
     parameters: frozenset[int]
     fences: Fences
+    guard: tuple[int, bool] | None
     deferred: Deferred | None
 
 
@@ -152,7 +156,7 @@ class CostTable:
         self._latency = config.issue.latency_cycles
         self._program = program
         self._parameter_offsets = parameter_offsets or {}
-        self._first_cluster_barrier = _after_initialisation(program)
+        self._first_cluster_barrier = arrives_after_initialisation(program)
         self._code = MachineCode(config, program)
         self._in_order = InOrder(config, self._code)
         self._deferred = deferred_loads(program)
@@ -187,7 +191,7 @@ class CostTable:
         )
         instructions = self._in_order.order(here.instructions, has_head)
         head = self._head_kind(first) if has_head else Head.NONE
-        dynamic = head not in (Head.NONE, Head.FIXED, Head.COMMIT, Head.LEAVE)
+        dynamic = head not in (Head.NONE, Head.FIXED, Head.COMMIT, Head.LEAVE, Head.PUBLISH)
         more = here.prepares * (self._config.issue.sequence["bulk_copy"] - 1.0)
         work_out = partial(
             self._in_order.run, instructions, dynamic, prepared=here.prepared, more=more
@@ -238,7 +242,8 @@ class CostTable:
             and first.instruction.opcode[0] == "prefetch",
             simple=False,
             parameters=frozenset(self._parameter_lines(segment.instructions)),
-            fences=self._fences(first, stall, block),
+            fences=fences_of(first, block if stall is Stall.MEMBAR else 0.0, self._config.fence),
+            guard=_guard(first),
             deferred=deferred,
         )
 
@@ -289,11 +294,6 @@ class CostTable:
 
     # -- heads -------------------------------------------------------------------------------------
 
-    def _fences(self, bound: BoundInstruction, stall: Stall, block: float) -> Fences:
-        if stall is not Stall.MEMBAR or block < self._config.fence.proxy_async_cycles:
-            return Fences.NOTHING
-        return Fences.PROXY if bound.form.name.startswith("fence.proxy") else Fences.MEMORY
-
     def _comes_apart(self, bound: BoundInstruction) -> bool:
         """Whether some warps always come to a cluster barrier too late to share the fence of the others."""
         return self._threads > WARP * self._config.fence.warps or (
@@ -304,8 +304,10 @@ class CostTable:
         unit = bound.form.unit
         if unit == "cluster_barrier" and self._threads > WARP:
             slots = dict(bound.slots)
-            if _releases_to_cluster(bound, slots) and not self._comes_apart(bound):
+            if releases_to_cluster(bound, slots) and not self._comes_apart(bound):
                 return Head.LEAVE
+        if publishes_shared(bound):
+            return Head.PUBLISH
         if unit in ("lsu_shared", "lsu_global", "lsu_local", "atomic"):
             return Head.MEMORY
         if unit == "tensor_sync" and bound.form.name.startswith("wgmma.commit_group"):
@@ -348,16 +350,18 @@ class CostTable:
             warps = -(-self._parties(bound) // WARP)
             cycles = barrier.bar_sync_latency_cycles + barrier.bar_sync_warp_cycles * warps
             return cycles, Stall.BARRIER
-        if _releases_to_cluster(bound, slots):
+        if releases_to_cluster(bound, slots):
             late = unit == "cluster_barrier" and self._comes_apart(bound)
             again = config.fence.again_cycles if late else 0
             return float(config.fence.cluster_cycles + again), Stall.MEMBAR
         if unit == "cluster_barrier" and "wait" in bound.instruction.opcode:
             return float(config.barrier.cluster_barrier_latency_cycles), Stall.CLUSTER_BARRIER
         if unit == "fence" or (unit in STORING and slots.get("sem") in RELEASES):
-            return float(self._fence(name, slots)), Stall.MEMBAR
+            return float(fence_cycles(config.fence, name, slots)), Stall.MEMBAR
         if name == "setmaxnreg":
             return float(config.barrier.setmaxnreg_cycles), Stall.REGISTERS
+        if name.startswith("cp.async.bulk.commit_group") and bound.instruction.guard is not None:
+            return float(config.tma.guarded_commit_cycles), Stall.BRANCH_RESOLVE
         if unit == "cp_async":
             if name == "cp.async.commit_group":
                 return config.cp_async.commit_cycles, Stall.WAIT
@@ -372,20 +376,6 @@ class CostTable:
         """Return the threads that meet at a named barrier: its second operand, else all of the CTA."""
         count = bound.args[1] if len(bound.args) > 1 else None
         return count.value if isinstance(count, ConstantArg) else self._threads
-
-    def _fence(self, name: str, slots: dict[str, str]) -> int:
-        fence = self._config.fence
-        if name.startswith("fence.mbarrier_init"):
-            return fence.mbarrier_init_cycles
-        if name.startswith("fence.proxy"):
-            if "tensormap" in name:
-                return fence.proxy_tensormap_cycles
-            shared = slots.get("space", "").startswith("shared")
-            return fence.proxy_async_shared_cycles if shared else fence.proxy_async_cycles
-        scope = slots.get("scope") or slots.get("level") or "gpu"
-        return {"cta": fence.cta_cycles, "cluster": fence.cluster_cycles}.get(
-            scope, fence.gpu_cycles
-        )
 
     def _is_private(self, segment: Segment, head: Head) -> bool:
         """Whether a head can execute before its time comes without anybody seeing it.
@@ -428,16 +418,9 @@ class CostTable:
         return slots.get("at") or "tf32", 2.0 * m * n * k
 
 
-def _releases_to_cluster(bound: BoundInstruction, slots: dict[str, str]) -> bool:
-    """Whether an arrival makes the thread's writes visible to other CTAs of the cluster first."""
-    if bound.form.unit == "cluster_barrier":
-        return "arrive" in bound.instruction.opcode and slots.get("sem") != "relaxed"
-    return (
-        bound.form.unit == "mbarrier"
-        and "arrive" in bound.form.name
-        and slots.get("scope") == "cluster"
-        and slots.get("sem") != "relaxed"
-    )
+def _guard(bound: BoundInstruction) -> tuple[int, bool] | None:
+    guard = bound.instruction.guard
+    return None if guard is None else (guard[0].index, guard[1])
 
 
 def _is_mma(segment: Segment) -> bool:
@@ -451,21 +434,6 @@ def _keeps_order(bound: BoundInstruction) -> bool:
     Of `ldmatrix` ptxas moves the next ones up before the mma.sync that come first.
     """
     return bound.form.unit in ("barrier", "cluster_barrier") or bound.form.name.startswith(WAITS)
-
-
-def _after_initialisation(program: Sequence[Segment]) -> BoundInstruction | None:
-    """Return the first arrival at the cluster barrier after the initialisation of an mbarrier, in the text's order.
-
-    One thread initialises; its fence comes when that of the others is under way, and waits for it.
-    """
-    initialised = False
-    for segment in program:
-        for bound in segment.instructions:
-            opcode = bound.instruction.opcode
-            initialised = initialised or opcode[:2] == ("mbarrier", "init")
-            if initialised and bound.form.unit == "cluster_barrier" and "arrive" in opcode:
-                return bound
-    return None
 
 
 __all__ = ["NEVER", "CostTable", "Head", "SegmentCost", "Stall"]

@@ -13,8 +13,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+
 from hopsim.config import HardwareConfig
 from hopsim.hw.timing.costs import SegmentCost
+from hopsim.isa.values import Value
 
 
 class FirstTouch:
@@ -50,23 +53,41 @@ class FirstTouch:
         self._parameters: list[set[int]] = [set() for _ in range(sm_count)]
         self._fenced = bytearray(sm_count)
 
-    def first(self, sm: int, numbers: Sequence[int]) -> float:
-        """Return the cycles that the first use of some segments adds to their execution."""
+    def passed(self, numbers: Sequence[int], registers: Sequence[Value]) -> list[int]:
+        """Return those of some segments that have a fence which none of the threads executed, by its predicate.
+
+        Args:
+            registers: of the threads, after it.
+        """
+        found: list[int] = []
+        for number in numbers:
+            cost = self._costs[number]
+            if cost.fences and cost.guard is not None:
+                predicate, idle = registers[cost.guard[0]], cost.guard[1]
+                if np.all(predicate == idle):
+                    found.append(number)
+        return found
+
+    def first(self, sm: int, numbers: Sequence[int], passed: Sequence[int] = ()) -> float:
+        """Return the cycles that the first use of some segments adds to their execution.
+
+        Args:
+            passed: those of them whose fence none of the threads executes: it is another warp's to begin.
+        """
         fetched = self._fetched[sm]
         cycles = 0.0
         for number in numbers:
-            if fetched[number]:
-                continue
-            fetched[number] = 1
             cost = self._costs[number]
-            cycles += cost.instructions * self._interval
-            if not fetched[number - 1]:
-                cycles += self._jump
+            if not fetched[number]:
+                fetched[number] = 1
+                cycles += cost.instructions * self._interval
+                if not fetched[number - 1]:
+                    cycles += self._jump
             new = cost.parameters - self._parameters[sm]
             if new:
                 self._parameters[sm] |= new
                 cycles += len(new) * self._constant
-            if cost.fences and not self._fenced[sm] & cost.fences:
+            if cost.fences and number not in passed and not self._fenced[sm] & cost.fences:
                 self._fenced[sm] |= cost.fences
                 cycles += self._fence
         return cycles

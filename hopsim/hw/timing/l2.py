@@ -121,6 +121,8 @@ class L2Cache:
             config.write_bandwidth_bytes_per_clk / config.threads_write_bandwidth_bytes_per_clk
         )
         self.free = [0.0] * config.partitions
+        self._writes_free = [0.0] * config.partitions
+        self._write_share = config.write_beside_reads
         each = self.tags.sectors_per_line
         self._look_up = config.sectors_per_look_up
         self._pairs = in_groups(each, self._look_up)
@@ -131,6 +133,10 @@ class L2Cache:
         self.outside = OutsideRows(config, self.near)
         self._repeated = RepeatedLines(config)
         self._atomics_free = 0.0
+        self._reduces_free = 0.0
+        self._reduce_rate = config.reduce_bandwidth_bytes_per_clk
+        # In cycles of all that L2 adds.
+        self._reduce_buffer = config.reduce_buffer_bytes / config.reduce_bandwidth_bytes_per_clk
         self._atomic_interval = config.atomic_interval_cycles
         self._atomic_miss_interval = config.atomic_miss_interval_cycles
         self.busy_cycles = 0.0
@@ -166,6 +172,7 @@ class L2Cache:
         self.outside.speed_up(factor)
         self._repeated.speed_up(factor)
         self._atomic_interval = config.atomic_interval_cycles / factor
+        self._reduce_rate = config.reduce_bandwidth_bytes_per_clk * factor
         self._atomic_miss_interval = config.atomic_miss_interval_cycles / factor
 
     def read(
@@ -321,9 +328,12 @@ class L2Cache:
         counters.written += sectors + remote
         counters.hit += sectors + remote
         each = self._write_cost * cost
-        queue = self._serve(now, side, sectors * each)
+        queue = self._take(now, side, sectors * each)
         if remote:
-            queue = max(queue, self._serve_others(now, side, remote * each))
+            others = self.tags.partition_count - 1
+            for number in range(others + 1):
+                if number != side:
+                    queue = max(queue, self._take(now, number, remote * each / others))
         if written_back:
             self._write_back(now, written_back)
         return start + queue
@@ -353,6 +363,26 @@ class L2Cache:
         taken = begin + requests * self._atomic_interval + missed * self._atomic_miss_interval
         self._atomics_free = taken
         return taken, max(read, taken)
+
+    def reduce(
+        self,
+        now: float,
+        start: float,
+        lines: Lines,
+        sectors: int,
+        gpc: int,
+        masks: Masks | None = None,
+    ) -> float:
+        """Add a box to what is there; return when L2 has taken it. What it has taken it adds later.
+
+        Args:
+            now, start, lines, sectors, gpc, masks: as `read` takes them.
+        """
+        self.read(now, start, lines, sectors, gpc, masks)
+        self.write(now, start, lines, sectors, gpc)
+        begin = self._reduces_free if self._reduces_free > now else now
+        self._reduces_free = begin + sectors * self.sector_bytes / self._reduce_rate
+        return max(start, self._reduces_free - self._reduce_buffer)
 
     def _fetch(
         self,
@@ -449,6 +479,14 @@ class L2Cache:
         cycles = sectors / self._sectors_per_clk
         self.busy_cycles += cycles
         return _queue(self.free, side, now, cycles)
+
+    def _take(self, now: float, side: int, sectors: float) -> float:
+        """Take what is written to a partition; return the cycles until it is through.
+
+        What SMs send has a way of its own; slices are asked for a share of the time only.
+        """
+        self._serve(now, side, sectors * self._write_share)
+        return _queue(self._writes_free, side, now, sectors / self._sectors_per_clk)
 
     def _crowd(self, now: float, side: int, sectors: float) -> float:
         """Return how long a request waits for a slice that is asked for more than others."""

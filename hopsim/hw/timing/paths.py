@@ -15,7 +15,9 @@ from hopsim.config import HardwareConfig
 from hopsim.config.groups import Mbarrier
 from hopsim.hw.timing.costs import NEVER, Head, SegmentCost, Stall
 
-KNOWN_AT_RUN_TIME: Final = (Head.MEMORY, Head.MATRIX_COPY, Head.MMA, Head.LEAVE)
+KNOWN_AT_RUN_TIME: Final = (
+    Head.MEMORY, Head.MATRIX_COPY, Head.MMA, Head.LEAVE, Head.PUBLISH
+)  # fmt: skip
 ACTING: Final = (Head.TENSOR, Head.COMMIT, Head.COPY, Head.ARRIVE)
 LONGEST: Final = 64
 

@@ -78,7 +78,7 @@ class ThreadAccess:
         if note.space in SHARED_SPACES:
             if note.remote:
                 return self._remote(actor.sm, actor.strand.cta, note, time)
-            return self._shared(actor.sm, note, time)
+            return self._shared(actor, note, time)
         if note.space == "global":
             return self._global(actor, note, cached, time)
         # Local memory and constants are taken as always present in the caches of the SM.
@@ -86,10 +86,12 @@ class ThreadAccess:
 
     # -- shared memory -----------------------------------------------------------------------------
 
-    def _shared(self, sm: Sm, note: AccessNote, time: float) -> Served:
+    def _shared(self, actor: Actor, note: AccessNote, time: float) -> Served:
         smem = self._config.smem
         wavefronts, ideal = self._banks.wavefronts(note.addresses, note.count_bytes, note.lanes)
-        end = sm.pipe.book(time, wavefronts, ideal)
+        end = actor.sm.pipe.book(time, wavefronts, ideal)
+        if note.kind in ("w", "wm"):
+            actor.staged = end
         # A warp goes on when its access has entered the pipe; those before it go first.
         held = max(time, end - wavefronts)
         latency = {
@@ -174,5 +176,7 @@ class ThreadAccess:
             time, end, numbers, sectors, passes, sm.gpc, None if whole else masks
         )
         latency = self._config.l2.atomic_latency_cycles
+        # A CTA that adds ends when it knows that L2 has.
+        sm.stored = max(sm.stored, done + self._l2.near)
         # An SM has as many under way as L2 takes in a round trip.
         return Served(max(held, taken - latency), max(done, end + latency), Stall.LONG_SCOREBOARD)

@@ -130,16 +130,22 @@ class TmaEngine:
         share = (apart - min(gaps)) / (apart - soon)
         return min(1.0, max(0.0, share)) * config.multicast_fetch_cycles * lines
 
-    def send_store(self, begin: float, count_bytes: int, more_sectors: int = 0) -> float:
+    def send_store(
+        self, begin: float, count_bytes: int, more_sectors: int = 0, adds: bool = False
+    ) -> float:
         """Send the bytes of a store on their own way, which loads do not take; return when its source has been read.
 
         Args:
             more_sectors: that it touches than its bytes fill, where rows begin in the middle of one.
+            adds: whether it adds to what is there.
         """
         config = self._config
         self.free = begin + config.issue_interval_cycles
         first = begin + config.store_read_latency_cycles
-        cycles = count_bytes / config.store_bandwidth_bytes_per_clk
+        rate = (
+            config.reduce_bandwidth_bytes_per_clk if adds else config.store_bandwidth_bytes_per_clk
+        )
+        cycles = count_bytes / rate
         cycles += more_sectors * config.store_sector_cycles
         self._store_free = (self._store_free if self._store_free > first else first) + cycles
         self.busy_cycles += config.issue_interval_cycles

@@ -110,8 +110,9 @@ DERIVATIONS: Final[tuple[Derivation, ...]] = (
     _latency("fence.cluster", "mbarrier_latency", "fence.acq_rel.cluster", ISSUE_CYCLES, "to issue"),
     _latency("fence.gpu", "mbarrier_latency", "fence.acq_rel.gpu", ISSUE_CYCLES, "to issue"),
     _latency("fence.proxy_async", "mbarrier_latency", "fence.proxy.async", ISSUE_CYCLES, "to issue"),
-    _latency(
-        "fence.proxy_async_shared", "mbarrier_latency", "fence.proxy.async.shared::cta", ISSUE_CYCLES, "to issue"
+    Derivation(
+        "fence.proxy_async_shared", "cycles", "staging_w4, fence.proxy.async.shared::cta before bar.sync, less 1 to issue",
+        lambda r: r.slope("staging_w4", "fence, barrier") - r.slope("staging_w4", "barrier") - ISSUE_CYCLES,
     ),
     _latency(
         "fence.mbarrier_init", "mbarrier_latency", "fence.mbarrier_init.release.cluster", ISSUE_CYCLES, "to issue"
@@ -135,6 +136,10 @@ DERIVATIONS: Final[tuple[Derivation, ...]] = (
     Derivation(
         "tma.store_bandwidth", "B/clk", "tma_store_64 and tma_store_256, 24 KiB more",
         lambda r: 192 * 128 / (_store(r, 256) - _store(r, 64)), digits=1,
+    ),
+    Derivation(
+        "tma.reduce_bandwidth", "B/clk", "tma_reduce_l2_1x64K_8192B_d8, one SM",
+        lambda r: r.rate("tma_reduce_l2_1x64K_8192B_d8", "walk"),
     ),
     Derivation(
         "tma.issue_interval", "cycles", "tma_load_8, L2 hits, 8 boxes of 1 KiB less 4, a quarter",

@@ -29,6 +29,10 @@ WITHIN: Final = {
     "tma_store_l2_66x64K_8192B_d8": 0.06,
     "tma_store_l2_132x64K_8192B_d8": 0.11,
     "tma_store_fresh_132x64K_8192B_d8": 0.03,
+    "tma_reduce_l2_1x64K_8192B_d8": 0.03,
+    "tma_reduce_fresh_132x16K_8192B_d2": 0.08,
+    "both_ways_tma_132_l4_s2": 0.15,
+    "both_ways_threads_132_l4_s2": 0.13,
     "idle_copies_n64_w4": 0.07,
     "idle_copies_n128_w8": 0.04,
     "idle_copies_n256_w8": 0.06,
@@ -118,3 +122,13 @@ def test_ctas_follow_each_other_as_unevenly_as_recorded(part: str) -> None:
     label = f"cycles from end to next start, {part}"
     found = run(cast(Device, Gpu()), one, 0, check=False)["cycles"][label]
     assert found == pytest.approx(ROWS["cta_eight_waves"]["cycles"][label], abs=10)
+
+
+@pytest.mark.parametrize("warps", [4, 8])
+def test_the_steps_of_an_epilogue_take_as_long_as_recorded(warps: int) -> None:
+    (one,) = (one for one in benchmarks("staging") if one.name == f"staging_w{warps}")
+    found = slopes(run(cast(Device, Gpu()), one, 0, check=False)["cycles"])
+    recorded = ROWS[one.name]["slopes"]
+    assert found == pytest.approx(recorded, rel=0.09)
+    # Who issues no store by a predicate branches around its commit all the same.
+    assert found["barrier, store that none issues"] == pytest.approx(found["barrier, store"])

@@ -5,9 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+import hopsim as hs
 from hopsim.config import load
 from hopsim.hw.timing.dram import DramChannels
 from hopsim.hw.timing.l2 import L2Cache
+from tests.hw.timing.kernels import launch
 
 CONFIG = load("h100-sxm")
 REQUEST = CONFIG.l2.atomic_interval_cycles
@@ -49,3 +51,18 @@ def test_gpcs_share_the_rate() -> None:
     assert taken[-1] == pytest.approx(64 * REQUEST + 32 * MISS)
     late, _ = unit.atomic(1e6, 1e6, lines, 32, 8, 0)
     assert late == pytest.approx(1e6 + 8 * REQUEST)
+
+
+def test_a_kernel_ends_when_l2_has_added() -> None:
+    """Who adds without a result goes on at once, but the launch waits."""
+    body = """
+        ld.param.u64 %rd0,[out]; mov.u32 %r0,%tid.x; mul.wide.u32 %rd1,%r0,128; add.u64 %rd0,%rd0,%rd1;
+        mov.f32 %f0,0f3F800000; {} ret;
+    """
+    none, one = (
+        launch(body.format(what), gpu=gpu, args=(gpu.array(np.zeros(4096, np.uint8)),)).cycles
+        for gpu in [hs.Gpu("h100-sxm")]
+        for what in ("", "red.global.add.f32 [%rd0],%f0;")
+    )
+    # The line comes from device memory first.
+    assert one - none > CONFIG.dram.latency_cycles - CONFIG.l2.latency_near_cycles

@@ -161,7 +161,7 @@ def test_late_results_are_kept_when_a_successor_reads_them() -> None:
         ("fence.proxy.async;", Head.FIXED, CONFIG.fence.proxy_async_cycles, True),
         (
             "fence.proxy.async.shared::cta;",
-            Head.FIXED,
+            Head.PUBLISH,
             CONFIG.fence.proxy_async_shared_cycles,
             True,
         ),

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -133,3 +136,22 @@ def test_slower_first_uses_never_help(change: str, uses: list[tuple[int, int]]) 
         first = usual.first(sm, numbers)
         assert 0.0 <= first <= slower.first(sm, numbers)
         assert usual.first(sm, numbers) == 0.0
+
+
+@pytest.mark.parametrize("predicate", [False, np.zeros(32, np.bool_)], ids=["one", "a lane"])
+def test_who_passes_a_fence_by_does_not_begin_it(predicate: Any) -> None:
+    """A fence by a predicate is the first for the warps of the thread that executes it."""
+    costs = costs_of("setp.eq.u32 %p0,%r0,0; @%p0 fence.proxy.async; ret;")
+    (fence,) = (number for number, cost in enumerate(costs) if cost.fences)
+    guard = costs[fence].guard
+    assert guard is not None
+    registers: list[Any] = [0] * (guard[0] + 1)
+    unit = touch(costs)
+    every = range(len(costs))
+    registers[guard[0]] = predicate
+    assert unit.passed(every, registers) == [fence]
+    assert unit.first(0, every, [fence]) == pytest.approx(fetch(costs))
+    registers[guard[0]] = True
+    assert unit.passed(every, registers) == []
+    assert unit.first(0, every) == FENCE.first_cycles
+    assert unit.first(0, every) == 0.0

@@ -136,6 +136,30 @@ def test_what_threads_store_takes_longer_than_what_tma_stores() -> None:
     assert words == pytest.approx(rate * box, rel=0.01)
 
 
+@pytest.mark.parametrize("share", [0.0, 0.5, 1.0])
+def test_reads_wait_for_a_share_of_what_is_written_and_writes_for_no_read(share: float) -> None:
+    warm = [run(0, 2048), run(4096, 2048)]
+    alone, beside = (cache(write_beside_reads=share, write_buffer_bytes=0) for _ in range(2))
+    for unit in (alone, beside):
+        unit.warm(np.concatenate(warm))
+    written = alone.store_box(0.0, 0.0, warm[1], 8192, 0)
+    read = alone.read(1e6, 1e6, warm[0], 8192, 0) - 1e6
+    assert beside.store_box(0.0, 0.0, warm[1], 8192, 0) == pytest.approx(written)
+    assert beside.read(0.0, 0.0, warm[0], 8192, 0) == pytest.approx(read + share * written)
+    # The same way is there for those that write.
+    assert beside.store_box(0.0, 0.0, warm[1], 8192, 0) == pytest.approx(2.0 * written)
+
+
+def test_l2_takes_some_of_what_is_added_before_it_adds() -> None:
+    held = 64 * LINE
+    unit = cache(reduce_buffer_bytes=held, reduce_bandwidth_bytes_per_clk=32.0)
+    each = 64 * LINE / 32.0
+    taken = [unit.reduce(0.0, 10.0, run(64 * number, 64), 256, 0) for number in range(3)]
+    assert taken == pytest.approx([10.0, each, 2.0 * each])
+    # It goes on meanwhile.
+    assert unit.reduce(5.0 * each, 5.0 * each, run(512, 64), 256, 0) == 5.0 * each
+
+
 def test_a_write_drops_copies_elsewhere() -> None:
     unit = tags(1000, 2)
     lines = run(0, 64)

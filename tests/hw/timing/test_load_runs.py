@@ -4,7 +4,13 @@ from typing import Any
 
 import pytest
 
-from hopsim.hw.timing.load_runs import REGISTERS_AHEAD, SCOREBOARDS, Deferred, deferred_loads
+from hopsim.hw.timing.load_runs import (
+    ADDED_AHEAD,
+    REGISTERS_AHEAD,
+    SCOREBOARDS,
+    Deferred,
+    deferred_loads,
+)
 from tests.hw.timing.kernels import kernel
 
 WORDS = "{%r1,%r2,%r3,%r4}"
@@ -50,9 +56,17 @@ def test_a_store_or_a_barrier_ends_a_run() -> None:
     assert not found(("ld.global.u32 %r1,[%rd0]; add.u32 %r0,%r0,%r1; bar.sync 0;") * 3 + KEEP)
 
 
-def test_registers_end_a_run() -> None:
-    most = REGISTERS_AHEAD // 4
-    load, use = f"ld.global.v4.u32 {WORDS},[%rd0];", "add.u32 %r0,%r0,%r1;"
+@pytest.mark.parametrize(
+    ("load", "use", "registers"),
+    [
+        (f"ld.global.v4.u32 {WORDS},[%rd0];", "add.u32 %r0,%r0,%r1;", ADDED_AHEAD),
+        (f"ld.shared.v4.u32 {WORDS},[%rd0];", "add.u32 %r0,%r0,%r1;", REGISTERS_AHEAD),
+        (f"ld.global.v4.u32 {WORDS},[%rd0];", "add.u32 %r0,%r0,%r5;", REGISTERS_AHEAD),
+    ],
+    ids=["global, each added", "shared, each added", "global, none used"],
+)
+def test_registers_end_a_run(load: str, use: str, registers: int) -> None:
+    most = registers // 4
     assert len(found(add(most, load, use))) == most
     # One is waited for; those after it are a run again.
     assert len(found(add(most + 1, load, use))) == most
