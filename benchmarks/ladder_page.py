@@ -1,8 +1,9 @@
-"""Write docs/ladder.md: python benchmarks/ladder_page.py [--known FILE] [--jobs N] [--most GFLOP]
+"""Write docs/ladder.md: python benchmarks/ladder_page.py [--known FILE [--earlier]] [--jobs N] [--most GFLOP]
 
 Every step of every ladder that was recorded on an H100 (`hopsim record tests/silicon --part ladder`) is simulated as it
 was built then, and both are set side by side.  No GPU is needed, but time is: hours for all of it on two cores.  `--known`
-keeps what was simulated with the present models; `--most` leaves the prediction out of larger problems.
+keeps what was simulated (docs/ladder.json holds what the page shows) and simulates what the present model has not;
+`--earlier` takes what earlier models said, too, and marks it; `--most` leaves the prediction out of larger problems.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from hopsim.cli.known_predictions import model_hash
+from hopsim.cli.known_predictions import HASH_DIGITS, model_hash
 from hopsim.config import load
 from hopsim.kernels import others
 from hopsim.kernels.gemm.choice import choose_for
@@ -43,6 +44,7 @@ ROOT = Path(__file__).parents[1]
 CONFIG = "h100-sxm"
 RECORDINGS = ROOT / "tests" / "silicon" / "ladder"
 TYPES = ("bf16", "e4m3")
+FIELDS = tuple(StepTime.__dataclass_fields__)
 HEAD = """# The ladder
 
 What each schedule is worth, from `mma.sync` to ping-pong, as hopsim predicts it and as an H100 did it.
@@ -90,32 +92,65 @@ class Task:
     cycles: float | None
 
 
-def predictions(tasks: dict[str, Task], known: Path | None, jobs: int) -> dict[str, StepTime]:
-    """Return the prediction of each task by its key; what the file holds is not simulated again."""
-    model = model_hash(CONFIG)
+@dataclass(frozen=True)
+class Said:
+    """What was predicted of a step, and whether an earlier model did."""
+
+    time: StepTime
+    is_earlier: bool
+
+    @property
+    def cycles(self) -> int:
+        return self.time.cycles
+
+    @property
+    def words(self) -> str:
+        about = "~" if self.time.is_extrapolated else ""
+        return f"{about}{self.cycles:,}" + ("†" if self.is_earlier else "")
+
+
+def predictions(
+    tasks: dict[str, Task], known: Path | None, jobs: int, takes_earlier: bool
+) -> dict[str, Said]:
+    """Return the prediction of each task by its key; what the file holds of this model is not simulated again.
+
+    Args:
+        takes_earlier: whether what it holds of earlier models will do.
+    """
+    model = model_hash(CONFIG)[:HASH_DIGITS]
     held: dict[str, dict[str, Any]] = {}
     if known is not None and known.exists():
-        kept = json.loads(known.read_text(encoding="utf-8"))
-        held = kept["steps"] if kept["model"] == model else {}
-    order = sorted((key for key in tasks if key not in held), key=lambda key: tasks[key].flop)
+        held = json.loads(known.read_text(encoding="utf-8"))
+    missing = [
+        key
+        for key in tasks
+        if key not in held or (held[key]["model"] != model and not takes_earlier)
+    ]
+    order = sorted(missing, key=lambda key: tasks[key].flop)
     with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
         started = {pool.submit(tasks[key].work, *tasks[key].given): key for key in order}
         for number, done in enumerate(as_completed(started), 1):
             key, time = started[done], done.result()
-            held[key] = {name: getattr(time, name) for name in StepTime.__dataclass_fields__}
+            held[key] = {"model": model, **{name: getattr(time, name) for name in FIELDS}}
             real = tasks[key].cycles
             off = percent(time.cycles / real - 1) if real else ""
             print(f"{number} of {len(order)}: {key}: {time.cycles:,} {off}", flush=True)
             if known is not None:
-                known.write_text(json.dumps({"model": model, "steps": held}), encoding="utf-8")
-    return {key: StepTime(**row) for key, row in held.items()}
+                lines = (f"{json.dumps(key)}: {json.dumps(held[key])}" for key in sorted(held))
+                known.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
+    return {
+        key: Said(
+            StepTime(**{name: held[key][name] for name in FIELDS}), held[key]["model"] != model
+        )
+        for key in tasks
+    }
 
 
 def key_of_other(row: dict[str, Any]) -> str:
     return f"{row['ptx_sha256'][:16]} {row['flop']} {row['grid']}"
 
 
-def beside(rows: list[dict[str, Any]], times: dict[str, StepTime]) -> list[str]:
+def beside(rows: list[dict[str, Any]], times: dict[str, Said]) -> list[str]:
     """Return the table of the kernels beside the ladder."""
     lines = [
         "## Beside the ladder", "",
@@ -132,14 +167,14 @@ def beside(rows: list[dict[str, Any]], times: dict[str, StepTime]) -> list[str]:
             what = f"{row['m']} x {row['n']} x {row['k']}"
             name = f"fp8-scaled {row['tile'][0]}x{row['tile'][1]}, cluster {row['cluster'][0]}x{row['cluster'][1]}"
         cycles, time = median(row["cycles"]), times.get(key_of_other(row))
-        predicted = "" if time is None else f"{time.cycles:,}"
+        predicted = "" if time is None else time.words
         off = "" if time is None else percent(time.cycles / cycles - 1)
         speed = row["flop"] / row["time_us_l2_flushed"] / 1e6
         lines.append(f"| {name} | {what} | {predicted} | {cycles:,.0f} | {off} | {speed:.0f} |")
     return [*lines, ""]
 
 
-def section(one: RecordedLadder, times: dict[str, StepTime]) -> list[str]:
+def section(one: RecordedLadder, times: dict[str, Said]) -> list[str]:
     """Return the chart of one problem."""
     p = one.problem
     lines = [f"## {p.m} x {p.n} x {p.k}, {p.dtype}", "", "```"]
@@ -151,14 +186,13 @@ def section(one: RecordedLadder, times: dict[str, StepTime]) -> list[str]:
     lines.append(f"{head:<72}{'bound by':13}speed")
     for step in one.steps:
         time = times.get(key_of(step))
-        about = "~" if time is not None and time.is_extrapolated else ""
-        cycles = "" if time is None else f"{about}{time.cycles:,}"
+        cycles = "" if time is None else time.words
         real = "" if step.cycles is None else f"{step.cycles:,.0f}"
         off = percent(time.cycles / step.cycles - 1) if time is not None and step.cycles else ""
         tile = f"{step.step.tile}, {step.step.stages}"
         row = f"{step.step.name:17}{tile:16}{cycles:>11}{real:>11}{off:>7}{step.tflops:>9.0f}"
         if time is not None:
-            lines.append(f"{row:<72}{time.bound:13}{bar(fastest / time.cycles)}")
+            lines.append(f"{row:<72}{time.time.bound:13}{bar(fastest / time.cycles)}")
             row = ""
         if step.cycles is not None:
             lines.append(f"{row:<85}{bar(fastest / step.cycles).replace('█', '▒')}")
@@ -202,9 +236,7 @@ def rivals(ladders: Sequence[RecordedLadder]) -> list[str]:
     return [*lines, ""]
 
 
-def truth(
-    ladders: Sequence[RecordedLadder], times: dict[str, StepTime]
-) -> tuple[list[str], list[str]]:
+def truth(ladders: Sequence[RecordedLadder], times: dict[str, Said]) -> tuple[list[str], list[str]]:
     """Return how right the predictions are, order and each step; and the pairs in the wrong order."""
     lines = [
         "## How right the predictions are", "",
@@ -278,6 +310,9 @@ def again(ladders: Sequence[RecordedLadder]) -> list[str]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--known", type=Path, help="keep predictions here")
+    parser.add_argument(
+        "--earlier", action="store_true", help="take what earlier models said, too, and mark it"
+    )
     parser.add_argument("--jobs", type=int, default=2, help="processes")
     parser.add_argument(
         "--most", type=float, default=1100.0, help="GFLOP of the largest problem simulated"
@@ -295,8 +330,13 @@ def main() -> None:
             tasks[key_of_other(row)] = Task(
                 row["flop"], timed_other, (row["entry"], row["flop"]), median(row["cycles"])
             )
-    times = predictions(tasks, given.known, given.jobs)
+    times = predictions(tasks, given.known, given.jobs, given.earlier)
     right, misses = truth(small, times)
+    earlier = sum(one.is_earlier for one in times.values())
+    if earlier:
+        right += [
+            f"† {earlier} of these {len(times)} predictions are of an earlier model: to simulate all anew takes hours.", "",
+        ]  # fmt: skip
     words: dict[str, str] = {}
     for one in ladders:
         for step in one.steps:

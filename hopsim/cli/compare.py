@@ -12,6 +12,7 @@ from hopsim.cli.options import GpuOption, JsonOption, SetOption, overrides
 from hopsim.errors import ConfigError
 
 if TYPE_CHECKING:
+    from hopsim.cli.known_predictions import KnownPredictions
     from hopsim.kernels.measured.again import Key
     from hopsim.kernels.measured.predict import Prediction
     from hopsim.kernels.measured.sets import Measured
@@ -56,6 +57,13 @@ def compare(
             help="Keep predictions here, and take those of unchanged models from it.",
         ),
     ] = None,
+    earlier: Annotated[
+        bool,
+        typer.Option(
+            "--earlier",
+            help="Take those of earlier models from it too; the page marks them. All anew takes hours.",
+        ),
+    ] = False,
     page: Annotated[
         Path | None,
         typer.Option(
@@ -106,6 +114,7 @@ def compare(
         _largest(quick, largest),
         jobs,
         known,
+        earlier,
         page,
         plot,
         gpu,
@@ -128,12 +137,14 @@ def _recorded(
     largest: int | None,
     jobs: int,
     known: Path | None,
+    takes_earlier: bool,
     page: Path | None,
     plot: Path | None,
     gpu: str,
     settings: dict[str, str],
     json_file: str | None,
 ) -> None:
+    from hopsim.cli.known_predictions import KnownPredictions
     from hopsim.cli.output import Output, check_folder
     from hopsim.kernels.measured.again import read as read_again
     from hopsim.kernels.measured.sets import load_sets
@@ -151,9 +162,13 @@ def _recorded(
     ]  # fmt: skip
     if not cases:
         raise ConfigError("no measured program is chosen", hint="leave --only and --role out")
-    predictions = _predict(cases, jobs, known, gpu, settings)
+    kept = KnownPredictions(known, gpu, settings, takes_earlier)
+    predictions = _predict(cases, jobs, kept, gpu, settings)
     others = read_again(folder)
-    rows = [_row(case, one, others) for case, one in zip(cases, predictions, strict=True)]
+    rows = [
+        _row(case, one, others, kept.is_earlier(case))
+        for case, one in zip(cases, predictions, strict=True)
+    ]
     output.show(rows_table(rows))
     content: dict[str, Any] = {
         "command": "compare",
@@ -174,13 +189,11 @@ def _recorded(
 
 
 def _predict(
-    cases: list[Measured], jobs: int, known: Path | None, gpu: str, settings: dict[str, str]
+    cases: list[Measured], jobs: int, kept: KnownPredictions, gpu: str, settings: dict[str, str]
 ) -> list[Prediction]:
-    from hopsim.cli.known_predictions import KnownPredictions
     from hopsim.cli.output import terminal
     from hopsim.kernels.measured.predict import predict_all
 
-    kept = KnownPredictions(known, gpu, settings)
     missing = [case for case in cases if kept.of(case) is None]
     console = terminal(stderr=True)
 
@@ -196,14 +209,14 @@ def _predict(
     return [one for one in found if one is not None]
 
 
-def _row(case: Measured, one: Prediction, others: Mapping[Key, float]) -> Row:
+def _row(case: Measured, one: Prediction, others: Mapping[Key, float], is_earlier: bool) -> Row:
     from hopsim.kernels.measured.again import key
     from hopsim.report.accuracy import Row
 
     assert case.cycles is not None, case
     return Row(
         case.program.name, case.role, case.size, case.cycles, one.cycles, case.spread, case.counters, one.counters,
-        one.error, others.get(key(case.program.ptx_sha256, case.size, case.grid)),
+        one.error, others.get(key(case.program.ptx_sha256, case.size, case.grid)), is_earlier,
     )  # fmt: skip
 
 
@@ -211,7 +224,7 @@ def _plain(row: Row) -> dict[str, Any]:
     return {
         "kernel": row.program, "set": row.role, "size": list(row.size), "measured_cycles": row.measured,
         "predicted_cycles": row.predicted, "error_percent": None if row.predicted is None else row.error,
-        "measured_again_cycles": row.again,
+        "measured_again_cycles": row.again, "is_of_earlier_model": row.is_earlier,
         "measured_counters": dict(row.expected), "predicted_counters": dict(row.got), "note": row.note,
     }  # fmt: skip
 
@@ -243,7 +256,8 @@ def _about(largest: int | None) -> list[str]:
         "Kendall is tau-b within a size. Of clear pairs: of those alone whose measured cycles lie further apart than three "
         "launches of either did; silicon itself has no order for the others. Regret is what the kernel that the simulator "
         "likes best takes more than the best one.",
-        "Make it again, without a GPU: `hopsim compare --recorded --page docs/accuracy.md`. "
+        "Make it again, without a GPU: `hopsim compare --recorded --page docs/accuracy.md`; with `--known "
+        "docs/accuracy.json`, which holds every prediction and its counters, what has changed is simulated. "
         "Measure again, on an H100: `hopsim record tests/silicon --part gemm`.",
         "Another H100 of the same kind took the same programs, three launches each (`hopsim record tests/silicon --part "
         "again`): by so much devices differ, and their clocks from launch to launch; the figures say what no prediction can "

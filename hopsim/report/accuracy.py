@@ -53,6 +53,7 @@ class Row:
         expected, got: counters of silicon and of the simulator.
         note: why it failed.
         again: cycles on another device of the same kind; None where it was not measured again.
+        is_earlier: whether an earlier model predicted it.
     """
 
     program: str
@@ -65,6 +66,13 @@ class Row:
     got: Mapping[str, float] = field(default_factory=dict[str, float])
     note: str = ""
     again: float | None = None
+    is_earlier: bool = False
+
+    @property
+    def predicted_words(self) -> str:
+        """The predicted cycles, marked where an earlier model predicted them."""
+        assert self.predicted is not None, self
+        return grouped(self.predicted) + ("†" if self.is_earlier else "")
 
     @property
     def error(self) -> float:
@@ -203,7 +211,7 @@ def rows_table(rows: Sequence[Row]) -> Table:
         if row.predicted is None:
             values = ("-", grouped(row.measured), row.note)
         else:
-            values = (grouped(row.predicted), grouped(row.measured), f"{row.error:+.1f} %")
+            values = (row.predicted_words, grouped(row.measured), f"{row.error:+.1f} %")
         table.add_row(row.program, size_words(row.size), *values, row.role)
     return table
 

@@ -42,6 +42,11 @@ def page(rows: Sequence[Row], about: Sequence[str], picture: str) -> str:
     ]
     for one in about:
         parts += [one, ""]
+    earlier = sum(row.is_earlier for row in rows)
+    if earlier:
+        parts += [
+            f"† {earlier} of these {len(rows)} predictions are of an earlier model: to simulate all anew takes hours.", ""
+        ]  # fmt: skip
     parts += [f"![Predicted against measured cycles]({picture})", ""]
     for role in sorted({row.role for row in rows}):
         chosen = [row for row in rows if row.role == role]
@@ -113,7 +118,7 @@ def _rows(rows: Sequence[Row]) -> list[str]:
         if row.predicted is None:
             told = ["-", grouped(row.measured), row.note, spread]
         else:
-            told = [grouped(row.predicted), grouped(row.measured), f"{row.error:+.1f} %", spread]
+            told = [row.predicted_words, grouped(row.measured), f"{row.error:+.1f} %", spread]
         again = "" if row.again is None else f"{100 * (row.again / row.measured - 1):+.1f} %"
         lines.append([f"`{row.program}`", size_words(row.size), *told, again])
     head = (

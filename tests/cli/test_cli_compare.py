@@ -78,6 +78,42 @@ def test_recorded_programs(tmp_path: Path) -> None:
     second = hopsim(*arguments, "--json", "-")
     assert json.loads(second.stdout)["rows"] == content["rows"]
     assert known.read_bytes() == written
+    assert "†" not in page.read_text()
+
+
+def test_predictions_of_earlier_models_are_taken_if_asked_for_and_marked(tmp_path: Path) -> None:
+    known, page = tmp_path / "known.json", tmp_path / "accuracy.md"
+    arguments = ["compare", "--recorded", "--folder", str(SILICON), "--only", "64x64x64_s6_w1"]
+    arguments += ["--largest", "512", "--jobs", "1", "--known", str(known), "--page", str(page)]
+    first = hopsim(*arguments, "--json", "-")
+    (row,) = json.loads(first.stdout)["rows"]
+    kept = json.loads(known.read_text())
+    (key,) = kept
+    kept[key].update(model="0123456789abcdef", cycles=12_345)
+    known.write_text(json.dumps(kept))
+    taken = hopsim(*arguments, "--earlier", "--json", "-")
+    (earlier,) = json.loads(taken.stdout)["rows"]
+    assert (earlier["predicted_cycles"], earlier["is_of_earlier_model"]) == (12_345, True)
+    assert "| 12,345† |" in page.read_text()
+    assert "† 1 of these 1 predictions are of an earlier model" in page.read_text()
+    # Not asked for, it is simulated anew.
+    assert json.loads(hopsim(*arguments, "--json", "-").stdout)["rows"] == [row]
+    assert "†" not in page.read_text()
+
+
+def test_a_file_of_something_else_is_refused(tmp_path: Path) -> None:
+    known = tmp_path / "known.json"
+    arguments = ["compare", "--recorded", "--folder", str(SILICON), "--known", str(known)]
+    for text, words in (
+        ("{", "not JSON"),
+        ("[1]", "not predictions"),
+        ('{"a": 1}', "not predictions"),
+    ):
+        known.write_text(text)
+        refused = hopsim(*arguments)
+        assert refused.exit_code == 2
+        assert words in refused.stderr.replace("these are ", "")
+        assert known.read_text() == text
 
 
 def test_one_program_and_an_export(tmp_path: Path) -> None:
