@@ -94,6 +94,7 @@ class Figures:
         clear_kendall: the same of the pairs alone that silicon's measurements tell apart (`clear_kendall`).
         regret: largest over the sizes of what the kernel that the simulator likes best takes more than the best one.
         dram_error: largest error of DRAM bytes on cases that move more than 64 MB, None where there is none.
+        dram_cases, dram_within: how many these are, and of them within 10 %.
     """
 
     cases: int
@@ -107,6 +108,8 @@ class Figures:
     clear_kendall: float | None
     regret: float | None
     dram_error: float | None
+    dram_cases: int
+    dram_within: int
 
 
 def figures(rows: Sequence[Row]) -> Figures:
@@ -127,6 +130,8 @@ def figures(rows: Sequence[Row]) -> Figures:
         clear_kendall=mean(map(clear_kendall, ranked)) if ranked else None,
         regret=max(map(regret, ranked), default=None),
         dram_error=max(large, key=abs, default=None),
+        dram_cases=len(large),
+        dram_within=sum(abs(error) <= 10.0 for error in large),
     )
 
 
@@ -242,7 +247,10 @@ def figure_lines(found: Figures) -> list[str]:
     if found.regret is not None:
         lines.append(f"largest regret {found.regret:.1f} %")
     if found.dram_error is not None:
-        lines.append(f"HBM bytes, cases over 64 MB: at most {abs(found.dram_error):.1f} % off")
+        lines.append(
+            f"HBM bytes, {found.dram_cases} cases over 64 MB: {found.dram_within} within 10 %, "
+            f"at most {abs(found.dram_error):.1f} % off"
+        )
     return lines
 
 
