@@ -48,7 +48,7 @@ INTENDED: Final = (
     ),
     Intended(
         r"staging_w\d+", "HS300",
-        "stores follow each other to the same small box, so that the unit is ready for each; nobody looks at what was stored",
+        "stores follow each other to the same small box, so that the unit is ready for each; nobody looks at what is stored",
     ),
     Intended(
         r"staging_w\d+", "HS301",
