@@ -158,6 +158,7 @@ def test_what_reads_device_memory_is_cold_and_nothing_else() -> None:
                 "tma_load_dram_",
                 "tma_load_strided_",
                 "tma_store_fresh_",
+                "tma_reduce_fresh_",
                 "plain_load_dram_",
             )
         )
