@@ -20,7 +20,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from hopsim.cli.known_predictions import HASH_DIGITS, model_hash
+from hopsim.cli.known_predictions import HASH_DIGITS, model_hash, write_lines
 from hopsim.config import load
 from hopsim.kernels import others
 from hopsim.kernels.gemm.choice import choose_for
@@ -36,6 +36,7 @@ from hopsim.kernels.gemm.recorded import (
 from hopsim.kernels.gemm.timing import StepTime, time_step
 from hopsim.kernels.measured.again import key
 from hopsim.kernels.measured.again import read as read_again
+from hopsim.report.accuracy_page import told_earlier
 from hopsim.report.ladder import percent
 from hopsim.report.stalls import bar
 from hopsim.runtime.gpu import Gpu
@@ -136,8 +137,7 @@ def predictions(
             off = percent(time.cycles / real - 1) if real else ""
             print(f"{number} of {len(order)}: {key}: {time.cycles:,} {off}", flush=True)
             if known is not None:
-                lines = (f"{json.dumps(key)}: {json.dumps(held[key])}" for key in sorted(held))
-                known.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
+                write_lines(known, held)
     return {
         key: Said(
             StepTime(**{name: held[key][name] for name in FIELDS}), held[key]["model"] != model
@@ -332,11 +332,7 @@ def main() -> None:
             )
     times = predictions(tasks, given.known, given.jobs, given.earlier)
     right, misses = truth(small, times)
-    earlier = sum(one.is_earlier for one in times.values())
-    if earlier:
-        right += [
-            f"† {earlier} of these {len(times)} predictions are of an earlier model: to simulate all anew takes hours.", "",
-        ]  # fmt: skip
+    right += told_earlier([one.is_earlier for one in times.values()])
     words: dict[str, str] = {}
     for one in ladders:
         for step in one.steps:

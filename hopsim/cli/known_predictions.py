@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Mapping
 from dataclasses import fields
 from functools import cached_property
 from pathlib import Path
@@ -91,10 +92,13 @@ class KnownPredictions:
             "seconds": round(one.seconds, 1), "error": one.error,
         }  # fmt: skip
         if self._file is not None:
-            lines = (
-                f"{json.dumps(key)}: {json.dumps(self._held[key])}" for key in sorted(self._held)
-            )
-            self._file.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
+            write_lines(self._file, self._held)
+
+
+def write_lines(file: Path, held: Mapping[str, Any]) -> None:
+    """Write what is held as JSON, in the order of the keys, a line each."""
+    lines = (f"{json.dumps(key)}: {json.dumps(held[key])}" for key in sorted(held))
+    file.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
 
 
 def _read(file: Path) -> dict[str, dict[str, Any]]:

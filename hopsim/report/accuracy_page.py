@@ -42,11 +42,7 @@ def page(rows: Sequence[Row], about: Sequence[str], picture: str) -> str:
     ]
     for one in about:
         parts += [one, ""]
-    earlier = sum(row.is_earlier for row in rows)
-    if earlier:
-        parts += [
-            f"† {earlier} of these {len(rows)} predictions are of an earlier model: to simulate all anew takes hours.", ""
-        ]  # fmt: skip
+    parts += told_earlier([row.is_earlier for row in rows])
     parts += [f"![Predicted against measured cycles]({picture})", ""]
     for role in sorted({row.role for row in rows}):
         chosen = [row for row in rows if row.role == role]
@@ -55,6 +51,15 @@ def page(rows: Sequence[Row], about: Sequence[str], picture: str) -> str:
         parts += _again(chosen)
         parts += ["", *_sizes(chosen), *_counters(chosen), *_rows(chosen)]
     return "\n".join(parts).rstrip("\n") + "\n"
+
+
+def told_earlier(are_earlier: Sequence[bool]) -> list[str]:
+    """Return a paragraph that tells how many predictions are of an earlier model, if any."""
+    count = sum(are_earlier)
+    if not count:
+        return []
+    told = f"† {count} of these {len(are_earlier)} predictions are of an earlier model"
+    return [f"{told}: to simulate all anew takes hours.", ""]
 
 
 def _table(head: Sequence[str], lines: Sequence[Sequence[str]]) -> list[str]:

@@ -6,7 +6,7 @@ from device memory, and is counted once.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
 import numpy as np
@@ -242,7 +242,7 @@ class L2Cache:
                 # The home partition is asked as well.
                 counters.read += looked_up
                 counters.hit += far
-                queue = max(queue, self._serve_others(now, side, looked_up))
+                queue = max(queue, self._of_others(self._serve, now, side, looked_up))
             latency = self._far if found.far or found.remote_missed else self.near
             ready = max(start, now + queue) + latency
             if missed:
@@ -330,10 +330,7 @@ class L2Cache:
         each = self._write_cost * cost
         queue = self._take(now, side, sectors * each)
         if remote:
-            others = self.tags.partition_count - 1
-            for number in range(others + 1):
-                if number != side:
-                    queue = max(queue, self._take(now, number, remote * each / others))
+            queue = max(queue, self._of_others(self._take, now, side, remote * each))
         if written_back:
             self._write_back(now, written_back)
         return start + queue
@@ -493,13 +490,13 @@ class L2Cache:
         cycles = sectors * self._crowding / self._sectors_per_clk
         return _queue(self._crowded, side, now, cycles)
 
-    def _serve_others(self, now: float, side: int, sectors: float) -> float:
-        """Take bandwidth of the other partitions, spread evenly."""
+    def _of_others(
+        self, take: Callable[[float, int, float], float], now: float, side: int, sectors: float
+    ) -> float:
+        """Have the other partitions serve or take sectors, spread evenly; return the cycles until all are through."""
         others = self.tags.partition_count - 1
         return max(
-            self._serve(now, number, sectors / others)
-            for number in range(others + 1)
-            if number != side
+            take(now, number, sectors / others) for number in range(others + 1) if number != side
         )
 
     def _write_back(self, now: float, sectors: int) -> None:
