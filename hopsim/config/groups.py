@@ -35,6 +35,7 @@ from hopsim.config.quantities import (
     LossTable,
     Period,
     Rate,
+    Ratio,
     ResultTable,
     SequenceTable,
     Share,
@@ -89,10 +90,12 @@ class Clock(Group):
 
     loaded_hz: Hertz
     """As soon as tensor cores work."""
-    knee: Share
-    """Share of the tensor cores' time above which the clock falls further."""
+    knee: Ratio
+    """Load above which the clock falls further: the share of the tensor cores' time, and what L2 gives."""
+    traffic_bytes_per_clk: Rate
+    """So much out of L2 is as much load as tensor cores that are always busy."""
     drop_hz: Hertz
-    """How far it falls in the end for each whole share above the knee."""
+    """How far it falls in the end for each whole load above the knee."""
     settling_cycles: Period
     """In which all but 37 % of a fall happen."""
     sustained_drop_hz: Hertz
@@ -322,13 +325,15 @@ class Launch(Group):
 
     kernel_overhead_cycles: Cycles
     """An empty kernel of one CTA an SM, launch to end."""
-    cta_launch_interval_cycles: Interval
-    """The chip starts one CTA each, and `warp_launch_interval` for each of its warps."""
-    warp_launch_interval_cycles: Interval
-    cta_launch_cycles: Cycles
-    """From the decision to place a CTA until its first instruction issues, on average."""
-    cta_launch_spread_cycles: Cycles
-    """From the quickest to the slowest of those that follow others on their SMs."""
+    cta_retire_interval_cycles: Interval
+    """An SM lets one CTA go each, and `warp_retire_interval` for each of its warps."""
+    warp_retire_interval_cycles: Interval
+    gpc_launch_interval_cycles: Interval
+    """A GPC starts the first CTAs of its SMs so far apart."""
+    gpc_visit_interval_cycles: Period
+    """A GPC is given CTAs for places that have become free once each."""
+    cta_launch_cycles: CyclesList
+    """From the decision to place a CTA until its first instruction issues, of each GPC; beginning again where these end."""
     cta_retire_cycles: Cycles
     """From the exit of its last warp until its resources are free."""
     cluster_launch_cycles: Cycles

@@ -170,6 +170,8 @@ class Dram(Group):
     """They delay it by no more than this."""
     contention_latency_cycles: Cycles
     """Added to a request for lines that lie apart, as the rows of a box in a wide matrix do, when channels are busy."""
+    contention_spread: Share
+    """So much of it more or less, evenly spread."""
     bandwidth_bytes_per_clk: Rate
     """Peak of the interface, at the SM clock."""
     efficiency: Share

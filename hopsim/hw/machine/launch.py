@@ -121,13 +121,13 @@ class Machine:
         x, y, z = self.cluster_grid
         return x * y * z
 
-    def start_next_cluster(self, sms: Sequence[int] = ()) -> Cluster:
-        """Create the next cluster in launch order (x fastest) and its strands.
+    def start_cluster(self, index: int, sms: Sequence[int]) -> Cluster:
+        """Create a cluster and its strands; each must be started once.
 
         Args:
-            sms: the SM of each CTA, in rank order, when the schedule places them.
+            index: which one, x fastest.
+            sms: the SM of each CTA, in rank order.
         """
-        index = self.clusters_started
         self.clusters_started += 1
         gx, gy, _ = self.cluster_grid
         cx, cy, cz = self.cluster_shape
@@ -142,8 +142,7 @@ class Machine:
             )
             linear = position[0] + self.grid[0] * (position[1] + self.grid[1] * position[2])
             cta = Cta(cluster, linear, position, rank, inside)
-            if sms:
-                cta.sm = sms[rank]
+            cta.sm = sms[rank]
             cluster.ctas.append(cta)
         for cta in cluster.ctas:
             for strand in self._first_strands(cta):

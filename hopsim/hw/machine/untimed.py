@@ -159,9 +159,10 @@ class Untimed(Schedule):
         self.resident += 1
         self.places_taken += machine.cluster_size
         # The SMs in turn, so that `%smid` tells CTAs apart that run at once.
-        first = machine.clusters_started * machine.cluster_size
-        machine.start_next_cluster(
-            [(first + rank) % machine.sm_count for rank in range(machine.cluster_size)]
+        index = machine.clusters_started
+        first = index * machine.cluster_size
+        machine.start_cluster(
+            index, [(first + rank) % machine.sm_count for rank in range(machine.cluster_size)]
         )
         return True
 

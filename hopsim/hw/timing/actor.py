@@ -180,8 +180,27 @@ class GroupLanding(Moment):
 
 
 class Placed(Moment):
-    """A cluster that starts, or a CTA whose place becomes free: `sms` says where."""
+    """A cluster that starts, by its number, and the SMs of its CTAs."""
 
-    def __init__(self, env: Clock, action: Callable[[Any], None], sms: tuple[int, ...]) -> None:
+    def __init__(
+        self, env: Clock, action: Callable[[Any], None], index: int, sms: tuple[int, ...]
+    ) -> None:
         super().__init__(env, action)
+        self.index = index
         self.sms = sms
+
+
+class Freed(Moment):
+    """A CTA whose place becomes free: `sm` says where."""
+
+    def __init__(self, env: Clock, action: Callable[[Any], None], sm: int) -> None:
+        super().__init__(env, action)
+        self.sm = sm
+
+
+class Visit(Moment):
+    """A GPC is given CTAs for places that have become free."""
+
+    def __init__(self, env: Clock, action: Callable[[Any], None], gpc: int) -> None:
+        super().__init__(env, action)
+        self.gpc = gpc

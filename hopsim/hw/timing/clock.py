@@ -2,9 +2,9 @@
 
 Cycles are cycles of the SM clock, so what takes a fixed time outside of the GPCs (L2 and the way to it, device memory)
 takes fewer cycles at a lower clock.  The clock falls at once when tensor cores begin to work, and then slowly, as power
-asks, with the share of time in which they are busy.  It is back at the highest as soon as they are done; at both changes
-it is lower for a moment.  Each GPC has a clock of its own: one without a CTA stays at the highest, and its cycles are then
-the most that any GPC counts (`gpc__cycles_elapsed.max`).
+asks, with the share of time in which they are busy and with what L2 gives.  It is back at the highest as soon as they are
+done; at both changes it is lower for a moment.  Each GPC has a clock of its own: one without a CTA stays at the highest,
+and its cycles are then the most that any GPC counts (`gpc__cycles_elapsed.max`).
 
 Source: hopsim's recordings on an H100 SXM.  tests/silicon/micro.json, load: 1.98 GHz becomes 1.80 with the first products,
 even of zeros, 1.58 GHz for a thousand cycles, and rises with the last; boxes of 132 SMs come out of L2 at 4,108 bytes a
@@ -20,6 +20,7 @@ from math import exp
 from typing import Final, Protocol
 
 from hopsim.config.groups import Clock
+from hopsim.hw.timing.l2 import L2Cache
 from hopsim.hw.timing.sm import Sm
 
 IDLE_SHARE: Final = 1e-3
@@ -42,20 +43,28 @@ class LoadClock:
         config: how the clock falls with load.
         clock_hz: of the chip without load, at which cycles, and bytes a cycle, are given.
         sms: whose tensor cores count.
+        l2: what it gives counts.
         paced: whose times follow.
     """
 
     def __init__(
-        self, config: Clock, clock_hz: float, sms: Sequence[Sm], paced: Sequence[Paced]
+        self,
+        config: Clock,
+        clock_hz: float,
+        sms: Sequence[Sm],
+        l2: L2Cache,
+        paced: Sequence[Paced],
     ) -> None:
         self._config = config
         self._highest = clock_hz
         self._settling_s = config.settling_cycles / clock_hz
         self._change_s = config.change_cycles / clock_hz
         self._sms = sms
+        self._l2 = l2
         self._paced = paced
         self._since = 0.0
         self._busy = 0.0
+        self._moved = 0.0
         self._seconds = 0.0
         # By the clock of the fastest GPC, which is that of `hertz`.
         self._counted = 0.0
@@ -65,13 +74,24 @@ class LoadClock:
         self._clock = clock_hz
         self.next_look = 0.0
 
-    def hertz(self, share: float, sustained: bool = False) -> float:
-        """Return the clock that a share of the tensor cores' time leads to; sustained: after many launches on end."""
+    def hertz(self, share: float, rate: float = 0.0, sustained: bool = False) -> float:
+        """Return the clock that a load leads to.
+
+        Args:
+            share: of the tensor cores' time.
+            rate: what L2 gives meanwhile, bytes a cycle.
+            sustained: after many launches on end.
+        """
         config = self._config
         if share < IDLE_SHARE:
             return self._highest
         drop = config.sustained_drop_hz if sustained else config.drop_hz
-        return min(self._highest, config.loaded_hz - max(0.0, share - config.knee) * drop)
+        return min(self._highest, config.loaded_hz - self._beyond(share, rate) * drop)
+
+    def _beyond(self, share: float, rate: float) -> float:
+        """Return by how much a load is above the knee."""
+        config = self._config
+        return max(0.0, share + rate / config.traffic_bytes_per_clk - config.knee)
 
     def advance(self, now: float) -> None:
         """Look at what the tensor cores did since the last call, and set the clock for what follows."""
@@ -80,10 +100,10 @@ class LoadClock:
         if span <= 0.0:
             return
         config = self._config
-        busy = self._busy_cycles(now)
+        busy, moved = self._busy_cycles(now), self._moved_bytes()
         share = (busy - self._busy) / (span * len(self._sms))
         passed = 1.0 - exp(-span / self._clock / self._settling_s)
-        lower = max(0.0, share - config.knee) * config.drop_hz
+        lower = self._beyond(share, (moved - self._moved) / span) * config.drop_hz
         self._lowered += (lower - self._lowered) * passed
         clock, counted = self._highest, span
         if share >= IDLE_SHARE:
@@ -92,7 +112,7 @@ class LoadClock:
             self._was_loaded = True
         self._counted += counted
         self._seconds += counted / clock
-        self._since, self._busy = now, busy
+        self._since, self._busy, self._moved = now, busy, moved
         if clock != self._clock:
             self._clock = clock
             for unit in self._paced:
@@ -101,6 +121,9 @@ class LoadClock:
     def _busy_cycles(self, now: float) -> float:
         return sum(sm.tensor.worked_until(now) + sm.mma.worked_until(now) for sm in self._sms)
 
+    def _moved_bytes(self) -> float:
+        return self._l2.counters.read * self._l2.sector_bytes
+
     def finish(self, cycles: float, idle_gpc: bool) -> tuple[float, float, float]:
         """Return the cycles that the fastest GPC counted, its mean clock, and that of many launches on end, in hertz.
 
@@ -108,10 +131,11 @@ class LoadClock:
             cycles: of the GPCs that worked.
             idle_gpc: whether one had nothing to do.
         """
-        share = self._busy_cycles(cycles) / (max(1.0, cycles) * len(self._sms))
+        span = max(1.0, cycles)
+        share = self._busy_cycles(cycles) / (span * len(self._sms))
         self.advance(cycles)
         # One fall and one rise; whether pauses between products change it is not known.
         seconds = self._seconds + (self._change_s if self._was_loaded else 0.0)
         counted = seconds * self._highest if idle_gpc else self._counted
         mean = counted / seconds if seconds else self._highest
-        return counted, mean, self.hertz(share, sustained=True)
+        return counted, mean, self.hertz(share, self._moved_bytes() / span, sustained=True)

@@ -47,27 +47,27 @@ class Placement:
     """
 
     def __init__(self, device: Device, ctas_per_sm: int) -> None:
-        self._sms_of = number_sms(device)
+        self.sms_of = number_sms(device)
         pair = device.sms_per_tpc
         self.gpc_of: list[int] = [0] * sum(device.gpc_sm_counts)
         # The GPC, and the TPC in it.
         self.tpc_of: list[tuple[int, int]] = [(0, 0)] * len(self.gpc_of)
-        self._rank: list[tuple[bool, int, int, int]] = [(False, 0, 0, 0)] * len(self.gpc_of)
-        for gpc, sms in enumerate(self._sms_of):
+        self.rank_of: list[tuple[bool, int, int, int]] = [(False, 0, 0, 0)] * len(self.gpc_of)
+        for gpc, sms in enumerate(self.sms_of):
             for position, sm in enumerate(sms):
                 self.gpc_of[sm] = gpc
                 self.tpc_of[sm] = gpc, position // pair
                 # The TPCs outside the GPCs come first, then all first SMs of TPCs row by row, then the second ones.
-                self._rank[sm] = (len(sms) > pair, position % pair, position // pair, gpc)
+                self.rank_of[sm] = (len(sms) > pair, position % pair, position // pair, gpc)
         self._ctas_per_sm = ctas_per_sm
         self._room = [ctas_per_sm] * len(self.gpc_of)
         # (CTAs there, rank, SM): the emptiest SM first.  Entries may be out of date.
-        self._order = [(0, rank, sm) for sm, rank in enumerate(self._rank)]
+        self._order = [(0, rank, sm) for sm, rank in enumerate(self.rank_of)]
         heapq.heapify(self._order)
         # Clusters that a GPC has been given: they take turns, the TPCs outside first.
-        self._given = [0] * len(self._sms_of)
+        self._given = [0] * len(self.sms_of)
         self._turns = sorted(
-            range(len(self._sms_of)), key=lambda gpc: (len(self._sms_of[gpc]) > pair, gpc)
+            range(len(self.sms_of)), key=lambda gpc: (len(self.sms_of[gpc]) > pair, gpc)
         )
 
     @property
@@ -86,7 +86,7 @@ class Placement:
         best: tuple[int, ...] | None = None
         roomiest = 0
         for gpc in sorted(self._turns, key=self._given.__getitem__):
-            chosen = self._choose(self._sms_of[gpc], cluster_size)
+            chosen = self._choose(self.sms_of[gpc], cluster_size)
             if chosen is None:
                 continue
             # Of the SM that has least.
@@ -101,22 +101,33 @@ class Placement:
                 self._take(sm)
         return best
 
-    def first_wave(self, count: int) -> list[int]:
-        """Take places for the first of `count` single CTAs, as far as there is room; return their SMs in grid order."""
-        rounds: list[list[int]] = []
+    def place_in(self, gpc: int, cluster_size: int) -> tuple[int, ...] | None:
+        """Take places of one cluster in a GPC; return the SM of each CTA in rank order, or None when there is no room."""
+        chosen = self._choose(self.sms_of[gpc], cluster_size)
+        if chosen is not None:
+            for sm in chosen:
+                self._take(sm)
+        return chosen
+
+    def first_waves(self, count: int) -> list[list[int]]:
+        """Take places for the first of `count` single CTAs, as far as there is room.
+
+        Returns: their SMs in grid order, an SM at most once in each wave.
+        """
+        waves: list[list[int]] = []
         for _ in range(min(count, self.free_places)):
             sm = self._emptiest()
             assert sm is not None, "there is room"
-            round_number = self._ctas_per_sm - self._room[sm]
-            if round_number == len(rounds):
-                rounds.append([])
-            rounds[round_number].append(sm)
+            number = self._ctas_per_sm - self._room[sm]
+            if number == len(waves):
+                waves.append([])
+            waves[number].append(sm)
             self._take(sm)
-        return [sm for chosen in rounds for sm in sorted(chosen, key=self._neighbourhood)]
+        return [sorted(wave, key=self._neighbourhood) for wave in waves]
 
     def _neighbourhood(self, sm: int) -> tuple[bool, int, int]:
         """Return what SMs are sorted by when each GPC takes consecutive CTAs."""
-        in_gpc, *_ = self._rank[sm]
+        in_gpc, *_ = self.rank_of[sm]
         return in_gpc, self.gpc_of[sm], sm
 
     def release(self, sm: int) -> None:
@@ -126,7 +137,7 @@ class Placement:
 
     def largest_cluster(self) -> int:
         """Return how many CTAs the largest GPC holds on different SMs."""
-        return max(len(sms) for sms in self._sms_of)
+        return max(len(sms) for sms in self.sms_of)
 
     def _emptiest(self) -> int | None:
         order = self._order
@@ -152,4 +163,4 @@ class Placement:
             self._push(sm)
 
     def _push(self, sm: int) -> None:
-        heapq.heappush(self._order, (self._ctas_per_sm - self._room[sm], self._rank[sm], sm))
+        heapq.heappush(self._order, (self._ctas_per_sm - self._room[sm], self.rank_of[sm], sm))

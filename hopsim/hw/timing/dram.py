@@ -63,8 +63,10 @@ class DramChannels:
         "_luck",
         "_overtaking",
         "_overtaking_cycles",
+        "_queued",
         "_refresh_cycles",
         "_refreshing",
+        "_spread",
         "_window_cycles",
         "_window_end",
         "busy_cycles",
@@ -80,6 +82,8 @@ class DramChannels:
         self._refreshing = config.refresh_cycles / config.refresh_interval_cycles
         self._channels = config.channels
         self._luck = Luck()
+        self._queued = Luck()
+        self._spread = config.contention_spread
         self._line_shift = (config.interleave_bytes // line_bytes).bit_length() - 1
         self._overtaking = config.overtaking
         self.speed_up(1.0)
@@ -123,7 +127,8 @@ class DramChannels:
             refresh = self._refresh_cycles * refresh_wait(self._refreshing, channels, luck)
         if int(lines[-1]) - int(lines[0]) >= DENSE * count:
             load = self._load
-            latency += self._contention_cycles * load / (1.0 - load)
+            wait = self._contention_cycles * load / (1.0 - load)
+            latency += wait * (1.0 + self._spread * (2.0 * self._queued.draw() - 1.0))
         return latency, refresh
 
     def read(self, now: float, count_bytes: int) -> float:

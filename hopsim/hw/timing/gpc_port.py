@@ -153,11 +153,12 @@ class GpcPort:
     )
 
     def __init__(self, config: L2, l2: L2Cache, gpc: int, sms: int) -> None:
-        # Larger GPCs have wider ports.
-        self._nominal = config.bandwidth_per_gpc_bytes_per_clk * max(1.0, sms / USUAL_SMS)
+        # Larger GPCs have wider ports, and hand as much to each SM as others.
+        larger = max(1.0, sms / USUAL_SMS)
+        self._nominal = config.bandwidth_per_gpc_bytes_per_clk * larger
         self._port = Way(self._nominal)
         # A part of a line takes as long as a line.
-        self._delivery = Way(config.delivery_per_gpc_bytes_per_clk / config.line_bytes)
+        self._delivery = Way(config.delivery_per_gpc_bytes_per_clk * larger / config.line_bytes)
         # The rest of a row, in its second line, comes quicker than another row.
         self._second = config.delivery_split
         self._sharers = config.sms_per_request

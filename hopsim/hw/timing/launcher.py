@@ -1,15 +1,22 @@
-"""Starts the clusters of a launch as places become free, and frees the places of CTAs that have ended."""
+"""Starts the clusters of a launch as places become free, and frees the places of CTAs that have ended.
+
+At the start of a launch all GPCs start CTAs at once, one SM after the other.  Then each GPC is looked after in turn: SMs
+that have become free since are given the next CTAs of the grid together, so that neighbours stay neighbours.  To some GPCs
+the way is longer.
+
+Source: hopsim's recordings on an H100 SXM, the SM clock and the global timer read in CTAs that follow each other
+(tests/silicon/micro.json, cta_*; the same clocks in GEMMs of 4096 cubed).
+"""
 
 from __future__ import annotations
 
-from collections import deque
+import math
 from collections.abc import Callable
 
 from hopsim.config.groups import Launch
 from hopsim.hw.machine.launch import Machine
-from hopsim.hw.timing.actor import Clock, Moment, Placed
+from hopsim.hw.timing.actor import Clock, Freed, Moment, Placed, Visit
 from hopsim.hw.timing.chip import Chip
-from hopsim.hw.timing.luck import Luck
 from hopsim.hw.timing.occupancy import WARP
 
 
@@ -21,7 +28,7 @@ class Launcher:
         machine: whose clusters are started.
         chip: where they go.
         env: the clock.
-        start: called when a cluster's first instructions issue, with the SM of each CTA.
+        start: called when a cluster's first instructions issue, with its number and the SM of each CTA.
     """
 
     def __init__(
@@ -30,59 +37,105 @@ class Launcher:
         machine: Machine,
         chip: Chip,
         env: Clock,
-        start: Callable[[tuple[int, ...]], None],
+        start: Callable[[int, tuple[int, ...]], None],
     ) -> None:
         self._config = config
-        self._machine = machine
+        self._count = machine.cluster_count
+        self._size = machine.cluster_size
         self._placement = chip.placement
         self._env = env
         self._start = start
         warps = -(-machine.threads // WARP)
         self._interval = (
-            config.cta_launch_interval_cycles + config.warp_launch_interval_cycles * warps
+            config.cta_retire_interval_cycles + config.warp_retire_interval_cycles * warps
         )
-        # Places of the first CTAs, taken already.
-        self._first: deque[int] = deque()
-        if machine.cluster_size == 1:
-            self._first.extend(chip.placement.first_wave(machine.cluster_count))
-        self._next = 0.0
-        self._luck = Luck()
-        self._starting = 0
+        # The number of the cluster that is next.
+        self._given = 0
+        # When another CTA can leave each SM.
+        self._retiring = [0.0] * len(chip.sms)
+        # From the decision to the first instruction, by GPC.
+        ways = config.cta_launch_cycles
+        self._ways = [ways[gpc % len(ways)] for gpc in range(len(chip.gpcs))]
+        self._is_awaited = [False] * len(chip.gpcs)
         # The overhead is that of an empty kernel with one CTA an SM; their launch is simulated.
-        simulated = self._interval * len(chip.sms)
-        simulated += config.cta_launch_cycles + config.cta_retire_cycles
-        Moment(env, self._more).set(max(0.0, config.kernel_overhead_cycles - simulated))
+        simulated = config.cta_retire_cycles + max(
+            way + (len(sms) - 1) * config.gpc_launch_interval_cycles
+            for way, sms in zip(self._ways, self._placement.sms_of, strict=True)
+        )
+        fill = self._fill if machine.cluster_size == 1 else self._fill_with_clusters
+        Moment(env, fill).set(max(0.0, config.kernel_overhead_cycles - simulated))
 
     def retire(self, sm: int, time: float) -> float:
         """A CTA's last thread leaves at `time`: its place becomes free a little later; return when."""
-        free = time + self._config.cta_retire_cycles
-        Placed(self._env, self._free, (sm,)).set(free)
+        begin = max(time, self._retiring[sm])
+        self._retiring[sm] = begin + self._interval
+        free = begin + self._config.cta_retire_cycles
+        Freed(self._env, self._free, sm).set(free)
         return free
 
-    def _more(self, _: Moment) -> None:
-        """Place clusters while there is room."""
-        machine, config = self._machine, self._config
-        size = machine.cluster_size
-        while machine.clusters_started + self._starting < machine.cluster_count:
-            follows = not self._first
-            sms = self._placement.place(size) if follows else (self._first.popleft(),)
+    # -- the start of a launch ---------------------------------------------------------------------
+
+    def _fill(self, _: Moment) -> None:
+        """Fill the chip with single CTAs: those that share an SM start together."""
+        now = float(self._env.now)
+        placement, config = self._placement, self._config
+        for wave in placement.first_waves(self._count):
+            # Of each GPC the first SMs of its TPCs come first.
+            turns: dict[int, float] = {}
+            started = [0] * len(self._ways)
+            for sm in sorted(wave, key=placement.rank_of.__getitem__):
+                gpc = placement.gpc_of[sm]
+                turns[sm] = self._ways[gpc] + started[gpc] * config.gpc_launch_interval_cycles
+                started[gpc] += 1
+            for sm in wave:
+                self._give(now + turns[sm], (sm,))
+
+    def _fill_with_clusters(self, _: Moment) -> None:
+        """Fill the chip with clusters: each GPC gets one, then each another."""
+        config, placement = self._config, self._placement
+        begin = float(self._env.now) + config.cluster_launch_cycles
+        started = [0] * len(self._ways)
+        while self._given < self._count:
+            sms = placement.place(self._size)
             if sms is None:
                 return
-            time = max(float(self._env.now), self._next)
-            self._next = time + self._interval * size
-            begin = time + config.cta_launch_cycles
-            if follows:
-                begin += config.cta_launch_spread_cycles * (self._luck.draw() - 0.5)
-            if size > 1:
-                begin += config.cluster_launch_cycles
-            self._starting += 1
-            Placed(self._env, self._begin, sms).set(begin)
+            gpc = placement.gpc_of[sms[0]]
+            turn = started[gpc] * config.gpc_launch_interval_cycles
+            started[gpc] += self._size
+            self._give(begin + self._ways[gpc] + turn, sms)
 
-    def _begin(self, event: Placed) -> None:
-        self._starting -= 1
-        self._start(event.sms)
+    # -- later -------------------------------------------------------------------------------------
 
-    def _free(self, event: Placed) -> None:
-        for sm in event.sms:
-            self._placement.release(sm)
-        self._more(event)
+    def _free(self, event: Freed) -> None:
+        placement = self._placement
+        placement.release(event.sm)
+        gpc = placement.gpc_of[event.sm]
+        if self._given == self._count or self._is_awaited[gpc]:
+            return
+        # Each GPC has its turn.
+        self._is_awaited[gpc] = True
+        interval = self._config.gpc_visit_interval_cycles
+        phase = interval * gpc / len(self._ways)
+        turns = math.ceil((self._env.now - phase) / interval)
+        Visit(self._env, self._visit, gpc).set(turns * interval + phase)
+
+    def _visit(self, event: Visit) -> None:
+        """Give the free SMs of a GPC the next clusters."""
+        gpc = event.gpc
+        self._is_awaited[gpc] = False
+        begin = float(self._env.now) + self._ways[gpc]
+        if self._size > 1:
+            begin += self._config.cluster_launch_cycles
+        while self._given < self._count:
+            sms = self._placement.place_in(gpc, self._size)
+            if sms is None:
+                return
+            self._give(begin, sms)
+
+    def _give(self, begin: float, sms: tuple[int, ...]) -> None:
+        """Start the next cluster of the grid on these SMs."""
+        Placed(self._env, self._started, self._given, sms).set(begin)
+        self._given += 1
+
+    def _started(self, event: Placed) -> None:
+        self._start(event.index, event.sms)

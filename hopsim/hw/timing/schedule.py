@@ -143,7 +143,7 @@ class TimedSchedule(Schedule):
             machine.threads // WARPGROUP if machine.setup.serialised_wgmma else 0,
         )
         self._clock = LoadClock(
-            config.clock, config.device.clock_hz, sms, [chip.l2, chip.dram, *chip.gpcs]
+            config.clock, config.device.clock_hz, sms, chip.l2, [chip.l2, chip.dram, *chip.gpcs]
         )
         chip.warm(self._warm, config.l2.line_bytes)
         if self._recording is not None:
@@ -235,8 +235,8 @@ class TimedSchedule(Schedule):
 
     # -- clusters ----------------------------------------------------------------------------------
 
-    def _start_cluster(self, places: tuple[int, ...]) -> None:
-        """Let the first instructions of a cluster issue on these SMs."""
+    def _start_cluster(self, index: int, places: tuple[int, ...]) -> None:
+        """Let the first instructions of a cluster, by its number, issue on these SMs."""
         machine = self._machine
         assert machine is not None
         self.now = float(self.env.now)
@@ -246,7 +246,7 @@ class TimedSchedule(Schedule):
             self._clock.advance(self.now)
         for sm in places:
             self._chip.sms[sm].enter(self.now)
-        cluster = machine.start_next_cluster(places)
+        cluster = machine.start_cluster(index, places)
         if self._recording is not None:
             for cta in cluster.ctas:
                 self._recording.started(cta, self._chip.sms[cta.sm].name)

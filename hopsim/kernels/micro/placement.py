@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise
+from statistics import median
 
 import numpy as np
 
-from hopsim.kernels.micro.clocked import SMS, Benchmark, Clocked, Table
+from hopsim.kernels.micro.clocked import SMS, Benchmark, Clocked, Summary, Table
 from hopsim.kernels.ptx.text import Reg
 
 FACTS = ("smid", "start clock", "end clock", "start ns", "end ns")
@@ -20,14 +21,21 @@ def _unspread(table: Table) -> list[list[Table]]:
     return [[row for row in order if row[0] == sm] for sm in np.unique(table[:, 0])]
 
 
+def _gaps(rows: Sequence[Table]) -> list[int]:
+    """Return the cycles from the end of each CTA of an SM to the start of the next."""
+    return [int(later[1]) - int(sooner[2]) for sooner, later in pairwise(rows)]
+
+
+def by_sm(table: Table, labels: Sequence[str]) -> dict[str, float]:
+    """Return how soon CTAs followed each other on each SM: cycles, in the median."""
+    del labels
+    return {f"SM {int(rows[0][0])}": float(median(_gaps(rows))) for rows in _unspread(table)}
+
+
 def times(table: Table, labels: Sequence[str]) -> dict[str, float]:
     """Return how CTAs followed each other: cycles on one SM, nanoseconds over all SMs."""
     del labels
-    gaps = [
-        int(later[1]) - int(sooner[2])
-        for rows in _unspread(table)
-        for sooner, later in pairwise(rows)
-    ]
+    gaps = [gap for rows in _unspread(table) for gap in _gaps(rows)]
     starts = np.sort(table[:, 3].astype(np.int64))
     figures: dict[str, float] = {
         "SMs": float(len(np.unique(table[:, 0]))),
@@ -41,12 +49,19 @@ def times(table: Table, labels: Sequence[str]) -> dict[str, float]:
 
 
 def stamps(
-    name: str, ctas: int, block: int, shared_bytes: int, cluster: int = 1, spin: int = 0
+    name: str,
+    ctas: int,
+    block: int,
+    shared_bytes: int,
+    cluster: int = 1,
+    spin: int = 0,
+    summary: Summary = times,
 ) -> Benchmark:
     """Every CTA says where it ran, when it started and when it ended.
 
     Args:
         spin: cycles that each CTA lasts at least.
+        summary: as `Benchmark` takes it.
     """
     c = Clocked(f"cta_{name}", directives=[f".reqntid {block}"])
     c.own_row(len(FACTS))
@@ -63,7 +78,7 @@ def stamps(
     return c.benchmark(
         f"{ctas} CTAs of {block} threads, {shared_bytes} bytes of shared memory, clusters of {cluster}, "
         f"each at least {spin} cycles",
-        grid=ctas, block=block, cluster=cluster, shared_bytes=shared_bytes, rows=ctas, summary=times,
+        grid=ctas, block=block, cluster=cluster, shared_bytes=shared_bytes, rows=ctas, summary=summary,
         is_map=cluster > 1 or ctas <= SMS,
     )  # fmt: skip
 
@@ -86,4 +101,5 @@ def benchmarks() -> list[Benchmark]:
         found.append(stamps(f"cluster_{size}", ctas, 128, SHARED_MAX, size, spin=20000))
     found.append(stamps("cluster_2_waves", 1056, 384, SHARED_MAX, 2, spin=2000))
     found.append(stamps("cluster_16", 64, 128, SHARED_MAX, 16, spin=20000))
+    found.append(stamps("waves_by_sm", 33 * SMS, 128, SHARED_MAX, spin=2000, summary=by_sm))
     return found

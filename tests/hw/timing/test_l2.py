@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
+from statistics import fmean
 
 import numpy as np
 import pytest
@@ -412,13 +413,19 @@ def test_the_latency_of_scattered_lines_grows_with_load_and_falls_again() -> Non
     lines = np.arange(64, dtype=np.int64) * 64
     idle, _ = dram.latency(lines)
     each = CONFIG.dram.latency_cycles * CONFIG.dram.bandwidth_bytes_per_clk * CONFIG.dram.efficiency
-    latencies = []
+    most = CONFIG.dram.contention_latency_cycles
+    means = []
     for window in range(12):
         dram.read(window * CONFIG.dram.latency_cycles, round(each / 2))
-        latencies.append(dram.latency(lines)[0])
-    assert latencies == sorted(latencies)
+        waits = [dram.latency(lines)[0] - idle for _ in range(100)]
+        means.append(fmean(waits))
+        # They lie evenly around the mean.
+        spread = CONFIG.dram.contention_spread * means[-1]
+        assert min(waits) == pytest.approx(means[-1] - spread, abs=0.05 * most)
+        assert max(waits) == pytest.approx(means[-1] + spread, abs=0.05 * most)
+    assert means == sorted(means)
     # Half of the channels' time is taken: once the contention latency.
-    assert latencies[-1] - idle == pytest.approx(CONFIG.dram.contention_latency_cycles, rel=0.1)
+    assert means[-1] == pytest.approx(most, rel=0.1)
     dram.read(1e6, 32)
     assert dram.latency(lines)[0] == pytest.approx(idle, abs=1)
 
