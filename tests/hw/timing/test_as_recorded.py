@@ -48,7 +48,7 @@ WITHIN: Final = {
     "tma_load_pairs_16_apart8_skew20": 0.13,
     "tma_load_pairs_16_apart8_skew50": 0.05,
     "red_v2_f32_8_132_s1_clean": 0.12,
-    "red_v2_f32_8_132_s4_clean": 0.12,
+    "red_v2_f32_8_132_s4_clean": 0.125,
     "hot_rows_1_64of64_p8192_same": 0.05,
     "hot_rows_132_1of64_p8192_same": 0.12,
     "few_rows_copies_128_16of64_32own_d3_cold": 0.13,
