@@ -190,17 +190,9 @@ class Placed(Moment):
         self.sms = sms
 
 
-class Freed(Moment):
-    """A CTA whose place becomes free: `sm` says where."""
+class Numbered(Moment):
+    """What happens to an SM or a GPC, by its number."""
 
-    def __init__(self, env: Clock, action: Callable[[Any], None], sm: int) -> None:
+    def __init__(self, env: Clock, action: Callable[[Any], None], number: int) -> None:
         super().__init__(env, action)
-        self.sm = sm
-
-
-class Visit(Moment):
-    """A GPC is given CTAs for places that have become free."""
-
-    def __init__(self, env: Clock, action: Callable[[Any], None], gpc: int) -> None:
-        super().__init__(env, action)
-        self.gpc = gpc
+        self.number = number

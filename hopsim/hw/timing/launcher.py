@@ -15,7 +15,7 @@ from collections.abc import Callable
 
 from hopsim.config.groups import Launch
 from hopsim.hw.machine.launch import Machine
-from hopsim.hw.timing.actor import Clock, Freed, Moment, Placed, Visit
+from hopsim.hw.timing.actor import Clock, Moment, Numbered, Placed
 from hopsim.hw.timing.chip import Chip
 from hopsim.hw.timing.occupancy import WARP
 
@@ -53,16 +53,18 @@ class Launcher:
         self._given = 0
         # When another CTA can leave each SM.
         self._retiring = [0.0] * len(chip.sms)
+        listed = config.cta_launch_cycles
+        ways = [listed[gpc % len(listed)] for gpc in range(len(chip.gpcs))]
         # From the decision to the first instruction, by GPC.
-        ways = config.cta_launch_cycles
-        self._ways = [ways[gpc % len(ways)] for gpc in range(len(chip.gpcs))]
-        self._is_awaited = [False] * len(chip.gpcs)
+        more = config.cluster_launch_cycles if self._size > 1 else 0
+        self._ways = [way + more for way in ways]
+        self._is_awaited = [False] * len(ways)
         # The overhead is that of an empty kernel with one CTA an SM; their launch is simulated.
         simulated = config.cta_retire_cycles + max(
             way + (len(sms) - 1) * config.gpc_launch_interval_cycles
-            for way, sms in zip(self._ways, self._placement.sms_of, strict=True)
+            for way, sms in zip(ways, self._placement.sms_of, strict=True)
         )
-        fill = self._fill if machine.cluster_size == 1 else self._fill_with_clusters
+        fill = self._fill if self._size == 1 else self._fill_with_clusters
         Moment(env, fill).set(max(0.0, config.kernel_overhead_cycles - simulated))
 
     def retire(self, sm: int, time: float) -> float:
@@ -70,7 +72,7 @@ class Launcher:
         begin = max(time, self._retiring[sm])
         self._retiring[sm] = begin + self._interval
         free = begin + self._config.cta_retire_cycles
-        Freed(self._env, self._free, sm).set(free)
+        Numbered(self._env, self._free, sm).set(free)
         return free
 
     # -- the start of a launch ---------------------------------------------------------------------
@@ -92,8 +94,8 @@ class Launcher:
 
     def _fill_with_clusters(self, _: Moment) -> None:
         """Fill the chip with clusters: each GPC gets one, then each another."""
-        config, placement = self._config, self._placement
-        begin = float(self._env.now) + config.cluster_launch_cycles
+        now = float(self._env.now)
+        placement, config = self._placement, self._config
         started = [0] * len(self._ways)
         while self._given < self._count:
             sms = placement.place(self._size)
@@ -102,14 +104,14 @@ class Launcher:
             gpc = placement.gpc_of[sms[0]]
             turn = started[gpc] * config.gpc_launch_interval_cycles
             started[gpc] += self._size
-            self._give(begin + self._ways[gpc] + turn, sms)
+            self._give(now + self._ways[gpc] + turn, sms)
 
     # -- later -------------------------------------------------------------------------------------
 
-    def _free(self, event: Freed) -> None:
+    def _free(self, event: Numbered) -> None:
         placement = self._placement
-        placement.release(event.sm)
-        gpc = placement.gpc_of[event.sm]
+        placement.release(event.number)
+        gpc = placement.gpc_of[event.number]
         if self._given == self._count or self._is_awaited[gpc]:
             return
         # Each GPC has its turn.
@@ -117,15 +119,13 @@ class Launcher:
         interval = self._config.gpc_visit_interval_cycles
         phase = interval * gpc / len(self._ways)
         turns = math.ceil((self._env.now - phase) / interval)
-        Visit(self._env, self._visit, gpc).set(turns * interval + phase)
+        Numbered(self._env, self._visit, gpc).set(turns * interval + phase)
 
-    def _visit(self, event: Visit) -> None:
+    def _visit(self, event: Numbered) -> None:
         """Give the free SMs of a GPC the next clusters."""
-        gpc = event.gpc
+        gpc = event.number
         self._is_awaited[gpc] = False
         begin = float(self._env.now) + self._ways[gpc]
-        if self._size > 1:
-            begin += self._config.cluster_launch_cycles
         while self._given < self._count:
             sms = self._placement.place_in(gpc, self._size)
             if sms is None:
