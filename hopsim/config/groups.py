@@ -56,6 +56,8 @@ class Device(Group):
     """SMs of each GPC; a cluster must fit in one.  Their TPCs are numbered in rows: the first of each GPC, the second, ...
     A TPC that clusters larger than itself do not use counts as a GPC of its own, after the others."""
     sms_per_tpc: Count
+    cpcs_per_gpc: Count
+    """Groups of TPCs, which share a way to L2."""
     registers_per_sm: Count
     registers_per_thread_max: Count
     register_allocation_unit: Count

@@ -90,6 +90,8 @@ class L2(Group):
     """What an SM's threads store."""
     store_queue_per_sm_bytes: Bytes
     """What they have stored and L2 has not taken; a store beyond that holds its warp."""
+    on_way_per_cpc_bytes: Bytes
+    """What the SMs of a CPC may have asked for and not been given, in even parts."""
     bandwidth_per_gpc_bytes_per_clk: Rate
     """What the SMs of a GPC receive of different lines."""
     delivery_per_gpc_bytes_per_clk: Rate
@@ -102,6 +104,8 @@ class L2(Group):
     """So late an SM finds no line of a request on its way, on an idle L2."""
     joining_crowded_cycles: Cycles
     """How much later at most where slices are busy."""
+    joining_together_cycles: Cycles
+    """So late, where slices are busy, an SM still finds all of them."""
     crowding: Ratio
     """Of what slices are asked for, in the queue that a request meets at one of them: they are not asked evenly."""
     joining_disorder_cycles: Cycles

@@ -94,11 +94,21 @@ class Bookings:
         self._coalescer = Coalescer(config.l2.line_bytes, config.l2.sector_bytes)
         self._boxes: dict[BoxKey, Footprint] = {}
         self._due: dict[int, float] = {}
+        # Bytes of loads that are on their way or wait to be, by number of the operation.
+        self._loads: dict[int, int] = {}
         # Loads that may be overtaken, by number of the operation.
         self._waiting: dict[int, _Waiting] = {}
 
+    def admit(self, operation: Operation, time: float) -> bool:
+        """Say whether an operation issued at `time` can be booked; if not, `landed` says when it can."""
+        count_bytes = self._loaded_bytes(operation)
+        if not count_bytes:
+            return True
+        self._loads[operation.number] = count_bytes
+        return self._sm_of(operation).loads.enter(operation, time, count_bytes)
+
     def book(self, operation: Operation, time: float) -> Booked:
-        """Book an operation issued at `time`."""
+        """Book an operation issued at `time` that was admitted."""
         work = operation.work
         unit = operation.unit
         if unit == "tma":
@@ -155,9 +165,20 @@ class Bookings:
         self._waiting[operation.number] = _Waiting(0.0, port, late=late, latency=latency)
         return delay
 
-    def landed(self, operation: Operation) -> None:
-        """Forget an operation."""
+    def landed(self, operation: Operation) -> list[tuple[Operation, float]]:
+        """Forget an operation; return those that can be booked now, and when they were issued."""
         self._due.pop(operation.number, None)
+        count_bytes = self._loads.pop(operation.number, 0)
+        return self._sm_of(operation).loads.leave(count_bytes) if count_bytes else []
+
+    def _loaded_bytes(self, operation: Operation) -> int:
+        """Return what an operation brings from L2 to its SM."""
+        work = operation.work
+        if isinstance(work, TmaWork):
+            return work.total_bytes if work.direction == "load" else 0
+        if not isinstance(work, CopyWork) or work.direction != "load":
+            return 0
+        return work.count_bytes * (work.lanes if operation.unit == "cp_async" else 1)
 
     def _sm_of(self, operation: Operation) -> Sm:
         cta: Cta = operation.cta

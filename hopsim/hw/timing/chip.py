@@ -14,8 +14,10 @@ from hopsim.hw.machine.memory import GLOBAL_BASE
 from hopsim.hw.timing.cta_scheduler import Placement
 from hopsim.hw.timing.dram import DramChannels
 from hopsim.hw.timing.fabric import Fabric
+from hopsim.hw.timing.floorplan import by_cpc, by_port, number_sms
 from hopsim.hw.timing.gpc_port import GpcPort
 from hopsim.hw.timing.l2 import L2Cache
+from hopsim.hw.timing.load_gate import Cpc
 from hopsim.hw.timing.occupancy import occupancy
 from hopsim.hw.timing.sm import Sm
 
@@ -34,10 +36,9 @@ class Chip:
 
     def __init__(self, config: HardwareConfig, machine: Machine) -> None:
         device = config.device
-        self._gpc_sm_counts = device.gpc_sm_counts
-        self._sms_per_tpc = device.sms_per_tpc
         self.dram = DramChannels(config.dram, config.l2.line_bytes, config.l2.latency_near_cycles)
-        self.l2 = L2Cache(config.l2, self.dram, device.gpc_sm_counts)
+        ports = by_port(number_sms(device), device.sms_per_tpc)
+        self.l2 = L2Cache(config.l2, self.dram, list(map(len, ports)))
         self.l2.tags.cover(GLOBAL_BASE, GLOBAL_BASE)
         self.fabric = Fabric(config.dsmem, device.sm_count)
         self.occupancy = occupancy(
@@ -55,21 +56,19 @@ class Chip:
             machine.cluster_size > 1 or machine.cluster_count > device.sm_count
         )
         resident_shared = self.occupancy.shared_bytes_per_cta * self.occupancy.ctas_per_sm
-        self.gpcs = gpcs = [
-            GpcPort(config.l2, self.l2, gpc, sms) for gpc, sms in enumerate(device.gpc_sm_counts)
-        ]
+        self.gpcs = [GpcPort(config.l2, self.l2, gpc, len(sms)) for gpc, sms in enumerate(ports)]
+        port_of = {sm: port for port, sms in zip(self.gpcs, ports, strict=True) for sm in sms}
+        cpc_of: dict[int, Cpc] = {}
+        for sms in by_cpc(ports, device.sms_per_tpc, device.cpcs_per_gpc):
+            cpc_of.update(dict.fromkeys(sms, Cpc(config.l2.on_way_per_cpc_bytes)))
         self.sms = [
-            Sm(config, number, gpcs[tpc[0]], resident_shared)
-            for number, tpc in enumerate(placement.tpc_of)
+            Sm(config, number, port_of[number], cpc_of[number], resident_shared)
+            for number in range(device.sm_count)
         ]
 
     def has_idle_gpc(self) -> bool:
-        """Say whether no SM of some GPC was used; a TPC that stands alone is none."""
-        used = {sm.gpc for sm in self.sms if sm.used}
-        return any(
-            count > self._sms_per_tpc and gpc not in used
-            for gpc, count in enumerate(self._gpc_sm_counts)
-        )
+        """Say whether no SM of some GPC was used."""
+        return len({sm.gpc for sm in self.sms if sm.used}) < len(self.gpcs)
 
     def warm(self, ranges: Sequence[tuple[int, int]], line_bytes: int) -> None:
         """Put memory into L2: (address, bytes) of each range."""

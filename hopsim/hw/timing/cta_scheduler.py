@@ -1,7 +1,6 @@
 """Where CTAs go: clusters in launch order, each into one GPC, its CTAs on different SMs.
 
-SMs are numbered in rows: the first TPC of every GPC, then the second of every GPC that has one, and so on, which is how
-%smid is numbered.  Single CTAs spread over the chip: one to each TPC, GPC after GPC in turn, then the second SMs of the
+Single CTAs spread over the chip: one to each TPC, GPC after GPC in turn, then the second SMs of the
 TPCs; when every SM has one, they begin again.  But those that a GPC gets at the start of a launch are neighbours in the
 grid: each GPC takes its share of consecutive CTAs.  Clusters go to GPCs in turn, where their SMs have fewest CTAs.
 
@@ -17,25 +16,7 @@ import heapq
 from collections.abc import Sequence
 
 from hopsim.config.groups import Device
-
-
-def number_sms(device: Device) -> list[list[int]]:
-    """Return the SMs of each GPC, ascending."""
-    pair = device.sms_per_tpc
-    result: list[list[int]] = [[] for _ in device.gpc_sm_counts]
-    # A TPC that is a GPC of its own is numbered after all others.
-    order = sorted(range(len(result)), key=lambda gpc: device.gpc_sm_counts[gpc] <= pair)
-    number = 0
-    for alone in (False, True):
-        gpcs = [gpc for gpc in order if (device.gpc_sm_counts[gpc] <= pair) is alone]
-        row = 0
-        while any(device.gpc_sm_counts[gpc] > row * pair for gpc in gpcs):
-            for gpc in gpcs:
-                count = min(pair, device.gpc_sm_counts[gpc] - row * pair)
-                result[gpc] += range(number, number + max(0, count))
-                number += max(0, count)
-            row += 1
-    return result
+from hopsim.hw.timing.floorplan import number_sms
 
 
 class Placement:
@@ -50,13 +31,10 @@ class Placement:
         self.sms_of = number_sms(device)
         pair = device.sms_per_tpc
         self.gpc_of: list[int] = [0] * sum(device.gpc_sm_counts)
-        # The GPC, and the TPC in it.
-        self.tpc_of: list[tuple[int, int]] = [(0, 0)] * len(self.gpc_of)
         self.rank_of: list[tuple[bool, int, int, int]] = [(False, 0, 0, 0)] * len(self.gpc_of)
         for gpc, sms in enumerate(self.sms_of):
             for position, sm in enumerate(sms):
                 self.gpc_of[sm] = gpc
-                self.tpc_of[sm] = gpc, position // pair
                 # The TPCs outside the GPCs come first, then all first SMs of TPCs row by row, then the second ones.
                 self.rank_of[sm] = (len(sms) > pair, position % pair, position // pair, gpc)
         self._ctas_per_sm = ctas_per_sm

@@ -68,7 +68,8 @@ class _Request:
 
     Args:
         begin: when the last was asked for.
-        window: how much later another SM finds none of them on its way.
+        together: how much later another SM finds all of them on their way.
+        window: how much later than that another SM finds none.
         disorder: added to how late it is.
         ready: when they reach the SMs.
         finish, first: `L2Cache.finish` and `L2Cache.first` of it.
@@ -76,12 +77,13 @@ class _Request:
     """
 
     __slots__ = (
-        "begin", "disorder", "finish", "first", "held", "ready", "sharing", "through", "window",
+        "begin", "disorder", "finish", "first", "held", "ready", "sharing", "through", "together", "window",
     )  # fmt: skip
 
     def __init__(
         self,
         begin: float,
+        together: float,
         window: float,
         disorder: float,
         ready: float,
@@ -90,6 +92,7 @@ class _Request:
         through: float,
     ) -> None:
         self.begin = begin
+        self.together = together
         self.window = window
         self.disorder = disorder
         self.ready = ready
@@ -144,6 +147,7 @@ class GpcPort:
         "_port",
         "_second",
         "_sharers",
+        "_together",
         "_window",
         "gpc",
         "l2",
@@ -164,6 +168,7 @@ class GpcPort:
         self._sharers = config.sms_per_request
         self._window = float(config.joining_cycles)
         self._crowded = float(config.joining_crowded_cycles)
+        self._together = float(config.joining_together_cycles)
         self._disorder = float(config.joining_disorder_cycles)
         self._parts_disorder = config.parts_disorder
         self._again = config.joined_again
@@ -217,9 +222,9 @@ class GpcPort:
             )
         request = self._awaited.get(key) if receivers == 1 else None
         if request is not None and request.sharing < self._sharers:
-            late = sent - request.begin + request.disorder
+            late = abs(sent - request.begin) + request.disorder - request.together
             # What has come and gone is spread over those that nobody shares and the others alike.
-            gone = int((count - uneven) * late / request.window + 0.5)
+            gone = int((count - uneven) * max(0.0, late) / request.window + 0.5)
             again = uneven + gone
             if again < count:
                 return self._join(
@@ -265,10 +270,20 @@ class GpcPort:
         # The longer L2 takes for a line, the longer others find it on its way; what costs more look-ups goes line by line.
         crowd = min(l2.crowd, self._crowded)
         window = (self._window + crowd) * min(1.0, 1.0 / l2.look_ups) + l2.late
+        together = min(crowd, self._together)
         disorder = self._disorder if l2.crowd > l2.near or through - begin > l2.near else 0.0
         if parts:
             disorder += self._parts_disorder * max(0.0, ready - begin - 2.0 * l2.near)
-        return _Request(sent, window, disorder, ready, l2.finish, l2.first, through)
+        return _Request(
+            sent,
+            together,
+            max(1.0, window - together),
+            disorder,
+            ready,
+            l2.finish,
+            l2.first,
+            through,
+        )
 
     def _join(
         self,

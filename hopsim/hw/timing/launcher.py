@@ -54,7 +54,7 @@ class Launcher:
         # When another CTA can leave each SM.
         self._retiring = [0.0] * len(chip.sms)
         listed = config.cta_launch_cycles
-        ways = [listed[gpc % len(listed)] for gpc in range(len(chip.gpcs))]
+        ways = [listed[gpc % len(listed)] for gpc in range(len(self._placement.sms_of))]
         # From the decision to the first instruction, by GPC.
         more = config.cluster_launch_cycles if self._size > 1 else 0
         self._ways = [way + more for way in ways]

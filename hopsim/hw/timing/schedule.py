@@ -421,6 +421,10 @@ class TimedSchedule(Schedule):
         if time > self.env.now + BOOKED_AHEAD:
             Booking(self.env, self._book_now, operation).set(time)
             return
+        if self._bookings.admit(operation, time):
+            self._book_admitted(operation, time)
+
+    def _book_admitted(self, operation: Operation, time: float) -> None:
         first, second = self._bookings.book(operation, time)
         Landing(self.env, self._land, operation, second).set(first)
         if self._recording is not None:
@@ -451,7 +455,8 @@ class TimedSchedule(Schedule):
             self._recording.landing(operation, self.now)
         self._end = max(self._end, self.now)
         if self._machine.land(operation):
-            self._bookings.landed(operation)
+            for waiting, issued in self._bookings.landed(operation):
+                self._book_admitted(waiting, max(issued, now))
         else:
             event.set(event.later)
         self._end_landing()

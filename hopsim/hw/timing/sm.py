@@ -6,6 +6,7 @@ from hopsim.config import HardwareConfig
 from hopsim.hw.timing.global_access import L1Cache
 from hopsim.hw.timing.gpc_port import GpcPort
 from hopsim.hw.timing.issue import IssuePorts
+from hopsim.hw.timing.load_gate import Cpc, LoadGate
 from hopsim.hw.timing.shared_memory import SharedPipe
 from hopsim.hw.timing.tensor_core import MmaPipe, TensorCore
 from hopsim.hw.timing.tma_engine import TmaEngine
@@ -17,13 +18,14 @@ class Sm:
     Args:
         config: of the chip.
         number: of the SM.
-        port: of its TPC, to L2.
+        port: of its GPC, to L2.
+        cpc: that it is part of.
         shared_bytes: shared memory of the CTAs it holds; the rest of the store is L1.
     """
 
     __slots__ = (
-        "_asked", "_copy_rate", "_fill_rate", "_filled", "_send_rate", "_sent", "active_cycles", "active_since", "ctas",
-        "gpc", "issue", "l1", "mma", "name", "number", "pipe", "port", "stored", "tensor", "tma", "used",
+        "_asked", "_copy_rate", "_cpc", "_fill_rate", "_filled", "_send_rate", "_sent", "active_cycles", "active_since",
+        "ctas", "gpc", "issue", "l1", "loads", "mma", "name", "number", "pipe", "port", "stored", "tensor", "tma", "used",
     )  # fmt: skip
 
     def __init__(
@@ -31,6 +33,7 @@ class Sm:
         config: HardwareConfig,
         number: int,
         port: GpcPort,
+        cpc: Cpc,
         shared_bytes: int,
     ) -> None:
         self.number = number
@@ -43,6 +46,8 @@ class Sm:
         self.tma = TmaEngine(config.tma)
         self.l1 = L1Cache(config.l1, shared_bytes, config.l2.line_bytes)
         self.port = port
+        self._cpc = cpc
+        self.loads = LoadGate(cpc)
         # Until when lines are asked for by `cp.async`.
         self._asked = 0.0
         # Until when the way into L1 is taken.
@@ -87,6 +92,7 @@ class Sm:
         """A CTA becomes resident."""
         if self.ctas == 0:
             self.active_since = time
+            self._cpc.note(1)
         self.ctas += 1
         self.used = True
 
@@ -95,3 +101,4 @@ class Sm:
         self.ctas -= 1
         if self.ctas == 0:
             self.active_cycles += time - self.active_since
+            self._cpc.note(-1)

@@ -15,6 +15,7 @@ from hopsim.hw.timing.clock import LoadClock
 from hopsim.hw.timing.dram import DramChannels
 from hopsim.hw.timing.gpc_port import GpcPort
 from hopsim.hw.timing.l2 import L2Cache
+from hopsim.hw.timing.load_gate import Cpc
 from hopsim.hw.timing.sm import Sm
 from hopsim.hw.timing.tensor_core import WarpgroupQueue
 from tests.hw.timing.kernels import launch
@@ -36,7 +37,7 @@ def chip(sms: int = 2) -> tuple[LoadClock, list[Sm], L2Cache, DramChannels]:
     dram = DramChannels(CONFIG.dram, CONFIG.l2.line_bytes, CONFIG.l2.latency_near_cycles)
     l2 = L2Cache(CONFIG.l2, dram, [sms])
     port = GpcPort(CONFIG.l2, l2, 0, sms)
-    units = [Sm(CONFIG, number, port, 0) for number in range(sms)]
+    units = [Sm(CONFIG, number, port, Cpc(1), 0) for number in range(sms)]
     return LoadClock(CONFIG.clock, HIGHEST, units, l2, [l2, dram, port]), units, l2, dram
 
 
