@@ -6,7 +6,7 @@ A copy is booked once, when it is issued, for all its bytes.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +23,8 @@ from hopsim.hw.timing.l2_tags import Lines, Masks, by_line
 from hopsim.hw.timing.sm import Sm
 from hopsim.hw.timing.tma_engine import BULK_RANK, TmaEngine
 
+LOOK_AGAIN: Final = 200.0
+"""Cycles after which an arrival looks again for copies of which it is not known yet when they come."""
 BoxKey = tuple[object, tuple[int, ...]]
 
 
@@ -148,6 +150,8 @@ class Bookings:
 
         First what was overtaken waits; then what device memory has given is handed on.
         """
+        if operation.after and not operation.may_land:
+            return self._until_landed(operation.after, now)
         waiting = self._waiting.pop(operation.number, None)
         if waiting is None:
             return 0.0
@@ -170,6 +174,12 @@ class Bookings:
         self._due.pop(operation.number, None)
         count_bytes = self._loads.pop(operation.number, 0)
         return self._sm_of(operation).loads.leave(count_bytes) if count_bytes else []
+
+    def _until_landed(self, copies: Sequence[Operation], now: float) -> float:
+        """Return how much later than now an arrival lands that follows copies which have waited for room."""
+        left = [copy.number for copy in copies if not copy.done]
+        last = max(self._due.get(number, now + LOOK_AGAIN) for number in left)
+        return max(last, now) + self._config.mbarrier.arrive_latency_cycles - now
 
     def _loaded_bytes(self, operation: Operation) -> int:
         """Return what an operation brings from L2 to its SM."""
