@@ -1,6 +1,6 @@
 """When copies land: each takes its engine, L2 and device memory, and the ports of its targets.
 
-A copy is booked once, when it is issued, for all its bytes.
+A copy is booked once for all its bytes: when it is issued or, if too much is on its way to its SM, when there is room.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ from hopsim.hw.machine.memory import GLOBAL_BASE
 from hopsim.hw.timing.cta_scheduler import Placement
 from hopsim.hw.timing.dram import DramChannels
 from hopsim.hw.timing.fabric import Fabric
-from hopsim.hw.timing.floorplan import by_cpc, by_port, number_sms
+from hopsim.hw.timing.floorplan import by_cpc, by_port
 from hopsim.hw.timing.gpc_port import GpcPort
 from hopsim.hw.timing.l2 import L2Cache
 from hopsim.hw.timing.load_gate import Cpc
@@ -37,14 +37,14 @@ class Chip:
     def __init__(self, config: HardwareConfig, machine: Machine) -> None:
         device = config.device
         self.dram = DramChannels(config.dram, config.l2.line_bytes, config.l2.latency_near_cycles)
-        ports = by_port(number_sms(device), device.sms_per_tpc)
-        self.l2 = L2Cache(config.l2, self.dram, list(map(len, ports)))
-        self.l2.tags.cover(GLOBAL_BASE, GLOBAL_BASE)
-        self.fabric = Fabric(config.dsmem, device.sm_count)
         self.occupancy = occupancy(
             device, machine.threads, machine.registers_per_thread, machine.shared_bytes
         )
         self.placement = placement = Placement(device, self.occupancy.ctas_per_sm)
+        ports = by_port(placement.sms_of, device.sms_per_tpc)
+        self.l2 = L2Cache(config.l2, self.dram, list(map(len, ports)))
+        self.l2.tags.cover(GLOBAL_BASE, GLOBAL_BASE)
+        self.fabric = Fabric(config.dsmem, device.sm_count)
         if machine.cluster_size > placement.largest_cluster():
             raise LaunchError(
                 f"a cluster of {machine.cluster_size} CTAs fits in no GPC "

@@ -222,9 +222,9 @@ class GpcPort:
             )
         request = self._awaited.get(key) if receivers == 1 else None
         if request is not None and request.sharing < self._sharers:
-            late = abs(sent - request.begin) + request.disorder - request.together
+            late = max(0.0, abs(sent - request.begin) + request.disorder - request.together)
             # What has come and gone is spread over those that nobody shares and the others alike.
-            gone = int((count - uneven) * max(0.0, late) / request.window + 0.5)
+            gone = int((count - uneven) * late / request.window + 0.5)
             again = uneven + gone
             if again < count:
                 return self._join(

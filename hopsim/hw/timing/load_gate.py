@@ -5,8 +5,8 @@ on their way than those of one with three, where several CTAs of an SM or many s
 busy L2.
 
 Source: hopsim's recordings on an H100 SXM (tests/silicon/micro.json, steady_*): with 96 KiB on the way to each SM, all SMs
-get as much as each other, with 128 KiB those of small CPCs 1.27 to 1.46 times as much, with 192 KiB 1.37 to 1.5 times: as
-much a CPC as in the others.  What is on its way to a CPC then is its rate times what a load takes where it does not wait.
+get as much as each other, with 128 KiB and more those of small CPCs 1.3 to 1.6 times as much: as much a CPC as in the
+others.  What is on its way to a CPC then is its rate times what a load takes where it does not wait.
 """
 
 from __future__ import annotations

@@ -15,6 +15,7 @@ import numpy as np
 
 from hopsim.kernels.micro.boxes import BOX_K, ROW_BYTES
 from hopsim.kernels.micro.clocked import SMS, Benchmark, Clocked, Summary, Table
+from hopsim.kernels.micro.tile_walks import TileShape
 from hopsim.kernels.micro.tiles import LOAD, first_rows
 from hopsim.kernels.ptx.text import Param, Reg, address, vector
 from hopsim.launch.arrays import TensorMap
@@ -25,44 +26,24 @@ LABELS: Final = ("stages", "cycles", "smid")
 
 
 @dataclass(frozen=True, slots=True)
-class SteadyWalk:
-    """Which boxes each CTA loads.
+class SteadyWalk(TileShape):
+    """Which boxes each CTA loads; no rows of B: A alone.
 
     Args:
-        along_m, along_n: CTAs below and beside each other.
-        rows_a, rows_b: of a stage, 128 bytes each; no rows of B: A alone is loaded.
-        depth: stages on their way.
         steps: stages around.
         sharing: CTAs below each other that read the same of A.
         skew_cycles: by which every second CTA begins later.
     """
 
-    along_m: int
-    along_n: int
-    rows_a: int
-    rows_b: int
-    depth: int
     steps: int = 32
     sharing: int = 1
     skew_cycles: int = 0
 
     @property
-    def ctas(self) -> int:
-        """How many there are."""
-        return self.along_m * self.along_n
-
-    @property
-    def stage_bytes(self) -> int:
-        """Shared bytes of a stage."""
-        return (self.rows_a + self.rows_b) * ROW_BYTES
-
-    @property
     def name(self) -> str:
         """Of the microbenchmark."""
         if self.rows_b:
-            return (
-                f"steady_{self.along_m}x{self.along_n}_{self.rows_a}r_{self.rows_b}r_d{self.depth}"
-            )
+            return f"steady_{self.shape}"
         which = "own" if self.sharing == 1 else "pairs"
         skew = f"_skew{self.skew_cycles}" if self.skew_cycles else ""
         return f"steady_{which}_{self.rows_a}r_d{self.depth}{skew}"

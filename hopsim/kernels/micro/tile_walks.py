@@ -28,15 +28,13 @@ ROWS_AT_ONCE: Final = THREADS // LANES
 
 
 @dataclass(frozen=True, slots=True)
-class TileWalk:
-    """Which tiles there are.
+class TileShape:
+    """Tiles of CTAs, and the ring that they come into.
 
     Args:
         along_m, along_n: CTAs below and beside each other.
         rows_a, rows_b: of a stage, 128 bytes each.
         depth: stages on their way.
-        pitch_bytes: from one row of A or B to the next.
-        promotion: L2 promotion of the tensor maps; None: 256 bytes, which names do not tell.
     """
 
     along_m: int
@@ -44,8 +42,6 @@ class TileWalk:
     rows_a: int
     rows_b: int
     depth: int
-    pitch_bytes: int = STEPS * ROW_BYTES
-    promotion: str | None = None
 
     @property
     def ctas(self) -> int:
@@ -61,6 +57,19 @@ class TileWalk:
     def shape(self) -> str:
         """Of CTAs, boxes and ring, as names have it."""
         return f"{self.along_m}x{self.along_n}_{self.rows_a}r_{self.rows_b}r_d{self.depth}"
+
+
+@dataclass(frozen=True, slots=True)
+class TileWalk(TileShape):
+    """Which tiles there are.
+
+    Args:
+        pitch_bytes: from one row of A or B to the next.
+        promotion: L2 promotion of the tensor maps; None: 256 bytes, which names do not tell.
+    """
+
+    pitch_bytes: int = STEPS * ROW_BYTES
+    promotion: str | None = None
 
     def name(self, how: str) -> str:
         """Of the microbenchmark."""
