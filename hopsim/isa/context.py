@@ -25,7 +25,14 @@ class Context(Protocol):
 
     # memory
     def load(
-        self, space: str, address: Value, word: int, count: int, sem: str = "weak", scope: str = ""
+        self,
+        space: str,
+        address: Value,
+        word: int,
+        count: int,
+        sem: str = "weak",
+        scope: str = "",
+        fetch_bytes: int = 0,
     ) -> Any: ...
     def store(
         self, space: str, address: Value, word: int, values: Any, sem: str = "weak", scope: str = ""
@@ -126,7 +133,7 @@ class Context(Protocol):
 
     # copies
     def cp_async(
-        self, b: Value, a: Value, count_bytes: int, source_bytes: Value | None
+        self, b: Value, a: Value, count_bytes: int, source_bytes: Value | None, fetch_bytes: int
     ) -> None: ...
     def cp_async_commit(self) -> None: ...
     def cp_async_wait(self, newest: int | None) -> Any: ...

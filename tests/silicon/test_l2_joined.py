@@ -30,6 +30,8 @@ WITHIN: Final = {
     "tile_walk_tma_12x11_128r_128r_d1": 0.08,
     "tile_walk_tma_12x11_64r_64r_d4": 0.04,
     "tile_walk_tma_12x11_64r_128r_d4_p4112": 0.045,
+    # Lanes whose pairs lie in two sectors each: 1.5 times as many are asked for as without.
+    "tile_walk_copies_12x11_64r_128r_d4_p4112": 0.09,
     # SMs outside of GPCs join what those of the smallest GPC ask for, which they do not on an H100 (D-CPC).
     "tile_walk_tma_4x4_128r_128r_d2": 0.16,
 }

@@ -284,6 +284,23 @@ def test_every_second_sector_comes_with_the_one_before(how: str, order: str) -> 
 
 
 @pytest.mark.parametrize(
+    "name",
+    [
+        *(f"{how}_{order}" for how in ("ca_l2_64", "ca_l2_128", "copy_cg_l2_128", "tma_l2_64b", "tma_l2_128b")
+          for order in ("up", "down", "odd")),
+        # Down and odd bring less there: DEVIATIONS.md, D-FETCH.
+        "ca_l2_256_up", "tma_l2_256b_up",
+    ],
+)  # fmt: skip
+def test_a_prefetch_size_brings_what_it_brings_on_silicon(name: str) -> None:
+    (chosen,) = (one for one in benchmarks() if one.name == f"cold_sectors_{name}")
+    found = run(hs.Gpu(), chosen, 0, check=False)["cycles"]
+    recorded = BY_NAME[chosen.name]["cycles"]
+    missed = [[one for one, cycles in each.items() if cycles > 550] for each in (found, recorded)]
+    assert missed[0] == missed[1]
+
+
+@pytest.mark.parametrize(
     ("tiles", "within"),
     [
         # 2x2 lies in L1, which four warps are 22 % too quick with: D-BURST.

@@ -36,7 +36,10 @@ SHARED_SPACES = ("shared", "shared::cta", "shared::cluster")
 
 
 class AccessNote(NamedTuple):
-    """What a timing model needs of one access: space, addresses, bytes a lane, write or read or atomic, remote or not."""
+    """What a timing model needs of one access: space, addresses, bytes a lane, write or read or atomic, remote or not.
+
+    `fetch_bytes` is what a miss brings into L2 at least.
+    """
 
     kind: str
     space: str
@@ -44,6 +47,7 @@ class AccessNote(NamedTuple):
     count_bytes: int
     lanes: int
     remote: bool
+    fetch_bytes: int = 0
 
 
 def first_of(address: Value) -> int:
@@ -155,11 +159,18 @@ class MemoryOps(StrandCore):
     # -- plain accesses ----------------------------------------------------------------------------
 
     def load(
-        self, space: str, address: Value, word: int, count: int, sem: str = "weak", scope: str = ""
+        self,
+        space: str,
+        address: Value,
+        word: int,
+        count: int,
+        sem: str = "weak",
+        scope: str = "",
+        fetch_bytes: int = 0,
     ) -> Any:
         """Read `count` words of `word` bytes at each address; return them as raw bits, or None without values."""
         space, address = self.resolve(space, address)
-        self._note("r", space, address, word * count, sem, scope)
+        self._note("r", space, address, word * count, sem, scope, fetch_bytes=fetch_bytes)
         if not self.machine.values and space != "param" and sem not in SYNCHRONISING:
             return None
         if space == "local":
@@ -300,12 +311,15 @@ class MemoryOps(StrandCore):
         sem: str,
         scope: str,
         value: Any = None,
+        fetch_bytes: int = 0,
     ) -> None:
         machine = self.machine
         if machine.timed:
             remote = space == "shared::cluster" and first_of(address) >> RANK_SHIFT != self.cta.rank
             target = self.acting or self
-            target.access = AccessNote(kind, space, address, count_bytes, self.lanes, remote)
+            target.access = AccessNote(
+                kind, space, address, count_bytes, self.lanes, remote, fetch_bytes
+            )
         if machine.probe.access and space not in ("param", "const", "local"):
             if space == "global":
                 self._tell(kind, "global", -1, address, count_bytes, sem, scope, self.tids, value)

@@ -138,8 +138,14 @@ class CopyOps(WarpOps):
 
     # -- cp.async ----------------------------------------------------------------------------------
 
-    def cp_async(self, b: Value, a: Value, count_bytes: int, source_bytes: Value | None) -> None:
-        """cp.async: each lane copies `count_bytes` from global address a to shared address b."""
+    def cp_async(
+        self, b: Value, a: Value, count_bytes: int, source_bytes: Value | None, fetch_bytes: int
+    ) -> None:
+        """cp.async: each lane copies `count_bytes` from global address a to shared address b.
+
+        Args:
+            fetch_bytes: what a miss brings into L2 at least.
+        """
         space, target = self.resolve("shared::cta", b)
         _, source = self.resolve("global", a)
         targets = lanes(target, self.lanes, 64).astype(np.uint64)
@@ -177,7 +183,7 @@ class CopyOps(WarpOps):
 
         operation = Operation(
             self.machine, "cp.async", "cp_async", [land], cta=self.cta, issuer=self, line=line,
-            work=CopyWork("load", asked, count_bytes, self.lanes, (self.cta,)),
+            work=CopyWork("load", asked, count_bytes, self.lanes, (self.cta,), fetch_bytes),
         )  # fmt: skip
         copy = self.track("cp.async", operation)
         if self.machine.probe.flight:

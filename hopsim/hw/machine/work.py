@@ -102,6 +102,7 @@ class CopyWork(NamedTuple):
         count_bytes: bytes from each address.
         lanes: threads that take part.
         destinations: CTAs that receive the data; the CTA itself for stores.
+        fetch_bytes: what a miss brings into L2 at least, as the instruction says.
     """
 
     direction: str
@@ -109,6 +110,7 @@ class CopyWork(NamedTuple):
     count_bytes: int
     lanes: int
     destinations: tuple[Cta, ...]
+    fetch_bytes: int = 0
 
 
 class ArriveWork(NamedTuple):

@@ -201,7 +201,8 @@ class Bookings:
         addresses = plan.lines()
         lines = self._l2.tags.number(addresses)
         footprint = self._footprint(lines, plan.sectors(), plan.sector_addresses)
-        beside = self._beside(addresses, work.fetch_bytes)
+        in_part = footprint.masks is not None
+        beside = self._l2.beside(addresses, work.fetch_bytes, in_part)
         # Rows outside differ by their place along K alone, boxes wholly outside not at all.
         is_inside = plan.inside_bytes > 0
         place = (work.tensor_map, *plan.coords[:1], *plan.coords[2:]) if is_inside else None
@@ -215,15 +216,6 @@ class Bookings:
             beside=beside,
             splits=Splits(*plan.splits(), part),
         )
-
-    def _beside(self, addresses: Lines, fetched_bytes: int) -> Lines | None:
-        """Return the other lines of the aligned pieces that come from memory when a line of them is missed."""
-        if fetched_bytes <= self._line_bytes:
-            return None
-        first = addresses & -fetched_bytes
-        pieces = first[:, None] + np.arange(0, fetched_bytes, self._line_bytes)
-        others = np.setdiff1d(pieces, addresses)
-        return self._l2.tags.number(others) if len(others) else None
 
     def _footprint(
         self, lines: Lines, sectors: int, addresses: Callable[[], NDArray[np.int64]]
@@ -326,9 +318,11 @@ class Bookings:
         addresses = work.addresses
         if not isinstance(addresses, int) and len(addresses) == 0:
             return self._due_at(operation, time + self._config.smem.latency_cycles)
-        lines, masks, whole, sectors, passes = self._coalescer.touched(
+        lines, masks, whole, sectors, passes, parts, uneven = self._coalescer.touched(
             addresses, work.count_bytes, work.lanes
         )
+        sectors += parts
+        splits = Splits(0, parts, uneven, self._config.l2.sectors_per_part) if parts else WHOLE_ROWS
         numbers = self._l2.tags.number(lines * self._line_bytes)
         key = join_key(numbers, masks)
         # The pipe takes a row of banks at a time; lines are asked for one after the other.
@@ -342,7 +336,10 @@ class Bookings:
         # Lanes that ask for the sectors of others are answered each for itself.
         asking = work.lanes if isinstance(addresses, int) else len(addresses)
         again = work.count_bytes * asking - sectors * sector_bytes
-        ready = sm.port.read(time, begin, end, numbers, sectors, key, None if whole else masks)
+        beside = self._l2.beside(lines * self._line_bytes, work.fetch_bytes, not whole)
+        ready = sm.port.read(
+            time, begin, end, numbers, sectors, key, None if whole else masks, 1, beside, splits
+        )
         if again > 0:
             end = sm.wait_for_fill(self._l2.read_again(time, begin, numbers, again, sm.number))
             ready = max(ready, end + self._l2.near)

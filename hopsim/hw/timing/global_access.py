@@ -29,6 +29,8 @@ class Touched(NamedTuple):
         whole: whether every sector of the lines is wanted.
         sectors: distinct sectors of each warp, summed.
         passes: distinct lines of each warp, summed.
+        parts: sectors that pairs of lanes ask for beyond `sectors`, where a pair of 16 bytes each lies in two of them.
+        uneven: lines of such pairs.
     """
 
     lines: NDArray[np.int64]
@@ -36,6 +38,8 @@ class Touched(NamedTuple):
     whole: bool
     sectors: int
     passes: int
+    parts: int = 0
+    uneven: int = 0
 
 
 class Coalescer:
@@ -74,8 +78,7 @@ class Coalescer:
             if len(self._seen) >= PATTERNS_KEPT:
                 self._seen.clear()
             known = self._seen[key] = self._work_out(relative, count_bytes)
-        lines, masks, whole, sectors, passes = known
-        return Touched(lines + first, masks, whole, sectors, passes)
+        return known._replace(lines=known.lines + first)
 
     def _work_out(self, relative: NDArray[np.int64], count_bytes: int) -> Touched:
         each = self._each
@@ -87,13 +90,26 @@ class Coalescer:
         of_warps = np.unique(warp[:, None] * span + (numbers - lowest * each))
         sectors = np.unique(of_warps % span)
         lines, masks = by_line(sectors, each)
+        parts, uneven = self._parts(relative, count_bytes)
         return Touched(
             lines=lines + lowest,
             masks=masks,
             whole=len(sectors) == len(lines) * each,
             sectors=len(of_warps),
             passes=1 + int(np.count_nonzero(np.diff(of_warps // each))),
+            parts=parts,
+            uneven=uneven,
         )
+
+    def _parts(self, relative: NDArray[np.int64], count_bytes: int) -> tuple[int, int]:
+        """Return sectors that pairs of lanes ask for beyond those of the access, and lines of pairs that lie in two."""
+        if 2 * count_bytes != self._sector_bytes or len(relative) % 2:
+            return 0, 0
+        pairs = relative.reshape(-1, 2) // self._sector_bytes
+        split = np.unique(pairs[pairs[:, 0] + 1 == pairs[:, 1]], axis=0)
+        if not len(split):
+            return 0, 0
+        return split.size - len(np.unique(split)), len(np.unique(split // self._each))
 
 
 class L1Cache:

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from hopsim.config.memory import L2
 from hopsim.hw.timing.dram import DramChannels
 from hopsim.hw.timing.hot_lines import OutsideRows, RepeatedLines
+from hopsim.hw.timing.l2_counters import L2Counters
 from hopsim.hw.timing.l2_tags import WHOLE, L2Tags, Lines, Masks
 
 ALONE: Final = 0.5
@@ -63,29 +64,6 @@ def _grown(values: NDArray[np.float64], size: int) -> NDArray[np.float64]:
     grown = np.zeros(size, np.float64)
     grown[: len(values)] = values
     return grown
-
-
-class L2Counters:
-    """Sectors by what happened to them (32 bytes each).
-
-    `read` and `written` count lookups in any partition, as Nsight Compute's lts counters do: a
-    request that has to go on to the home partition counts in both. `requested` counts what SMs
-    asked for.
-
-    A miss that brings a pair of lines makes the second one a hit when it is asked for, at its home. Its own look-up
-    counts as a miss where the SM asked the home itself; where a partition asked for the other, none is seen.
-    """
-
-    __slots__ = ("dram_read", "dram_written", "hit", "merged", "read", "requested", "written")
-
-    def __init__(self) -> None:
-        self.requested = 0
-        self.merged = 0
-        self.read = 0
-        self.hit = 0
-        self.written = 0
-        self.dram_read = 0
-        self.dram_written = 0
 
 
 class L2Cache:
@@ -196,7 +174,7 @@ class L2Cache:
             sectors: how many sectors of them are wanted.
             gpc: of the SM that asks.
             masks: of each line, a bit for each sector that is wanted; None: whole lines.
-            beside: lines that come from memory with those that are missed, into their homes.
+            beside: lines that come from memory with those that are missed, into their homes, and the rest of these too.
             parts: sectors that a slice gives in the time of looking up parts of sectors, which are asked for alone.
         """
         counters = self.counters
@@ -246,7 +224,7 @@ class L2Cache:
             latency = self._far if found.far or found.remote_missed else self.near
             ready = max(start, now + queue) + latency
             if missed:
-                waited = ALONE if beside is None else IN_PAIRS
+                waited = IN_PAIRS if beside is not None and len(beside) else ALONE
                 ready = max(ready, self._fetch(now, begin, start, brought, fetched, waited))
                 if beside is not None:
                     incomplete = None if masks is None else fetched
@@ -262,6 +240,24 @@ class L2Cache:
         ready = self._note_arrival(lines, fetched, ready, start, bool(found.far))
         self.late = max(0.0, ready - at_once)
         return ready
+
+    def beside(self, addresses: Lines, fetch_bytes: int, in_part: bool) -> Lines | None:
+        """Return what comes from memory with lines that are missed, as `read` takes it; None: no more than always.
+
+        Args:
+            addresses: of the lines.
+            fetch_bytes: of the aligned pieces that misses bring at least.
+            in_part: whether only some sectors of them are wanted.
+
+        Source: hopsim's recordings on an H100 SXM (tests/silicon/micro.json, cold_sectors_*_l2_*).
+        """
+        line_bytes = self._config.line_bytes
+        if fetch_bytes < line_bytes:
+            return None
+        first = addresses & -fetch_bytes
+        pieces = first[:, None] + np.arange(0, fetch_bytes, line_bytes)
+        others = np.setdiff1d(pieces, addresses)
+        return self.tags.number(others) if in_part or len(others) else None
 
     def read_again(
         self, now: float, start: float, lines: Lines, count_bytes: int, sm: int

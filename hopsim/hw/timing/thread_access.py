@@ -136,7 +136,7 @@ class ThreadAccess:
 
     def _global(self, actor: Actor, note: AccessNote, cached: bool, time: float) -> Served:
         sm = actor.sm
-        lines, masks, whole, sectors, passes = self._coalescer.touched(
+        lines, masks, whole, sectors, passes, *_ = self._coalescer.touched(
             note.addresses, note.count_bytes, note.lanes
         )
         warps = -(-note.lanes // WARP)
@@ -160,10 +160,14 @@ class ThreadAccess:
                 lines, masks = lines[wanted], absent[wanted]
                 sectors = int(BITS[masks].sum())
                 whole = sectors == missed * self._sectors_per_line
-            numbers = self._l2.tags.number(lines * self._line_bytes)
+            places = lines * self._line_bytes
+            numbers = self._l2.tags.number(places)
             key = join_key(numbers, masks)
             sent = sm.fill(end, sectors * self._l2.sector_bytes)
-            ready = sm.port.read(time, end, sent, numbers, sectors, key, None if whole else masks)
+            beside = self._l2.beside(places, note.fetch_bytes, not whole)
+            ready = sm.port.read(
+                time, end, sent, numbers, sectors, key, None if whole else masks, beside=beside
+            )
             return Served(held, ready + self._l1_latency, Stall.LONG_SCOREBOARD)
         sm.l1.drop(lines)
         numbers = self._l2.tags.number(lines * self._line_bytes)

@@ -11,6 +11,7 @@ from hopsim.isa.context import Context
 from hopsim.isa.forms.form import shared_form
 from hopsim.isa.forms.operand_rules import copied_problem
 from hopsim.isa.ops.atomics import noftz_problem
+from hopsim.isa.ops.memory import fetch_bytes_of
 from hopsim.isa.types import ScalarType
 from hopsim.isa.values import Value, select
 from hopsim.layout.tensormap import MAP_BYTES
@@ -245,6 +246,7 @@ def bulk_wait(read: str) -> Any:
              effects=("reads [a]", "writes [b]", "cp.async group"), source=LEGACY)  # fmt: skip
 def cp_async(dst: str, l2: str, hint: str) -> Any:
     """Each thread copies 4, 8 or 16 bytes; bytes past the source size are zero."""
+    fetch_bytes = fetch_bytes_of(l2)
 
     def run(
         ctx: Context,
@@ -254,7 +256,7 @@ def cp_async(dst: str, l2: str, hint: str) -> Any:
         s: Value | None = None,
         policy: Value | None = None,
     ) -> None:
-        ctx.cp_async(b, a, n, s)
+        ctx.cp_async(b, a, n, s, fetch_bytes)
 
     return run
 
@@ -267,9 +269,10 @@ def cp_async(dst: str, l2: str, hint: str) -> Any:
              effects=("reads [a]", "writes [b]", "cp.async group"), source=LEGACY)  # fmt: skip
 def cp_async_ignore(dst: str, l2: str, hint: str) -> Any:
     """The form with ignore-src: where the predicate holds, zeros are written."""
+    fetch_bytes = fetch_bytes_of(l2)
 
     def run(ctx: Context, b: Value, a: Value, n: int, p: Any) -> None:
-        ctx.cp_async(b, a, n, select(p, 0, n, 32))
+        ctx.cp_async(b, a, n, select(p, 0, n, 32), fetch_bytes)
 
     return run
 

@@ -101,13 +101,24 @@ def _width_problem(slots: dict[str, str]) -> str:
     )
 
 
-def _load(space: str, sem: str, scope: str, v: str, t: ScalarType) -> Any:
+def fetch_bytes_of(l2: str) -> int:
+    """Return what a miss brings into L2 at least, as a prefetch size of an instruction says; 0: it has none.
+
+    >>> fetch_bytes_of("L2::128B"), fetch_bytes_of("L2::evict_last"), fetch_bytes_of("")
+    (128, 0, 0)
+    """
+    size = l2.removeprefix("L2::").removesuffix("B")
+    return int(size) if size.isdigit() else 0
+
+
+def _load(space: str, sem: str, scope: str, v: str, t: ScalarType, l2: str = "") -> Any:
     count = LENGTH[v]
     word = t.bytes
     order = sem or "weak"
+    fetch_bytes = fetch_bytes_of(l2)
 
     def load(ctx: Context, a: Value, policy: Value | None = None) -> Any:
-        result = ctx.load(space, a, word, count, order, scope)
+        result = ctx.load(space, a, word, count, order, scope, fetch_bytes)
         return (None,) * count if result is None else result
 
     return load
@@ -147,9 +158,9 @@ def give_param(v: str, t: ScalarType) -> str:
     space=(*SHARED, "local"), v=VECTOR, t=MEMORY_TYPES, check=_load_problem, counts=vector_counts, data=True, unit="lsu_shared",
     effects=("reads [a]",), source='PTX ISA 8.7, "ld"', **ORDERED,
 )  # fmt: skip
-def load_shared(space: str, sem: str, scope: str, v: str, t: ScalarType, **_: Any) -> Any:
+def load_shared(space: str, sem: str, scope: str, v: str, t: ScalarType, l2: str, **_: Any) -> Any:
     """Loads from shared, cluster or local memory, and through generic addresses."""
-    return _load(space, sem, scope, v, t)
+    return _load(space, sem, scope, v, t, l2)
 
 
 @shared_form(
@@ -157,9 +168,9 @@ def load_shared(space: str, sem: str, scope: str, v: str, t: ScalarType, **_: An
     space=("global", "const"), v=VECTOR, t=MEMORY_TYPES, check=_load_problem, counts=vector_counts, data=True, unit="lsu_global",
     effects=("reads [a]",), source='PTX ISA 8.7, "ld", "ld.global.nc"', **ORDERED,
 )  # fmt: skip
-def load_global(space: str, sem: str, scope: str, v: str, t: ScalarType, **_: Any) -> Any:
+def load_global(space: str, sem: str, scope: str, v: str, t: ScalarType, l2: str, **_: Any) -> Any:
     """Loads from global or constant memory."""
-    return _load(space, sem, scope, v, t)
+    return _load(space, sem, scope, v, t, l2)
 
 
 def _store(space: str, sem: str, scope: str, v: str, t: ScalarType) -> Any:

@@ -85,3 +85,15 @@ def test_without_room_nothing_is_held() -> None:
     cache = L1Cache(CONFIG.l1, CONFIG.l1.capacity_bytes, LINE)
     for _ in range(2):
         assert cache.look_up(np.array([1, 2]), np.array([1, 15], np.uint8)).tolist() == [1, 15]
+
+
+def test_a_pair_of_lanes_in_two_sectors_asks_for_each_alone() -> None:
+    """Rows of 128 bytes, 16 bytes a lane: every second one begins in the middle of a sector, the last repeats it."""
+    rows = BASE + np.array([0, 4112, 8224, 12336, 12336], np.uint64)
+    lanes = (rows[:, None] + 16 * np.arange(8, dtype=np.uint64)).ravel()
+    first = Coalescer(LINE, SECTOR).touched(lanes[:32], 16, 32)
+    # Two rows of 4 sectors; of two rows of 5 each is asked for by a pair at least, three of them by two.
+    assert (first.sectors, first.parts, first.uneven) == (18, 6, 4)
+    again = Coalescer(LINE, SECTOR).touched(lanes, 16, 40)
+    assert (again.parts, again.uneven) == (6, 4)
+    assert Coalescer(LINE, SECTOR).touched(lanes[:32] + 16, 8, 32).parts == 0
