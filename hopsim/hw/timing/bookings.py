@@ -318,18 +318,19 @@ class Bookings:
         addresses = work.addresses
         if not isinstance(addresses, int) and len(addresses) == 0:
             return self._due_at(operation, time + self._config.smem.latency_cycles)
-        lines, masks, whole, sectors, passes, parts, uneven = self._coalescer.touched(
+        lines, masks, whole, sectors, passes, parts, uneven, crossed = self._coalescer.touched(
             addresses, work.count_bytes, work.lanes
         )
         sectors += parts
         splits = Splits(0, parts, uneven, self._config.l2.sectors_per_part) if parts else WHOLE_ROWS
         numbers = self._l2.tags.number(lines * self._line_bytes)
         key = join_key(numbers, masks)
-        # The pipe takes a row of banks at a time; lines are asked for one after the other.
+        # The pipe takes a row of banks at a time, of each line by itself (recorded: product_walk_before_copies_*).
         row_bytes = self._config.smem.banks * self._config.smem.bank_width_bytes
-        rows = -(-work.count_bytes * work.lanes // row_bytes)
+        rows = -(-work.count_bytes * work.lanes // row_bytes) + crossed
         # Recordings of GEMMs count hardly any wavefronts for these: 10 to 14 for 32 to 64 instructions.
         entered = sm.pipe.book(time, rows, rows, counted=False)
+        # Lines are asked for one after the other.
         begin = max(entered, sm.ask(time, passes))
         sector_bytes = self._config.l2.sector_bytes
         end = sm.fill(begin, sectors * sector_bytes, copies=True)

@@ -31,6 +31,7 @@ class Touched(NamedTuple):
         passes: distinct lines of each warp, summed.
         parts: sectors that pairs of lanes ask for beyond `sectors`, where a pair of 16 bytes each lies in two of them.
         uneven: lines of such pairs.
+        crossed: lanes that begin another line, of those that fill a row of banks with bytes that follow each other.
     """
 
     lines: NDArray[np.int64]
@@ -40,6 +41,7 @@ class Touched(NamedTuple):
     passes: int
     parts: int = 0
     uneven: int = 0
+    crossed: int = 0
 
 
 class Coalescer:
@@ -99,7 +101,17 @@ class Coalescer:
             passes=1 + int(np.count_nonzero(np.diff(of_warps // each))),
             parts=parts,
             uneven=uneven,
+            crossed=self._crossed(relative, count_bytes),
         )
+
+    def _crossed(self, relative: NDArray[np.int64], count_bytes: int) -> int:
+        """Return how often lanes that fill a row of banks, as long as a line, come to the next line among them."""
+        lanes = self._line_bytes // count_bytes
+        if len(relative) % lanes:
+            return 0
+        rows = relative.reshape(-1, lanes)
+        follows = np.diff(rows) == count_bytes
+        return int(np.count_nonzero(follows & (rows[:, 1:] % self._line_bytes < count_bytes)))
 
     def _parts(self, relative: NDArray[np.int64], count_bytes: int) -> tuple[int, int]:
         """Return sectors that pairs of lanes ask for beyond those of the access, and lines of pairs that lie in two."""

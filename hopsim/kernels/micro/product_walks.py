@@ -29,6 +29,8 @@ INSTRUCTIONS: Final = 4
 TILE: Final = MatrixDescriptor(0, 16, 1024, 0, Swizzle.B128)
 BARRIER_BYTES: Final = 64
 CHAINS: Final = 8
+PITCHES: Final = (4096, 4128, 4160)
+"""Bytes from row to row: whole lines, and one and two sectors more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +59,7 @@ class ProductWalk:
         """Of the microbenchmark."""
         source = "" if self.how == "alone" else f"_{self.source}"
         sums = f"_{self.sums}i" if self.sums else ""
-        return f"product_walk{source}_{self.how}_{self.work}{sums}_w{self.warps}_{self.tiles.shape}"
+        return f"product_walk{source}_{self.how}_{self.work}{sums}_w{self.warps}_{self.tiles.shape}{self.tiles.pitch}"
 
 
 def by_age(table: Table, labels: Sequence[str]) -> dict[str, float]:
@@ -212,9 +214,11 @@ class _Walk:
             laps[-1],
         )
         tiles = one.tiles
+        apart = f" {tiles.pitch_bytes} bytes apart" if tiles.pitch else ""
         return c.benchmark(
             f"tiles along K, {one.how}, {one.source}, {one.work} and {one.sums} integer instructions, {tiles.along_m} x "
-            f"{tiles.along_n} CTAs of {one.warps} warps, {tiles.rows_a} and {tiles.rows_b} rows, {tiles.depth} stages",
+            f"{tiles.along_n} CTAs of {one.warps} warps, {tiles.rows_a} and {tiles.rows_b} rows{apart}, "
+            f"{tiles.depth} stages",
             grid=tiles.ctas, block=32 * one.warps, rows=tiles.ctas, summary=by_age, mean_of=5,
             shared_bytes=self.slots + BARRIER_BYTES, is_cold=one.source == "cold" and one.how != "alone", **launch,
         )  # fmt: skip
@@ -380,6 +384,12 @@ def benchmarks() -> list[Benchmark]:
     for source in ("before", "again"):
         found += [
             ProductWalk(tiles, "tma", "nothing", 8, source=source) for tiles in (one_each, two_each)
+        ]
+    # What lines that rows do not begin at cost an SM, beside matrices that its warps load.
+    for pitch_bytes in PITCHES:
+        tiles = TileWalk(1, 1, 128, 128, 3, pitch_bytes)
+        found += [
+            ProductWalk(tiles, "copies", work, 4, source="before") for work in ("nothing", "mma")
         ]
     make = {"copies": copies, "tma": boxes, "alone": alone}
     return [make[one.how](one) for one in found]

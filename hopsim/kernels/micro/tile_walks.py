@@ -71,11 +71,15 @@ class TileWalk(TileShape):
     pitch_bytes: int = STEPS * ROW_BYTES
     promotion: str | None = None
 
+    @property
+    def pitch(self) -> str:
+        """As names have it, where rows do not follow each other."""
+        return "" if self.pitch_bytes == STEPS * ROW_BYTES else f"_p{self.pitch_bytes}"
+
     def name(self, how: str) -> str:
         """Of the microbenchmark."""
-        pitch = "" if self.pitch_bytes == STEPS * ROW_BYTES else f"_p{self.pitch_bytes}"
         promotion = "" if self.promotion is None else f"_l2_{self.promotion}"
-        return f"tile_walk_{how}_{self.shape}{pitch}{promotion}"
+        return f"tile_walk_{how}_{self.shape}{self.pitch}{promotion}"
 
     def what(self, how: str) -> str:
         """Describe it."""

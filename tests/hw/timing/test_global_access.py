@@ -97,3 +97,14 @@ def test_a_pair_of_lanes_in_two_sectors_asks_for_each_alone() -> None:
     again = Coalescer(LINE, SECTOR).touched(lanes, 16, 40)
     assert (again.parts, again.uneven) == (6, 4)
     assert Coalescer(LINE, SECTOR).touched(lanes[:32] + 16, 8, 32).parts == 0
+
+
+def test_rows_of_banks_out_of_two_lines_are_told() -> None:
+    """16 bytes a lane: rows of 128 bytes of which three of four begin within a line, then rows of 64 and of 256 bytes."""
+    chunks = 16 * np.arange(8, dtype=np.uint64)
+    places = BASE + np.array([0, 4128, 8256, 12384], np.uint64)
+    coalescer = Coalescer(LINE, SECTOR)
+    assert coalescer.touched((places[:, None] + chunks).ravel(), 16, 32).crossed == 3
+    places = BASE + 4096 * np.arange(8, dtype=np.uint64)
+    assert coalescer.touched((places[:, None] + chunks[:4]).ravel(), 16, 32).crossed == 0
+    assert coalescer.touched(BASE + 16 * np.arange(32, dtype=np.uint64), 16, 32).crossed == 0
