@@ -277,7 +277,6 @@ def test_lines_that_rows_do_not_begin_at_take_the_data_pipe(work: str, pitch: st
     name = f"product_walk_before_copies_{work}_w4_1x1_128r_128r_d3{pitch}"
     (chosen,) = (one for one in benchmarks() if one.name == name)
     found = run(hs.Gpu(), chosen, 0, check=False)["cycles"]
-    # One row a CTA; the benchmark's mean over other CTAs of an SM has none.
     assert found == pytest.approx(BY_NAME[name]["cycles"], rel=0.06)
 
 

@@ -323,7 +323,8 @@ class Bookings:
         )
         sectors += parts
         splits = Splits(0, parts, uneven, self._config.l2.sectors_per_part) if parts else WHOLE_ROWS
-        numbers = self._l2.tags.number(lines * self._line_bytes)
+        places = lines * self._line_bytes
+        numbers = self._l2.tags.number(places)
         key = join_key(numbers, masks)
         # The pipe takes a row of banks at a time, of each line by itself (recorded: product_walk_before_copies_*).
         row_bytes = self._config.smem.banks * self._config.smem.bank_width_bytes
@@ -337,7 +338,7 @@ class Bookings:
         # Lanes that ask for the sectors of others are answered each for itself.
         asking = work.lanes if isinstance(addresses, int) else len(addresses)
         again = work.count_bytes * asking - sectors * sector_bytes
-        beside = self._l2.beside(lines * self._line_bytes, work.fetch_bytes, not whole)
+        beside = self._l2.beside(places, work.fetch_bytes, not whole)
         ready = sm.port.read(
             time, begin, end, numbers, sectors, key, None if whole else masks, 1, beside, splits
         )
