@@ -65,10 +65,7 @@ class Chip:
             Sm(config, number, port_of[number], cpc_of[number], resident_shared)
             for number in range(device.sm_count)
         ]
-
-    def has_idle_gpc(self) -> bool:
-        """Say whether no SM of some GPC was used."""
-        return len({sm.gpc for sm in self.sms if sm.used}) < len(self.gpcs)
+        self.sms_of_gpcs = [[self.sms[number] for number in sms] for sms in ports]
 
     def warm(self, ranges: Sequence[tuple[int, int]], line_bytes: int) -> None:
         """Put memory into L2: (address, bytes) of each range."""

@@ -143,8 +143,8 @@ class TimedSchedule(Schedule):
             machine.threads // WARPGROUP if machine.setup.serialised_wgmma else 0,
         )
         self._clock = LoadClock(
-            config.clock, config.device.clock_hz, sms, chip.l2, [chip.l2, chip.dram, *chip.gpcs]
-        )
+            config.clock, config.device.clock_hz, chip.sms_of_gpcs, chip.l2, [chip.l2, chip.dram, *chip.gpcs]
+        )  # fmt: skip
         chip.warm(self._warm, config.l2.line_bytes)
         if self._recording is not None:
             machine.probe.barrier.append(self._recording.barrier)
@@ -158,7 +158,7 @@ class TimedSchedule(Schedule):
         for sm in sms:
             if sm.ctas:
                 sm.active_cycles += self._end - sm.active_since
-        counted, mean_hz, sustained_hz = self._clock.finish(self._end, chip.has_idle_gpc())
+        counted, mean_hz, sustained_hz = self._clock.finish(self._end)
         cycles = int(np.ceil(counted))
         facts: dict[str, Any] = {
             "clock_hz": round(mean_hz),

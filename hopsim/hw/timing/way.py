@@ -1,11 +1,13 @@
-"""A way that data take: it serves in the order of asking, and what comes late takes time in which it was idle.
+"""A way that data take: it serves in the order of asking, and nobody waits while it is idle.
 
-Work is booked when it is asked for.  What device memory has to give first is booked when all of it has come: by then it is
-known what others left of the way since the first of it came.
+Work is booked when it is asked for, and may begin much later, as that of a TMA engine that is full: until then others have
+the way.  What device memory has to give first is booked when all of it has come: by then it is known what others left of
+the way since the first of it came.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from typing import Final
 
 # Idle times that are remembered; what comes late has not been on its way for longer.
@@ -34,11 +36,13 @@ class Way:
         """Do work from `begin` on; return when it is done.
 
         >>> way = Way(2.0)
-        >>> way.take(10.0, 8.0), way.take(0.0, 2.0)
-        (14.0, 15.0)
+        >>> way.take(10.0, 8.0), way.take(0.0, 2.0), way.take(10.0, 2.0)
+        (14.0, 1.0, 15.0)
         """
         if begin > self.free:
             self._rest(begin)
+        elif self._ends and self._ends[-1] > begin:
+            return self._fit(begin, work / self.rate)
         self.free += work / self.rate
         return self.free
 
@@ -54,8 +58,21 @@ class Way:
         left = self._fill(begin, now, work / self.rate)
         if left < NOTHING:
             return 0.0
-        self.free += left
-        return self.free - now
+        return self._fit(now, left) - now
+
+    def _fit(self, begin: float, cycles: float) -> float:
+        """Take idle cycles from `begin` on, the earliest first, then those that come; return when all are done."""
+        begins, ends = self._begins, self._ends
+        place = bisect_right(ends, begin)
+        while place < len(begins):
+            first = begins[place] if begins[place] > begin else begin
+            last = min(ends[place], first + cycles)
+            cycles -= last - first
+            place += self._cut(place, first, last)
+            if cycles < NOTHING:
+                return last
+        self.free += cycles
+        return self.free
 
     def _fill(self, begin: float, now: float, cycles: float) -> float:
         """Take idle cycles from `begin` until now, the latest first; return how many are missing."""
@@ -72,14 +89,20 @@ class Way:
                 continue
             first = last - min(room, cycles)
             cycles -= last - first
-            if last < high:
-                begins.insert(place + 1, last)
-                ends.insert(place + 1, high)
-            if first > low:
-                ends[place] = first
-            else:
-                del begins[place], ends[place]
+            self._cut(place, first, last)
         return cycles
+
+    def _cut(self, place: int, first: float, last: float) -> bool:
+        """Take a part of an idle time; return whether there is some left before it."""
+        begins, ends = self._begins, self._ends
+        if last < ends[place]:
+            begins.insert(place + 1, last)
+            ends.insert(place + 1, ends[place])
+        if first > begins[place]:
+            ends[place] = first
+            return True
+        del begins[place], ends[place]
+        return False
 
     def _rest(self, until: float) -> None:
         """Note that it has nothing to do until then."""

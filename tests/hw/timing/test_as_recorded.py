@@ -55,7 +55,9 @@ WITHIN: Final = {
     "cold_walk_12x11_64r_64r_d4_p4096_128c": 0.05,
     "cold_walk_12x11_64r_128r_d4_p4128_256c": 0.07,
     "cold_walk_12x11_128r_128r_d4_p4128_512c": 0.06,
-    "pair_walk_alone_12x11_128r_128r_d4": 0.055,
+    "tma_load_pitch1056_16_128r": 0.02,
+    "tma_load_pitch1056_66_128r": 0.03,
+    "pair_walk_alone_12x11_128r_128r_d4": 0.06,
     "pair_walk_multicast_12x11_128r_128r_d4": 0.11,
     "pair_walk_multicast_12x11_128r_128r_d4_every512": 0.05,
 }

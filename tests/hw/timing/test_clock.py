@@ -38,7 +38,9 @@ def chip(sms: int = 2) -> tuple[LoadClock, list[Sm], L2Cache, DramChannels]:
     l2 = L2Cache(CONFIG.l2, dram, [sms])
     port = GpcPort(CONFIG.l2, l2, 0, sms)
     units = [Sm(CONFIG, number, port, Cpc(1), 0) for number in range(sms)]
-    return LoadClock(CONFIG.clock, HIGHEST, units, l2, [l2, dram, port]), units, l2, dram
+    for unit in units:
+        unit.enter(0.0)
+    return LoadClock(CONFIG.clock, HIGHEST, [units], l2, [l2, dram, port]), units, l2, dram
 
 
 def loaded(clock: LoadClock, share: float) -> float:
@@ -56,8 +58,8 @@ def work(sm: Sm, cycles: int) -> None:
 
 def test_without_tensor_cores_the_clock_is_the_highest() -> None:
     clock, *_ = chip()
-    assert clock.finish(10_000.0, idle_gpc=False) == (10_000.0, HIGHEST, HIGHEST)
-    assert chip()[0].finish(0.0, idle_gpc=True) == (0.0, HIGHEST, HIGHEST)
+    assert clock.finish(10_000.0) == (10_000.0, HIGHEST, HIGHEST)
+    assert chip()[0].finish(0.0) == (0.0, HIGHEST, HIGHEST)
 
 
 @pytest.mark.parametrize(
@@ -78,7 +80,7 @@ def test_recorded_clocks(share: float, rate: int, us: float, measured: float) ->
         sms[0].tensor.busy_cycles = share * cycles * step / 100
         l2.counters.read = round(rate * cycles * step / 100 / l2.sector_bytes)
         clock.advance(cycles * step / 100)
-    _, mean, _ = clock.finish(cycles, idle_gpc=False)
+    _, mean, _ = clock.finish(cycles)
     assert mean == pytest.approx(measured * 1e9, rel=0.023)
 
 
@@ -108,7 +110,7 @@ def test_work_that_is_issued_at_once_is_load_while_it_is_done() -> None:
     work(sms[0], 2048)
     for look in (512.0, 1024.0, 1536.0, 2048.0):
         clock.advance(look)
-    counted, _, _ = clock.finish(4096.0, idle_gpc=False)
+    counted, _, _ = clock.finish(4096.0)
     assert counted == pytest.approx(4096 + 2048 * CONFIG.clock.gpc_spread)
 
 
@@ -117,24 +119,40 @@ def test_the_mean_clock_is_cycles_over_time() -> None:
     work(sms[0], 128 * 75)
     clock.advance(12_800.0)
     busy = loaded(clock, 0.75)
-    counted, mean, _ = clock.finish(25_600.0, idle_gpc=False)
+    counted, mean, _ = clock.finish(25_600.0)
     loaded_cycles = 12_800 * (1 + CONFIG.clock.gpc_spread)
     assert counted == pytest.approx(loaded_cycles + 12_800)
     change_s = CONFIG.clock.change_cycles / HIGHEST
     assert mean == pytest.approx(counted / (loaded_cycles / busy + 12_800 / HIGHEST + change_s))
 
 
-def test_a_gpc_without_work_counts_cycles_of_the_highest_clock() -> None:
-    clock, sms, *_ = chip(1)
-    work(sms[0], 128 * 75)
+@pytest.mark.parametrize("works_for", [0, 1, 2])
+def test_a_gpc_without_ctas_counts_cycles_of_the_highest_clock(works_for: int) -> None:
+    """Beside one that works all the time: no CTA, CTAs in the first half of the products, in both."""
+    _, busy, l2, _ = chip(1)
+    _, other, *_ = chip(1)
+    if not works_for:
+        other[0].leave(0.0)
+        other[0].used = False
+    clock = LoadClock(CONFIG.clock, HIGHEST, [busy, other], l2, [])
+    work(busy[0], 128 * 75)
+    clock.advance(6_400.0)
+    if works_for == 1:
+        other[0].leave(6_400.0)
+        clock.advance(6_400.001)
     clock.advance(12_800.0)
-    busy = loaded(clock, 0.75)
-    counted, mean, _ = clock.finish(25_600.0, idle_gpc=True)
-    loaded_cycles = 12_800 * (1 + CONFIG.clock.gpc_spread)
-    assert counted == pytest.approx(
-        loaded_cycles * HIGHEST / busy + 12_800 + CONFIG.clock.change_cycles
-    )
-    assert mean == pytest.approx(HIGHEST)
+    counted, mean, _ = clock.finish(25_600.0)
+    spread = 1 + CONFIG.clock.gpc_spread
+    alone = 25_600 + 12_800 * CONFIG.clock.gpc_spread
+    if works_for == 2:
+        assert counted == pytest.approx(alone)
+    elif works_for == 0:
+        assert mean == pytest.approx(HIGHEST)
+        assert counted > alone + CONFIG.clock.change_cycles
+    else:
+        faster = HIGHEST / CONFIG.clock.loaded_hz
+        assert counted == pytest.approx(alone + 6_400 * spread * (faster - 1))
+        assert mean < HIGHEST
 
 
 def test_a_change_of_the_clock_takes_what_was_recorded() -> None:
