@@ -5,7 +5,7 @@ A copy is booked once for all its bytes: when it is issued or, if too much is on
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -16,10 +16,11 @@ from hopsim.hw.machine.cta import Cta
 from hopsim.hw.machine.operations import Operation
 from hopsim.hw.machine.work import CopyWork, TmaWork
 from hopsim.hw.timing.fabric import Fabric
+from hopsim.hw.timing.footprint import WHOLE_ROWS, Footprint, Splits
 from hopsim.hw.timing.global_access import Coalescer
-from hopsim.hw.timing.gpc_port import WHOLE_ROWS, GpcPort, JoinKey, Late, Splits, join_key
+from hopsim.hw.timing.gpc_port import GpcPort, Late
 from hopsim.hw.timing.l2 import L2Cache
-from hopsim.hw.timing.l2_tags import Lines, Masks, by_line
+from hopsim.hw.timing.l2_tags import Masks, by_line
 from hopsim.hw.timing.sm import Sm
 from hopsim.hw.timing.tma_engine import BULK_RANK, TmaEngine
 
@@ -56,23 +57,6 @@ class _Waiting(NamedTuple):
     late: Late | None = None
     latency: float = 0.0
     multicast: tuple[TmaEngine, float, int] | None = None
-
-
-class Footprint(NamedTuple):
-    """Line numbers and sectors a copy touches in global memory; `masks` has a bit for each sector, None: whole lines.
-
-    `outside_bytes` of it lie outside the tensor, in a line that `place` tells from others.
-    `beside` are lines that come from memory with those that are missed, `splits` what its rows cost beyond.
-    """
-
-    lines: Lines
-    sectors: int
-    key: JoinKey | None
-    masks: Masks | None
-    outside_bytes: int = 0
-    place: Hashable = None
-    beside: Lines | None = None
-    splits: Splits = WHOLE_ROWS
 
 
 class Bookings:
@@ -200,9 +184,9 @@ class Bookings:
         plan = work.plan
         addresses = plan.lines()
         lines = self._l2.tags.number(addresses)
-        footprint = self._footprint(lines, plan.sectors(), plan.sector_addresses)
-        in_part = footprint.masks is not None
-        beside = self._l2.beside(addresses, work.fetch_bytes, in_part)
+        sectors = plan.sectors()
+        masks = self._masks(len(lines), sectors, plan.sector_addresses)
+        beside = self._l2.beside(addresses, work.fetch_bytes, masks is not None)
         # Rows outside differ by their place along K alone, boxes wholly outside not at all.
         is_inside = plan.inside_bytes > 0
         place = (work.tensor_map, *plan.coords[:1], *plan.coords[2:]) if is_inside else None
@@ -210,22 +194,20 @@ class Bookings:
         config = self._config.l2
         in_pairs = work.fetch_bytes > config.line_bytes
         part = config.sectors_per_part_of_pairs if in_pairs else config.sectors_per_part
-        return footprint._replace(
-            outside_bytes=outside_bytes,
-            place=place,
-            beside=beside,
-            splits=Splits(*plan.splits(), part),
-        )
+        splits = Splits(*plan.splits(), part)
+        return Footprint(lines, sectors, masks, beside, splits, outside_bytes, place)
 
-    def _footprint(
-        self, lines: Lines, sectors: int, addresses: Callable[[], NDArray[np.int64]]
-    ) -> Footprint:
+    def _masks(
+        self, lines: int, sectors: int, addresses: Callable[[], NDArray[np.int64]]
+    ) -> Masks | None:
+        """Return the masks of lines of which some sectors are wanted; None: they are wanted whole."""
         config = self._config.l2
-        masks: Masks | None = None
-        if sectors * config.sector_bytes < len(lines) * config.line_bytes:
-            each = config.line_bytes // config.sector_bytes
-            _, masks = by_line(addresses() // config.sector_bytes, each)
-        return Footprint(lines, sectors, join_key(lines, masks), masks)
+        if sectors * config.sector_bytes >= lines * config.line_bytes:
+            return None
+        _, masks = by_line(
+            addresses() // config.sector_bytes, config.line_bytes // config.sector_bytes
+        )
+        return masks
 
     def _range(self, work: CopyWork) -> Footprint:
         assert isinstance(work.addresses, int), work
@@ -234,9 +216,11 @@ class Bookings:
         lines = np.arange(start // line, (stop - 1) // line + 1, dtype=np.int64) * line
         numbers = self._l2.tags.number(lines)
         first, last = start // sector, (stop - 1) // sector
-        return self._footprint(
-            numbers, last - first + 1, lambda: np.arange(first, last + 1, dtype=np.int64) * sector
+        sectors = last - first + 1
+        masks = self._masks(
+            len(lines), sectors, lambda: np.arange(first, last + 1, dtype=np.int64) * sector
         )
+        return Footprint(numbers, sectors, masks)
 
     # -- the TMA unit ------------------------------------------------------------------------------
 
@@ -254,16 +238,14 @@ class Bookings:
         sm = self._sm_of(operation)
         engine = sm.tma
         begin = engine.start(time, tensor_map)
-        lines, sectors, key, masks, outside_bytes, place, beside, splits = footprint
+        lines, sectors, outside_bytes = footprint.lines, footprint.sectors, footprint.outside_bytes
         if direction == "load":
-            requests = len(lines) + splits.parts + outside_bytes // self._line_bytes
+            requests = len(lines) + footprint.splits.parts + outside_bytes // self._line_bytes
             end = engine.send(begin, count_bytes, requests)
-            ready = sm.port.read(
-                time, begin, end, lines, sectors, key, masks, len(destinations), beside, splits
-            )
+            ready = sm.port.read(time, begin, end, footprint, len(destinations))
             late = sm.port.late
             if outside_bytes:
-                ready = max(ready, self._l2.outside.read(time, end, outside_bytes, place))
+                ready = max(ready, self._l2.outside.read(time, end, outside_bytes, footprint.place))
             landed = ready + engine.load_latency(rank)
             finish = self._l2.finish
             multicast: tuple[TmaEngine, float, int] | None = None
@@ -281,16 +263,15 @@ class Bookings:
             return Booked(landed, landed)
         if direction == "prefetch":
             end = engine.send(begin, 0)
-            ready = self._l2.read(time, end, lines, sectors, sm.gpc, masks, beside=beside)
+            ready = self._l2.read(time, end, footprint, sm.gpc)
             return Booked(ready, ready)
         filled = (count_bytes - outside_bytes) // self._sector_bytes
         source_read = engine.send_store(
             begin, count_bytes, max(0, sectors - filled), adds=direction == "reduce"
         )
         if direction == "reduce":
-            written = source_read = self._l2.reduce(
-                time, source_read, lines, sectors, sm.gpc, masks
-            )
+            added = Footprint(lines, sectors, footprint.masks)
+            written = source_read = self._l2.reduce(time, source_read, added, sm.gpc)
         else:
             # Its source is read as L2 takes it.
             written = source_read = self._l2.store_box(time, source_read, lines, sectors, sm.gpc)
@@ -325,7 +306,6 @@ class Bookings:
         splits = Splits(0, parts, uneven, self._config.l2.sectors_per_part) if parts else WHOLE_ROWS
         places = lines * self._line_bytes
         numbers = self._l2.tags.number(places)
-        key = join_key(numbers, masks)
         # The pipe takes a row of banks at a time, of each line by itself (recorded: product_walk_before_copies_*).
         row_bytes = self._config.smem.banks * self._config.smem.bank_width_bytes
         rows = -(-work.count_bytes * work.lanes // row_bytes) + crossed
@@ -339,9 +319,8 @@ class Bookings:
         asking = work.lanes if isinstance(addresses, int) else len(addresses)
         again = work.count_bytes * asking - sectors * sector_bytes
         beside = self._l2.beside(places, work.fetch_bytes, not whole)
-        ready = sm.port.read(
-            time, begin, end, numbers, sectors, key, None if whole else masks, 1, beside, splits
-        )
+        wanted = Footprint(numbers, sectors, None if whole else masks, beside, splits)
+        ready = sm.port.read(time, begin, end, wanted)
         if again > 0:
             end = sm.wait_for_fill(self._l2.read_again(time, begin, numbers, again, sm.number))
             ready = max(ready, end + self._l2.near)

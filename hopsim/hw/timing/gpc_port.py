@@ -18,49 +18,16 @@ others 3 to 10 % later, as if it had been since the first of them came (cold_wal
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import Final
 
 from hopsim.config.memory import L2
 from hopsim.hw.timing.backlog import Backlog
+from hopsim.hw.timing.footprint import Footprint, JoinKey
 from hopsim.hw.timing.l2 import L2Cache
-from hopsim.hw.timing.l2_tags import BITS, Lines, Masks
 from hopsim.hw.timing.way import Way
 
-
-class Splits(NamedTuple):
-    """What the rows of a box cost because they do not begin at lines.
-
-    Args:
-        more: lines that it has more.
-        parts: of sectors.  uneven: lines with such parts, which nobody shares.
-        part_sectors: sectors that a slice gives in the time of looking up a part.
-    """
-
-    more: int = 0
-    parts: int = 0
-    uneven: int = 0
-    part_sectors: float = 0.0
-
-
-WHOLE_ROWS: Final = Splits()
 USUAL_SMS: Final = 16
 """SMs of a GPC whose port has the rate of the configuration."""
-# (first line, count, last line, sectors of the first and of the last line)
-JoinKey = tuple[int, int, int, int]
-
-
-def join_key(lines: Lines, masks: Masks | None = None) -> JoinKey | None:
-    """Return what two requests for the same sectors have in common; None without lines.
-
-    Args:
-        lines: numbers.
-        masks: a bit for each sector that is wanted of each line; None: whole lines.
-    """
-    count = len(lines)
-    if not count:
-        return None
-    wanted = 0 if masks is None else int(masks[0]) << 8 | int(masks[-1])
-    return int(lines[0]), count, int(lines[-1]), wanted
 
 
 class _Request:
@@ -187,39 +154,25 @@ class GpcPort:
         self._port.rate = self._nominal * factor
 
     def read(
-        self,
-        now: float,
-        begin: float,
-        sent: float,
-        lines: Lines,
-        sectors: int,
-        key: JoinKey | None,
-        masks: Masks | None,
-        receivers: int = 1,
-        beside: Lines | None = None,
-        splits: Splits = WHOLE_ROWS,
+        self, now: float, begin: float, sent: float, wanted: Footprint, receivers: int = 1
     ) -> float:
         """Read a box or the lines of a warp; return when the last byte reaches the SMs.
 
         Args:
             now: when the bandwidth is booked.
             begin, sent: when the first and the last request leave the SM (not before `now`).
-            lines, sectors, masks: as `L2Cache.read` takes them.
-            key: `join_key(lines, masks)`.
+            wanted: what is read.  Who has more lines asks `arrive` about what is `late`, when it has come.
             receivers: SMs that each get all of it; what several get is not shared with others.
-            beside: as `L2Cache.read` takes it.
-            splits: of a box.  Who has more lines asks `arrive` about what is `late`, when it has come.
         """
         l2 = self.l2
-        more, parts, uneven, part_sectors = splits
-        count = len(lines)
+        more, parts, uneven, _ = wanted.splits
+        count = len(wanted.lines)
         handed = receivers * (count - more + more * self._second + parts)
         self.late = None
+        key = wanted.key
         if key is None:
             delivered = self._delivery.take(begin, handed)
-            return l2.read(
-                now, max(sent, delivered), lines, sectors, self.gpc, masks, begin, beside
-            )
+            return l2.read(now, max(sent, delivered), wanted, self.gpc, begin)
         request = self._awaited.get(key) if receivers == 1 else None
         if request is not None and request.sharing < self._sharers:
             late = max(0.0, abs(sent - request.begin) + request.disorder - request.together)
@@ -227,13 +180,9 @@ class GpcPort:
             gone = int((count - uneven) * late / request.window + 0.5)
             again = uneven + gone
             if again < count:
-                return self._join(
-                    request, now, begin, sent, handed, lines, sectors, masks, again, splits
-                )
-        ready = l2.read(
-            now, sent, lines, sectors, self.gpc, masks, begin, beside, parts * part_sectors
-        )
-        count_bytes = sectors * l2.sector_bytes
+                return self._join(request, now, begin, sent, handed, wanted, again)
+        ready = l2.read(now, sent, wanted, self.gpc, begin)
+        count_bytes = wanted.sectors * l2.sector_bytes
         through = 0.0
         is_late = more > 0 and l2.finish > 0.0
         if not is_late:
@@ -292,11 +241,8 @@ class GpcPort:
         begin: float,
         sent: float,
         handed: float,
-        lines: Lines,
-        sectors: int,
-        masks: Masks | None,
+        wanted: Footprint,
         again: int,
-        splits: Splits,
     ) -> float:
         """Share a request but for its last lines, so many, which have come and gone; return when all are there."""
         request.sharing += 1
@@ -304,20 +250,17 @@ class GpcPort:
         ready = request.ready
         finish = request.finish
         first = request.first
-        count = len(lines)
-        rest = lines[count - again :]
-        held = None if masks is None else masks[count - again :]
-        missing = sectors * again // count if held is None else int(BITS[held].sum())
-        more, parts, _, part_sectors = splits
+        count, sectors, more = len(wanted.lines), wanted.sectors, wanted.splits.more
+        missing = 0
+        if again:
+            rest = wanted.last(again)
+            missing = rest.sectors
+            ready = max(ready, l2.read(now, sent, rest, self.gpc, begin))
+            finish = max(finish, l2.finish)
+            first = max(first, l2.first)
         # Of a row in two lines, some of what is joined comes once more.
         once_more = self._again * (sectors - missing) * more / (count - more) if more else 0.0
         brought = (missing + once_more) * l2.sector_bytes
-        if again:
-            alone = parts * again // count * part_sectors
-            late = l2.read(now, sent, rest, missing, self.gpc, held, begin, None, alone)
-            ready = max(ready, late)
-            finish = max(finish, l2.finish)
-            first = max(first, l2.first)
         l2.finish = finish
         if more > 0 and finish > 0.0:
             self.through = 0.0

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from hopsim.config.memory import L2
 from hopsim.hw.timing.dram import DramChannels
+from hopsim.hw.timing.footprint import Footprint
 from hopsim.hw.timing.hot_lines import OutsideRows, RepeatedLines
 from hopsim.hw.timing.l2_counters import L2Counters
 from hopsim.hw.timing.l2_tags import WHOLE, L2Tags, Lines, Masks
@@ -154,29 +155,17 @@ class L2Cache:
         self._atomic_miss_interval = config.atomic_miss_interval_cycles / factor
 
     def read(
-        self,
-        now: float,
-        start: float,
-        lines: Lines,
-        sectors: int,
-        gpc: int,
-        masks: Masks | None = None,
-        begin: float | None = None,
-        beside: Lines | None = None,
-        parts: float = 0.0,
+        self, now: float, start: float, wanted: Footprint, gpc: int, begin: float | None = None
     ) -> float:
         """Read a box or the lines of a warp; return when the last byte reaches the SM.
 
         Args:
             now: when the bandwidth is booked.
             begin, start: when the first and the last request leave the SM (not before `now`).
-            lines: line numbers (`tags.number`).
-            sectors: how many sectors of them are wanted.
+            wanted: what is read.
             gpc: of the SM that asks.
-            masks: of each line, a bit for each sector that is wanted; None: whole lines.
-            beside: lines that come from memory with those that are missed, into their homes, and the rest of these too.
-            parts: sectors that a slice gives in the time of looking up parts of sectors, which are asked for alone.
         """
+        lines, sectors, masks, beside = wanted.lines, wanted.sectors, wanted.masks, wanted.beside
         counters = self.counters
         counters.requested += sectors
         self.finish = self.first = self.late = 0.0
@@ -189,6 +178,8 @@ class L2Cache:
         # Of a line that has to come from its home the half asked first looks up the tag alone.
         elsewhere = sectors * (found.far + found.remote_missed) / count
         given = sectors if masks is None else int(self._pairs[masks].sum())
+        # Parts of sectors are asked for alone.
+        parts = wanted.splits.parts * wanted.splits.part_sectors
         cost = max(given - self._saved * elsewhere, count * self._look_up + parts)
         self.look_ups = max(1.0, cost / sectors)
         queue = self._serve(now, side, cost)
@@ -242,7 +233,7 @@ class L2Cache:
         return ready
 
     def beside(self, addresses: Lines, fetch_bytes: int, in_part: bool) -> Lines | None:
-        """Return what comes from memory with lines that are missed, as `read` takes it; None: no more than always.
+        """Return what comes from memory with lines that are missed, as a `Footprint` has it; None: no more than always.
 
         Args:
             addresses: of the lines.
@@ -312,7 +303,8 @@ class L2Cache:
         Args:
             now: when the bandwidth is booked.
             start: when the last of it leaves the SM.
-            lines, sectors, gpc, masks: as `read` takes them.
+            lines, sectors, masks: of a `Footprint`.
+            gpc: of the SM that writes.
             cost: of a sector, in those of a TMA store.
         """
         counters = self.counters
@@ -332,49 +324,34 @@ class L2Cache:
         return start + queue
 
     def atomic(
-        self,
-        now: float,
-        start: float,
-        lines: Lines,
-        sectors: int,
-        requests: int,
-        gpc: int,
-        masks: Masks | None = None,
+        self, now: float, start: float, wanted: Footprint, requests: int, gpc: int
     ) -> tuple[float, float]:
         """Add to words of some lines; return when the atomic units have taken it and when L2 has the sums.
 
         Args:
-            now, start, lines, sectors, gpc, masks: as `read` takes them.
+            now, start, wanted, gpc: as `read` takes them.
             requests: lines of each warp, summed.
         """
         counters = self.counters
         before = counters.dram_read
-        read = self.read(now, start, lines, sectors, gpc, masks)
+        read = self.read(now, start, wanted, gpc)
         missed = counters.dram_read - before
-        self.write(now, start, lines, sectors, gpc, masks)
+        self.write(now, start, wanted.lines, wanted.sectors, gpc, wanted.masks)
         begin = self._atomics_free if self._atomics_free > now else now
         taken = begin + requests * self._atomic_interval + missed * self._atomic_miss_interval
         self._atomics_free = taken
         return taken, max(read, taken)
 
-    def reduce(
-        self,
-        now: float,
-        start: float,
-        lines: Lines,
-        sectors: int,
-        gpc: int,
-        masks: Masks | None = None,
-    ) -> float:
+    def reduce(self, now: float, start: float, wanted: Footprint, gpc: int) -> float:
         """Add a box to what is there; return when L2 has taken it. What it has taken it adds later.
 
         Args:
-            now, start, lines, sectors, gpc, masks: as `read` takes them.
+            now, start, wanted, gpc: as `read` takes them.
         """
-        self.read(now, start, lines, sectors, gpc, masks)
-        self.write(now, start, lines, sectors, gpc)
+        self.read(now, start, wanted, gpc)
+        self.write(now, start, wanted.lines, wanted.sectors, gpc)
         begin = self._reduces_free if self._reduces_free > now else now
-        self._reduces_free = begin + sectors * self.sector_bytes / self._reduce_rate
+        self._reduces_free = begin + wanted.sectors * self.sector_bytes / self._reduce_rate
         return max(start, self._reduces_free - self._reduce_buffer)
 
     def _fetch(

@@ -14,8 +14,8 @@ from hopsim.hw.machine.memory import RANK_SHIFT
 from hopsim.hw.timing.actor import Actor
 from hopsim.hw.timing.costs import Stall
 from hopsim.hw.timing.fabric import Fabric
+from hopsim.hw.timing.footprint import Footprint
 from hopsim.hw.timing.global_access import WARP, Coalescer
-from hopsim.hw.timing.gpc_port import join_key
 from hopsim.hw.timing.l2 import L2Cache
 from hopsim.hw.timing.l2_tags import BITS
 from hopsim.hw.timing.load_bursts import LoadBursts
@@ -162,12 +162,10 @@ class ThreadAccess:
                 whole = sectors == missed * self._sectors_per_line
             places = lines * self._line_bytes
             numbers = self._l2.tags.number(places)
-            key = join_key(numbers, masks)
             sent = sm.fill(end, sectors * self._l2.sector_bytes)
             beside = self._l2.beside(places, note.fetch_bytes, not whole)
-            ready = sm.port.read(
-                time, end, sent, numbers, sectors, key, None if whole else masks, beside=beside
-            )
+            wanted = Footprint(numbers, sectors, None if whole else masks, beside)
+            ready = sm.port.read(time, end, sent, wanted)
             return Served(held, ready + self._l1_latency, Stall.LONG_SCOREBOARD)
         sm.l1.drop(lines)
         numbers = self._l2.tags.number(lines * self._line_bytes)
@@ -176,9 +174,8 @@ class ThreadAccess:
             done = self._l2.store_words(time, sent, numbers, sectors, sm.gpc)
             sm.stored = max(sm.stored, done + self._l2.near)
             return Served(max(held, done - self._queue), done, Stall.LONG_SCOREBOARD)
-        taken, done = self._l2.atomic(
-            time, end, numbers, sectors, passes, sm.gpc, None if whole else masks
-        )
+        wanted = Footprint(numbers, sectors, None if whole else masks)
+        taken, done = self._l2.atomic(time, end, wanted, passes, sm.gpc)
         latency = self._config.l2.atomic_latency_cycles
         # A CTA that adds ends when it knows that L2 has.
         sm.stored = max(sm.stored, done + self._l2.near)

@@ -8,6 +8,7 @@ import pytest
 import hopsim as hs
 from hopsim.config import load
 from hopsim.hw.timing.dram import DramChannels
+from hopsim.hw.timing.footprint import Footprint
 from hopsim.hw.timing.l2 import L2Cache
 from tests.hw.timing.kernels import launch
 
@@ -31,9 +32,9 @@ def test_a_sector_is_fetched_once_and_the_one_beside_it_with_it() -> None:
     lines = np.arange(0, 800, 100, dtype=np.int64)
 
     def add(mask: int) -> float:
-        return unit.atomic(0.0, 0.0, lines, 8, 8, 0, masks(mask))[0]
+        return unit.atomic(0.0, 0.0, Footprint(lines, 8, masks(mask)), 8, 0)[0]
 
-    taken, done = unit.atomic(0.0, 0.0, lines, 8, 8, 0, masks(0b0001))
+    taken, done = unit.atomic(0.0, 0.0, Footprint(lines, 8, masks(0b0001)), 8, 0)
     assert taken == pytest.approx(8 * (REQUEST + 2 * MISS))
     assert done > CONFIG.dram.latency_cycles
     again = add(0b0001)
@@ -47,9 +48,9 @@ def test_a_sector_is_fetched_once_and_the_one_beside_it_with_it() -> None:
 def test_gpcs_share_the_rate() -> None:
     unit = cache()
     lines = np.arange(0, 800, 100, dtype=np.int64)
-    taken = [unit.atomic(0.0, 0.0, lines, 32, 8, gpc)[0] for gpc in range(8)]
+    taken = [unit.atomic(0.0, 0.0, Footprint(lines, 32), 8, gpc)[0] for gpc in range(8)]
     assert taken[-1] == pytest.approx(64 * REQUEST + 32 * MISS)
-    late, _ = unit.atomic(1e6, 1e6, lines, 32, 8, 0)
+    late, _ = unit.atomic(1e6, 1e6, Footprint(lines, 32), 8, 0)
     assert late == pytest.approx(1e6 + 8 * REQUEST)
 
 

@@ -5,7 +5,8 @@ import pytest
 
 from hopsim.config import load
 from hopsim.hw.timing.dram import DramChannels
-from hopsim.hw.timing.gpc_port import GpcPort, Splits, join_key
+from hopsim.hw.timing.footprint import Footprint, Splits
+from hopsim.hw.timing.gpc_port import GpcPort
 from hopsim.hw.timing.l2 import L2Cache
 
 CONFIG = load("h100-sxm")
@@ -30,7 +31,7 @@ def box(number: int) -> np.ndarray:
 
 def ask(unit: GpcPort, time: float, number: int) -> float:
     lines = box(number)
-    return unit.read(time, time, time, lines, SECTORS, join_key(lines), None)
+    return unit.read(time, time, time, Footprint(lines, SECTORS))
 
 
 def test_different_boxes_come_at_the_rate_of_the_gpc() -> None:
@@ -55,7 +56,7 @@ def test_four_sms_share_a_request(sms: int) -> None:
     gpc, l2 = port()
     asked = box(0)
     for _ in range(sms):
-        gpc.read(0.0, 0.0, 0.0, asked, SECTORS, join_key(asked), None)
+        gpc.read(0.0, 0.0, 0.0, Footprint(asked, SECTORS))
     assert l2.counters.read == -(-sms // 4) * SECTORS
     assert l2.counters.merged == sms * SECTORS - l2.counters.read
 
@@ -114,7 +115,7 @@ def test_whose_request_is_known_first_does_not_matter() -> None:
     for first, second in ((0.0, 100.0), (100.0, 0.0)):
         gpc, l2 = port()
         for sent in (first, second):
-            gpc.read(0.0, 0.0, sent, box(0), SECTORS, join_key(box(0)), None)
+            gpc.read(0.0, 0.0, sent, Footprint(box(0), SECTORS))
         shares.append(l2.counters.merged / SECTORS)
     assert shares[0] == shares[1]
     assert 0.5 < shares[0] < 1.0
@@ -139,7 +140,7 @@ def test_what_several_sms_get_at_once_is_not_shared() -> None:
     gpc, l2 = port()
     lines = box(0)
     for receivers in (2, 1, 2):
-        gpc.read(0.0, 0.0, 0.0, lines, SECTORS, join_key(lines), None, receivers)
+        gpc.read(0.0, 0.0, 0.0, Footprint(lines, SECTORS), receivers)
     assert l2.counters.merged == 0
 
 
@@ -164,9 +165,8 @@ def test_rows_in_two_lines_come_again() -> None:
     gpc, _ = port()
     lines = np.arange(2 * LINES, dtype=np.int64)
     masks = np.tile(np.array([0b1110, 0b0001], np.uint8), LINES)
-    key = join_key(lines, masks)
     for _ in range(2):
-        gpc.read(0.0, 0.0, 0.0, lines, SECTORS, key, masks, 1, None, Splits(more=LINES))
+        gpc.read(0.0, 0.0, 0.0, Footprint(lines, SECTORS, masks, splits=Splits(more=LINES)))
     alone = BYTES / CONFIG.l2.bandwidth_per_gpc_bytes_per_clk
     assert gpc.through == pytest.approx(alone * (1 + CONFIG.l2.joined_again))
 
@@ -180,4 +180,4 @@ def test_another_gpc_asks_itself() -> None:
 
 
 def test_nothing_to_join_without_lines() -> None:
-    assert join_key(np.zeros(0, np.int64)) is None
+    assert Footprint(np.zeros(0, np.int64), 0).key is None

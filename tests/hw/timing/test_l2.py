@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from hopsim.config import load
 from hopsim.config.memory import Dram
 from hopsim.hw.timing.dram import DramChannels
+from hopsim.hw.timing.footprint import Footprint
 from hopsim.hw.timing.l2 import L2Cache, deal
 from hopsim.hw.timing.l2_tags import L2Tags
 
@@ -144,9 +145,11 @@ def test_reads_wait_for_a_share_of_what_is_written_and_writes_for_no_read(share:
     for unit in (alone, beside):
         unit.warm(np.concatenate(warm))
     written = alone.store_box(0.0, 0.0, warm[1], 8192, 0)
-    read = alone.read(1e6, 1e6, warm[0], 8192, 0) - 1e6
+    read = alone.read(1e6, 1e6, Footprint(warm[0], 8192), 0) - 1e6
     assert beside.store_box(0.0, 0.0, warm[1], 8192, 0) == pytest.approx(written)
-    assert beside.read(0.0, 0.0, warm[0], 8192, 0) == pytest.approx(read + share * written)
+    assert beside.read(0.0, 0.0, Footprint(warm[0], 8192), 0) == pytest.approx(
+        read + share * written
+    )
     # The same way is there for those that write.
     assert beside.store_box(0.0, 0.0, warm[1], 8192, 0) == pytest.approx(2.0 * written)
 
@@ -155,10 +158,10 @@ def test_l2_takes_some_of_what_is_added_before_it_adds() -> None:
     held = 64 * LINE
     unit = cache(reduce_buffer_bytes=held, reduce_bandwidth_bytes_per_clk=32.0)
     each = 64 * LINE / 32.0
-    taken = [unit.reduce(0.0, 10.0, run(64 * number, 64), 256, 0) for number in range(3)]
+    taken = [unit.reduce(0.0, 10.0, Footprint(run(64 * number, 64), 256), 0) for number in range(3)]
     assert taken == pytest.approx([10.0, each, 2.0 * each])
     # It goes on meanwhile.
-    assert unit.reduce(5.0 * each, 5.0 * each, run(512, 64), 256, 0) == 5.0 * each
+    assert unit.reduce(5.0 * each, 5.0 * each, Footprint(run(512, 64), 256), 0) == 5.0 * each
 
 
 def test_a_write_drops_copies_elsewhere() -> None:
@@ -203,17 +206,17 @@ def test_a_miss_takes_dram_latency_a_hit_the_near_one() -> None:
     transfer = 32 / (CONFIG.dram.bandwidth_bytes_per_clk * CONFIG.dram.efficiency)
     slowest = CONFIG.dram.latency_cycles + CONFIG.dram.latency_spread_cycles / 2
     slowest += DramChannels(CONFIG.dram, LINE).latency(line)[1]
-    assert unit.read(0.0, 0.0, line, 1, gpc) == pytest.approx(slowest + transfer)
+    assert unit.read(0.0, 0.0, Footprint(line, 1), gpc) == pytest.approx(slowest + transfer)
     # A slice takes as long for a sector as for two.
     look_up = 32 * CONFIG.l2.sectors_per_look_up
     service = look_up / (CONFIG.l2.bandwidth_bytes_per_clk / 2)
-    assert unit.read(5000.0, 5000.0, line, 1, gpc) == pytest.approx(
+    assert unit.read(5000.0, 5000.0, Footprint(line, 1), gpc) == pytest.approx(
         5000 + CONFIG.l2.latency_near_cycles + service
     )
     other = unit._side_of.index(1 - side_of_home)
-    far = unit.read(9000.0, 9000.0, line, 1, other)
+    far = unit.read(9000.0, 9000.0, Footprint(line, 1), other)
     assert far == pytest.approx(9000 + CONFIG.l2.latency_far_cycles + service)
-    assert unit.read(20000.0, 20000.0, line, 1, other) == pytest.approx(
+    assert unit.read(20000.0, 20000.0, Footprint(line, 1), other) == pytest.approx(
         20000 + CONFIG.l2.latency_near_cycles + service
     )
 
@@ -225,7 +228,7 @@ def test_the_sector_beside_a_missed_one_comes_with_it(first: int) -> None:
 
     def read(now: float, sector: int) -> tuple[float, int]:
         before = unit.counters.dram_read
-        ready = unit.read(now, now, line, 1, 0, np.array([1 << sector], np.uint8))
+        ready = unit.read(now, now, Footprint(line, 1, np.array([1 << sector], np.uint8)), 0)
         return ready - now, unit.counters.dram_read - before
 
     missed, brought = read(0.0, first)
@@ -253,8 +256,8 @@ def test_what_comes_is_what_whole_pieces_lack(masks: list[int], each: int) -> No
 
 def test_a_second_reader_waits_for_the_fetch_of_the_first() -> None:
     unit = cache()
-    first = unit.read(0.0, 0.0, run(0, 128), 512, 0)
-    second = unit.read(10.0, 10.0, run(0, 128), 512, 1)
+    first = unit.read(0.0, 0.0, Footprint(run(0, 128), 512), 0)
+    second = unit.read(10.0, 10.0, Footprint(run(0, 128), 512), 1)
     assert second >= first
     assert unit.counters.dram_read == 512
 
@@ -262,9 +265,9 @@ def test_a_second_reader_waits_for_the_fetch_of_the_first() -> None:
 def test_bandwidth_of_a_partition_is_shared() -> None:
     unit = cache()
     lines = run(0, 128)
-    unit.read(0.0, 0.0, lines, 512, 0)
+    unit.read(0.0, 0.0, Footprint(lines, 512), 0)
     service = 16384 / (CONFIG.l2.bandwidth_bytes_per_clk / 2)
-    ends = [unit.read(50000.0, 50000.0, lines, 512, 0) for _ in range(20)]
+    ends = [unit.read(50000.0, 50000.0, Footprint(lines, 512), 0) for _ in range(20)]
     gaps = np.diff(ends)
     assert gaps == pytest.approx(np.full(19, service))
 
@@ -293,7 +296,7 @@ def test_every_sector_is_hit_or_fetched(steps: list[tuple[int, int, int, int]]) 
             unit.write(time, time, run(first, count), count * 4, gpc)
             written += count * 4
         else:
-            unit.read(time, time, run(first, count), count * 4, gpc)
+            unit.read(time, time, Footprint(run(first, count), count * 4), gpc)
             asked += count * 4
     counters = unit.counters
     assert counters.requested == asked
@@ -310,7 +313,7 @@ def test_warm_lines_hit_from_both_halves() -> None:
     unit = cache()
     unit.warm(run(0, 200))
     for gpc in (0, 7):
-        unit.read(0.0, 0.0, run(0, 200), 800, gpc)
+        unit.read(0.0, 0.0, Footprint(run(0, 200), 800), gpc)
     assert unit.counters.dram_read == 0
     assert unit.counters.hit == unit.counters.read == 1600
 
@@ -382,13 +385,13 @@ def test_of_requests_that_take_time_to_leave_the_late_one_is_half_way() -> None:
     delay = dram.read(0.0, 256 * 32)
     latency, refresh = dram.latency(lines)
     assert refresh > 0.0
-    at_once = cache().read(0.0, 0.0, lines, 256, 0)
+    at_once = cache().read(0.0, 0.0, Footprint(lines, 256), 0)
     assert at_once == pytest.approx(delay + refresh + latency)
     asking = 256 * 32 / CONFIG.l2.bandwidth_per_sm_bytes_per_clk
-    one_by_one = cache().read(0.0, asking, lines, 256, 0, None, 0.0)
+    one_by_one = cache().read(0.0, asking, Footprint(lines, 256), 0, 0.0)
     assert one_by_one == pytest.approx(delay + refresh + 0.5 * asking + latency)
     # A queue in front of them is none of it.
-    queued = cache().read(0.0, 10_000.0, lines, 256, 0, None, 0.0)
+    queued = cache().read(0.0, 10_000.0, Footprint(lines, 256), 0, 0.0)
     assert queued == pytest.approx(10_000.0 - 0.5 * asking + refresh + latency)
 
 
@@ -397,13 +400,13 @@ def test_sectors_of_a_line_are_fetched_once_each() -> None:
     unit = cache()
     lines = run(0, 16)
     left, right = (np.full(16, mask, np.uint8) for mask in (0b0011, 0b1110))
-    unit.read(0.0, 0.0, lines, 32, 0, masks=left)
+    unit.read(0.0, 0.0, Footprint(lines, 32, left), 0)
     assert unit.counters.dram_read == 32
-    late = unit.read(5000.0, 5000.0, lines, 48, 0, masks=right)
+    late = unit.read(5000.0, 5000.0, Footprint(lines, 48, right), 0)
     assert unit.counters.dram_read == 32 + 32
     assert late >= 5000 + CONFIG.dram.latency_cycles
-    unit.read(9000.0, 9000.0, lines, 64, 0)
-    unit.read(9900.0, 9900.0, lines, 48, 0, masks=right)
+    unit.read(9000.0, 9000.0, Footprint(lines, 64), 0)
+    unit.read(9900.0, 9900.0, Footprint(lines, 48, right), 0)
     assert unit.counters.dram_read == 64
     assert unit._dram.read_bytes == 64 * 32
 
@@ -435,8 +438,8 @@ def test_a_second_line_of_a_pair_is_a_hit_at_its_home() -> None:
     paired, plain = cache(), cache()
     even, odd = run(0, 256)[::2], run(0, 256)[1::2]
     for time, lines, beside in ((0.0, even, odd), (1e4, odd, even)):
-        paired.read(time, time, lines, 512, 0, beside=beside)
-        plain.read(time, time, lines, 512, 0)
+        paired.read(time, time, Footprint(lines, 512, beside=beside), 0)
+        plain.read(time, time, Footprint(lines, 512), 0)
     side = plain._side_of[0]
     local = 128 - plain.tags.remote_lines(odd, side)
     assert plain.counters.hit == 0
@@ -449,7 +452,7 @@ def test_a_part_of_a_line_brings_the_rest_of_it() -> None:
     unit = cache()
     for time, mask in enumerate((1, 2, 4, 8)):
         masks = np.array([mask], np.uint8)
-        unit.read(1e4 * time, 1e4 * time, run(6, 1), 1, 0, masks, beside=run(7, 1))
+        unit.read(1e4 * time, 1e4 * time, Footprint(run(6, 1), 1, masks, beside=run(7, 1)), 0)
     assert unit.counters.hit == 3
     assert unit.counters.dram_read == 8
 
@@ -481,12 +484,12 @@ def test_what_went_before_the_launch_is_not_counted() -> None:
 def test_lines_beside_those_that_are_missed_come_with_them() -> None:
     unit = cache()
     lines, beside = np.arange(0, 64, 2), np.arange(1, 64, 2)
-    first = unit.read(0.0, 0.0, lines, 128, 0, beside=beside)
+    first = unit.read(0.0, 0.0, Footprint(lines, 128, beside=beside), 0)
     assert unit.counters.dram_read == 256
     # Who asks for them early waits for their arrival.
-    early = unit.read(1.0, 1.0, beside, 128, 0)
+    early = unit.read(1.0, 1.0, Footprint(beside, 128), 0)
     assert early == pytest.approx(first)
-    late = unit.read(1e4, 1e4, beside, 128, 5)
+    late = unit.read(1e4, 1e4, Footprint(beside, 128), 5)
     assert late <= 1e4 + CONFIG.l2.latency_far_cycles + 10
     assert unit.counters.dram_read == 256
 
@@ -498,9 +501,10 @@ def test_a_box_whose_lines_bring_others_waits_longer_for_refreshes() -> None:
     for number in range(8):
         lines = np.arange(256 * number, 256 * number + 256, 2)
         time = 1e5 * number
-        usual = alone.read(time, time + 200.0, lines, 512, 0, begin=time)
+        usual = alone.read(time, time + 200.0, Footprint(lines, 512), 0, time)
         later.append(
-            paired.read(time, time + 200.0, lines, 512, 0, begin=time, beside=lines + 1) - usual
+            paired.read(time, time + 200.0, Footprint(lines, 512, beside=lines + 1), 0, time)
+            - usual
         )
     assert all(0.0 <= more <= 101.0 for more in later)
     assert max(later) > 50.0
@@ -509,8 +513,8 @@ def test_a_box_whose_lines_bring_others_waits_longer_for_refreshes() -> None:
 def test_lines_beside_those_that_are_there_do_not_come() -> None:
     unit = cache()
     lines, beside = np.arange(0, 64, 2), np.arange(1, 64, 2)
-    unit.read(0.0, 0.0, lines, 128, 0)
-    unit.read(1e4, 1e4, lines, 128, 0, beside=beside)
+    unit.read(0.0, 0.0, Footprint(lines, 128), 0)
+    unit.read(1e4, 1e4, Footprint(lines, 128, beside=beside), 0)
     assert unit.counters.dram_read == 128
 
 
@@ -538,20 +542,20 @@ def test_lines_that_several_sms_ask_for_again_are_served_slowly() -> None:
 def test_a_line_that_is_asked_for_again_holds_up_others_until_it_has_come() -> None:
     unit, other = cache(), cache()
     line, rows = run(3, 1), run(400, 4)
-    comes = unit.read(0.0, 0.0, line, 4, 0)
-    assert other.read(0.0, 0.0, line, 4, 0) == comes
+    comes = unit.read(0.0, 0.0, Footprint(line, 4), 0)
+    assert other.read(0.0, 0.0, Footprint(line, 4), 0) == comes
     unit.read_again(0.0, 0.0, line, 2048, sm=0)
     done = unit.read_again(0.0, 0.0, line, 2048, sm=1)
     assert done == pytest.approx(
         comes - unit.near + 2048 / CONFIG.l2.repeated_bandwidth_bytes_per_clk
     )
     # Device memory is asked for other lines when the last of these requests has been answered.
-    assert unit.read(0.0, 0.0, rows, 16, 0) - other.read(0.0, 0.0, rows, 16, 0) == pytest.approx(
-        done
-    )
+    assert unit.read(0.0, 0.0, Footprint(rows, 16), 0) - other.read(
+        0.0, 0.0, Footprint(rows, 16), 0
+    ) == pytest.approx(done)
     later, more = done + 1.0, run(800, 4)
-    free = unit.read(later, later, more, 16, 0)
-    assert free == pytest.approx(other.read(later, later, more, 16, 0))
+    free = unit.read(later, later, Footprint(more, 16), 0)
+    assert free == pytest.approx(other.read(later, later, Footprint(more, 16), 0))
 
 
 def test_rows_outside_hold_up_what_is_asked_for_with_them() -> None:
@@ -560,14 +564,14 @@ def test_rows_outside_hold_up_what_is_asked_for_with_them() -> None:
     one.warm(lines)
     count = 1 << 20
     taken = count / config.outside_bandwidth_bytes_per_clk
-    alone = one.read(0.0, 0.0, lines, 128, 0)
+    alone = one.read(0.0, 0.0, Footprint(lines, 128), 0)
     assert one.outside.read(0.0, 0.0, count, "k 0") == pytest.approx(taken + one.near)
-    behind = one.read(0.0, 0.0, lines, 128, 0)
+    behind = one.read(0.0, 0.0, Footprint(lines, 128), 0)
     own = 128 * config.sector_bytes / config.beside_outside_bandwidth_bytes_per_clk
     assert behind == pytest.approx(taken + own + one.near)
     assert behind > alone
     later = 2 * taken
-    assert one.read(later, later, lines, 128, 0) - later == pytest.approx(alone)
+    assert one.read(later, later, Footprint(lines, 128), 0) - later == pytest.approx(alone)
 
 
 def test_rows_outside_at_more_places_are_served_by_more_slices() -> None:

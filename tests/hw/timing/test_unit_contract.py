@@ -15,7 +15,8 @@ from hopsim.config import HardwareConfig, load
 from hopsim.hw.machine.work import TensorWork
 from hopsim.hw.timing.dram import DramChannels
 from hopsim.hw.timing.fabric import Fabric
-from hopsim.hw.timing.gpc_port import GpcPort, join_key
+from hopsim.hw.timing.footprint import Footprint
+from hopsim.hw.timing.gpc_port import GpcPort
 from hopsim.hw.timing.issue import IssuePorts
 from hopsim.hw.timing.l2 import L2Cache
 from hopsim.hw.timing.shared_memory import SharedPipe
@@ -99,7 +100,7 @@ def l2(config: HardwareConfig) -> Unit:
         state["next"] += 1
         first = (state["next"] * 37) % 1000
         lines = np.arange(first, first + size, dtype=np.int64)
-        return unit.read(time, time, lines, size * 4, state["next"] % 8)
+        return unit.read(time, time, Footprint(lines, size * 4), state["next"] % 8)
 
     return Unit(serve, lambda: unit.counters.requested * 32, LINE)
 
@@ -116,7 +117,7 @@ def gpc_port(config: HardwareConfig) -> Unit:
         # Every second box is asked for by a neighbour as well.
         state["next"] += 1
         lines = np.arange(size, dtype=np.int64) + state["next"] // 2 % 30 * 32
-        return unit.read(time, time, time, lines, size * 4, join_key(lines), None)
+        return unit.read(time, time, time, Footprint(lines, size * 4))
 
     return Unit(serve, lambda: l2.counters.requested * 32, LINE)
 
