@@ -11,9 +11,7 @@ Values are never looked at.
 
 from __future__ import annotations
 
-import gc
-from collections.abc import Callable, Generator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
@@ -25,7 +23,7 @@ from hopsim.hw.machine.cta import Cluster, Cta
 from hopsim.hw.machine.launch import Machine
 from hopsim.hw.machine.operations import Operation
 from hopsim.hw.machine.schedule import Outcome, Schedule
-from hopsim.hw.machine.spinning import Peeks, SpinWatch
+from hopsim.hw.machine.spinning import Peeks
 from hopsim.hw.machine.strand import StrandCore
 from hopsim.hw.machine.tensor_queue import Group
 from hopsim.hw.machine.waiting import Wait
@@ -39,8 +37,10 @@ from hopsim.hw.timing.counters import Totals, counters
 from hopsim.hw.timing.first_touch import FirstTouch
 from hopsim.hw.timing.launcher import Launcher
 from hopsim.hw.timing.occupancy import WARPGROUP
+from hopsim.hw.timing.rare_collection import rare_collection
 from hopsim.hw.timing.recorder import Recorder
 from hopsim.hw.timing.recording import Recording
+from hopsim.hw.timing.standstill import Standstill
 from hopsim.hw.timing.tensor_core import WarpgroupQueue
 from hopsim.hw.timing.thread_access import ThreadAccess
 from hopsim.hw.timing.wakeups import WakeUps
@@ -51,9 +51,6 @@ RUN_AHEAD_STEPS: Final = 64
 # until then, and a strand that a full queue holds would carry all of them along with it.
 BOOKED_AHEAD: Final = 200.0
 PROGRESS_EVENTS: Final = 4096
-COLLECT_AFTER: Final = 100_000
-# Looks at the load without any change between them, after which strands are suspected to spin.
-PATIENCE: Final = 8
 
 Progress = Callable[[float], None]
 
@@ -104,11 +101,7 @@ class TimedSchedule(Schedule):
         self._arrive_latency = float(config.mbarrier.arrive_latency_cycles)
         self._end = 0.0
         self._peeks = Peeks()
-        self._watch = SpinWatch()
-        self._version = -1
-        self._quiet_looks = 0
-        # When each strand could issue next at the last look.
-        self._looked_at: dict[Actor, float] = {}
+        self._standstill = Standstill(self.env)
 
     # -- the run -----------------------------------------------------------------------------------
 
@@ -149,7 +142,7 @@ class TimedSchedule(Schedule):
         if self._recording is not None:
             machine.probe.barrier.append(self._recording.barrier)
         self._launcher = Launcher(config.launch, machine, chip, env, self._start_cluster)
-        with _rare_collection():
+        with rare_collection():
             ended = self._loop(machine)
         self._end = max(self._end, float(env.now)) if ended != "finished" else self._end
         if ended == "finished":
@@ -195,32 +188,11 @@ class TimedSchedule(Schedule):
             now = env.now
             if now >= clock.next_look:
                 clock.advance(float(now))
-                if self._all_spin(machine) and not self._goes_on(machine):
+                if self._standstill.is_reached(machine) and not self._goes_on(machine):
                     machine.spinning = [actor.strand for actor in env.pending()]
                     return "deadlock"
             if now > limit:
                 return "cap"
-
-    def _all_spin(self, machine: Machine) -> bool:
-        """Whether strands step, but none of them, nor anything that is set to happen, will ever change anything."""
-        if machine.version != self._version:
-            self._version = machine.version
-            self._quiet_looks = 0
-            return False
-        self._quiet_looks += 1
-        if self._quiet_looks < PATIENCE:
-            return False
-        pending = self.env.pending()
-        actors = [event for event in pending if isinstance(event, Actor)]
-        if len(actors) < len(pending):
-            # A copy, product or CTA on its way is a change to come.
-            return False
-        for actor in actors:
-            if self._looked_at.get(actor, actor.time) != actor.time:
-                self._watch.moved(actor.strand)
-        # A time that is yet to be settled grows without a step.
-        self._looked_at = {actor: actor.time for actor in actors if actor.crowding is None}
-        return self._watch.sample(machine.version, [actor.strand for actor in actors])
 
     def _goes_on(self, machine: Machine) -> bool:
         """When nothing can happen, tell parked `try_wait`s "not yet", or let lanes go on without others of their warp."""
@@ -489,17 +461,3 @@ class TimedSchedule(Schedule):
             self._recording.landed()
         if self._runnable or self._newborn:
             self._drain()
-
-
-@contextmanager
-def _rare_collection() -> Generator[None]:
-    """Let Python look for garbage cycles seldom: a run makes many objects and few cycles."""
-    thresholds = gc.get_threshold()
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(COLLECT_AFTER, *thresholds[1:])
-    try:
-        yield
-    finally:
-        gc.set_threshold(*thresholds)
-        gc.unfreeze()
