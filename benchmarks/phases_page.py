@@ -25,8 +25,8 @@ until the first wgmma; *main loop*: until the loop over K ends; *last products*:
 median, of three launches the median. *longest CTA*: from entry to exit, the wait for the others of its cluster included.
 *rest* is what the launch takes beyond it: its fixed cost, waves of CTAs, and the stores of the clocks. *GPCs*, a part of
 the rest: what the fastest GPC counts more than the slowest, since each has a clock of its own (in hopsim a share of the
-time: D-GPC-CLOCK). Cycles are Nsight Compute's `gpc__cycles_elapsed.max`; since these kernels store their clocks too, they
-take some hundred more than those of `docs/accuracy.md`.
+time, and the highest clock while one has no CTA: D-GPC-CLOCK). Cycles are Nsight Compute's `gpc__cycles_elapsed.max`;
+since these kernels store their clocks too, they take some hundred more than those of `docs/accuracy.md`.
 
 Measure again, on an H100: `hopsim record tests/silicon --part phases`.
 """

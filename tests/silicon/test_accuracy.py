@@ -14,7 +14,7 @@ CUBE, RAGGED = (512, 512, 512), (1000, 1416, 528)
 PRESENT_LEVEL = {
     ("calibration", CUBE): (9, 0.0443, 0.0921),
     ("judging", CUBE): (27, 0.0245, 0.081),
-    ("judging", RAGGED): (17, 0.047, 0.14),
+    ("judging", RAGGED): (17, 0.044, 0.152),
 }
 """Cases; mean and largest share that predictions are off: more is a step back."""
 
