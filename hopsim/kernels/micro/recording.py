@@ -35,6 +35,7 @@ GROUPS: Final = {
     "tiles": "TMA boxes out of device memory as CTAs of a matrix product share them",
     "tile_walks": "tiles of a matrix product out of L2 along K, shared by CTAs: TMA boxes and cp.async",
     "steady_walks": "the same without an end, by one to three CTAs an SM: what each SM gets while all load",
+    "steady_copies": "the same by cp.async, and what one SM alone takes for a stage",
     "pair_walks": "the same by clusters of two CTAs that share B: by multicast, or each for itself",
     "promotions": "the same by the L2 promotion of the tensor maps",
     "product_walks": "tiles along K that are worked at by wgmma, mma.sync and arithmetic, one or two CTAs on an SM",

@@ -15,6 +15,7 @@ import numpy as np
 
 from hopsim.kernels.micro.boxes import BOX_K, ROW_BYTES
 from hopsim.kernels.micro.clocked import SMS, Benchmark, Clocked, Summary, Table
+from hopsim.kernels.micro.sharing import NAMES
 from hopsim.kernels.micro.tile_walks import TileShape
 from hopsim.kernels.micro.tiles import LOAD, first_rows
 from hopsim.kernels.ptx.text import Param, Reg, address, vector
@@ -44,7 +45,7 @@ class SteadyWalk(TileShape):
         """Of the microbenchmark."""
         if self.rows_b:
             return f"steady_{self.shape}"
-        which = "own" if self.sharing == 1 else "pairs"
+        which = "alone" if self.ctas == 1 else NAMES[self.sharing]
         skew = f"_skew{self.skew_cycles}" if self.skew_cycles else ""
         return f"steady_{which}_{self.rows_a}r_d{self.depth}{skew}"
 
@@ -127,7 +128,7 @@ def benchmark(one: SteadyWalk) -> Benchmark:
     left, more = c.k.reg(".b32", "left"), c.k.reg(".pred", "more")
     # The first time out of device memory, the second time into the nearer half of L2.
     c.walk_ring(barriers, parity, -(-2 * one.steps // one.depth), issue, left, more)
-    _meet(c, one.ctas)
+    meet(c, one.ctas)
     if one.skew_cycles:
         cta = c.k.let(".b32", "cta", "mov.u32", "%ctaid.x")
         odd = c.k.let(".b32", "odd", "and.b32", cta, 1)
@@ -174,8 +175,8 @@ def _count(
     return stages, passed
 
 
-def _meet(c: Clocked, ctas: int) -> None:
-    """Wait for all CTAs of the grid, in each launch anew."""
+def meet(c: Clocked, ctas: int) -> None:
+    """Wait for all CTAs of the grid, in each launch anew; one thread of each does."""
     place = c.load("arrived", ".b64", "ld.param.u64")
     count = c.k.let(".b32", "count", "atom.global.add.u32", address(place), 1)
     wanted = c.k.let(".b32", "wanted", "div.u32", count, ctas)
@@ -198,6 +199,13 @@ def shapes() -> list[SteadyWalk]:
     found += [
         SteadyWalk(12, 11, *rows, depth)
         for rows in ((64, 64), (64, 128), (128, 128), (128, 256)) for depth in (1, 2, 4)
+    ]  # fmt: skip
+    # One SM alone, and all that read the same: what there is to wait for besides L2.
+    found += [SteadyWalk(1, 1, rows, 0, depth, 8) for rows in (64, 128) for depth in (1, 2, 4)]
+    found += [
+        SteadyWalk(SMS, 1, rows, 0, depth, 8, sharing)
+        for sharing in (2, SMS) for rows in (64, 128) for depth in (1, 2, 4)
+        if (sharing, rows, depth) != (2, 128, 4)
     ]  # fmt: skip
     # Two and three CTAs an SM.
     found += [SteadyWalk(22, 12, *rows, depth) for rows, depth in (((64, 64), 6), ((64, 128), 4))]
