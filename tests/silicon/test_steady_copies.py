@@ -33,7 +33,7 @@ def test_one_sm_alone(one: steady_copies.Copies) -> None:
 
 
 def test_all_wait_longer_than_one_where_much_is_on_the_way() -> None:
-    """Recorded on an H100, though all read the same; here they wait as long as one SM alone (DEVIATIONS D-L2BW)."""
+    """Recorded on an H100, though all read the same; here with four stages of 128 rows alone (DEVIATIONS D-L2BW)."""
     for shape, most in (
         ("64r_d1_w4", 1.03),
         ("64r_d4_w4", 1.26),

@@ -18,6 +18,15 @@ NAMES: Final = {1: "own", 2: "pairs", 4: "fours", 16: "sixteens", SMS: "all"}
 """By how many SMs read the same boxes."""
 
 
+def who(ctas: int, sharing: int) -> str:
+    """Return what names call so many CTAs, of which some read the same.
+
+    >>> who(1, 1), who(132, 2)
+    ('alone', 'pairs')
+    """
+    return "alone" if ctas == 1 else NAMES[sharing]
+
+
 def shared(sharing: int, depth: int, rows: int) -> Benchmark:
     """Boxes of some rows, 128 KiB in all, by every SM."""
     boxes = Boxes(rows, 8, 128 // rows, KIB, depth)

@@ -13,7 +13,7 @@ import numpy as np
 
 from hopsim.kernels.micro.boxes import ROW_BYTES
 from hopsim.kernels.micro.clocked import SMS, Benchmark, Clocked, mean_of_rows
-from hopsim.kernels.micro.sharing import NAMES
+from hopsim.kernels.micro.sharing import who
 from hopsim.kernels.micro.steady_walks import LAUNCHES, meet
 from hopsim.kernels.micro.streams import KIB
 from hopsim.kernels.micro.tile_walks import COPY_BYTES, LANES
@@ -46,7 +46,7 @@ class Copies:
     @property
     def name(self) -> str:
         """Of the microbenchmark."""
-        which = "alone" if self.ctas == 1 else NAMES[self.sharing]
+        which = who(self.ctas, self.sharing)
         return f"steady_copies_{which}_{self.rows}r_d{self.depth}_w{self.warps}"
 
     @property
@@ -134,10 +134,10 @@ def benchmark(one: Copies) -> Benchmark:
 
 def shapes() -> list[Copies]:
     """Return what is measured: one SM alone, then all."""
-    who = [(1, 1), *((SMS, sharing) for sharing in (1, 2, SMS))]
+    shared = [(1, 1), *((SMS, sharing) for sharing in (1, 2, SMS))]
     return [
         Copies(ctas, sharing, rows, depth, warps)
-        for rows, warps in ((64, 4), (128, 8)) for depth in (1, 2, 4) for ctas, sharing in who
+        for rows, warps in ((64, 4), (128, 8)) for depth in (1, 2, 4) for ctas, sharing in shared
     ]  # fmt: skip
 
 

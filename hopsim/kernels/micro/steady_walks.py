@@ -15,7 +15,7 @@ import numpy as np
 
 from hopsim.kernels.micro.boxes import BOX_K, ROW_BYTES
 from hopsim.kernels.micro.clocked import SMS, Benchmark, Clocked, Summary, Table
-from hopsim.kernels.micro.sharing import NAMES
+from hopsim.kernels.micro.sharing import who
 from hopsim.kernels.micro.tile_walks import TileShape
 from hopsim.kernels.micro.tiles import LOAD, first_rows
 from hopsim.kernels.ptx.text import Param, Reg, address, vector
@@ -45,7 +45,7 @@ class SteadyWalk(TileShape):
         """Of the microbenchmark."""
         if self.rows_b:
             return f"steady_{self.shape}"
-        which = "alone" if self.ctas == 1 else NAMES[self.sharing]
+        which = who(self.ctas, self.sharing)
         skew = f"_skew{self.skew_cycles}" if self.skew_cycles else ""
         return f"steady_{which}_{self.rows_a}r_d{self.depth}{skew}"
 
