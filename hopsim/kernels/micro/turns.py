@@ -29,6 +29,8 @@ COLUMNS: Final = ("sm", "begin", "half", "end")
 WORKS: Final = ("mma", "mma_ldmatrix", "ldmatrix", "fma", "ex2")
 PLACES: Final = ((4, 1), (8, 1), (4, 2), (8, 2), (4, 3))
 """Warps of a CTA, CTAs of an SM."""
+MANY: Final = ((4, 4), (8, 3), (16, 1))
+"""The same, where four warps and more of a sub-partition have work."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,5 +197,12 @@ def benchmarks() -> list[Benchmark]:
     """Return all of them."""
     found = [Turns("wgmma", warps, resident) for warps, resident in (*PLACES, (12, 1))]
     found += [Turns(work, warps, resident) for work in WORKS for warps, resident in PLACES]
+    found += [
+        Turns("wgmma", warps, resident) for warps, resident in (*MANY, (4, 5), (4, 6), (12, 2))
+    ]
+    found += [
+        Turns(work, warps, resident)
+        for work in ("mma", "mma_ldmatrix", "fma", "ex2") for warps, resident in MANY
+    ]  # fmt: skip
     found += [Turns(work, 4, 2, 4) for work in ("wgmma", "mma_ldmatrix")]
     return [turns(one) for one in found]
