@@ -41,7 +41,9 @@ WITHIN: Final = {
 def test_all_are_counted() -> None:
     names = [one.name for one in chosen()]
     assert names == list(ROWS)
-    assert names == list(rows(FOLDER / "h200"))
+    # Those at a fixed pace are newer than the recording on an H200.
+    older = [name for name in names if not name.startswith("paced_")]
+    assert older == list(rows(FOLDER / "h200"))
 
 
 def test_four_sms_share_at_most() -> None:

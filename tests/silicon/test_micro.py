@@ -260,7 +260,8 @@ def test_who_is_alone_on_an_sm_is_through_as_recorded(name: str) -> None:
 @pytest.mark.parametrize(
     "name",
     [
-        "turns_wgmma_w4_2_ctas", "turns_wgmma_w8_2_ctas", "turns_mma_w8_2_ctas", "turns_mma_ldmatrix_w8_2_ctas",
+        "turns_wgmma_w4_2_ctas", "turns_wgmma_w8_2_ctas", "turns_wgmma_w8_3_ctas", "turns_wgmma_w4_4_ctas",
+        "turns_wgmma_w12_2_ctas", "turns_mma_w8_3_ctas", "turns_mma_ldmatrix_w8_3_ctas", "turns_mma_w8_2_ctas", "turns_mma_ldmatrix_w8_2_ctas",
         "turns_ldmatrix_w8_2_ctas", "product_walk_alone_wgmma_w8_12x22_128r_128r_d3",
     ],
 )  # fmt: skip
@@ -269,6 +270,32 @@ def test_what_ctas_of_an_sm_do_takes_as_long_as_recorded_in_all(name: str) -> No
     assert max(cycles(name).values()) == pytest.approx(
         max(BY_NAME[name]["cycles"].values()), rel=0.1
     )
+
+
+def test_whose_turn_it_is_at_the_tensor_cores() -> None:
+    """Recorded on an H100: warpgroups of a CTA take turns; of CTAs with several the oldest is first, of CTAs with one hardly.
+
+    Here all take turns: DEVIATIONS.md, D-OLDEST.
+    """
+
+    def ends(name: str) -> list[float]:
+        recorded = BY_NAME[f"turns_wgmma_{name}"]["cycles"]
+        return [cycles for label, cycles in recorded.items() if label.startswith("end")]
+
+    alone = {groups: max(ends(f"w{4 * groups}_1_ctas")) for groups in (1, 2, 3, 4)}
+    for groups, total in alone.items():
+        assert total == pytest.approx(groups * alone[1], rel=0.01)
+        assert min(ends(f"w{4 * groups}_1_ctas")) > 0.92 * total
+    for groups, resident in ((2, 2), (2, 3), (3, 2)):
+        found = ends(f"w{4 * groups}_{resident}_ctas")
+        for cta in range(resident):
+            own = found[groups * cta : groups * (cta + 1)]
+            assert max(own) == pytest.approx((cta + 1) * alone[groups], rel=0.015)
+            assert min(own) > (cta + 0.95) * alone[groups]
+    for resident, first in ((2, 0.99), (3, 0.88), (4, 0.72)):
+        found = ends(f"w4_{resident}_ctas")
+        assert max(found) == pytest.approx(resident * alone[1], rel=0.01)
+        assert min(found) > first * max(found)
 
 
 @pytest.mark.parametrize("work", ["nothing", "mma"])

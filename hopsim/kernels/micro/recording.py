@@ -36,6 +36,7 @@ GROUPS: Final = {
     "tile_walks": "tiles of a matrix product out of L2 along K, shared by CTAs: TMA boxes and cp.async",
     "steady_walks": "the same without an end, by one to three CTAs an SM: what each SM gets while all load",
     "steady_copies": "stages of cp.async out of L2, walk after walk, by one SM alone and by all",
+    "paced": "TMA boxes and rows by cp.async at a fixed pace: what SMs, or CTAs of one, share by how late they ask",
     "pair_walks": "tiles along K by clusters of two CTAs that share B: by multicast, or each for itself",
     "promotions": "the same by the L2 promotion of the tensor maps",
     "product_walks": "tiles along K that are worked at by wgmma, mma.sync and arithmetic, one or two CTAs on an SM",
