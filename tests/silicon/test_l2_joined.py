@@ -2,26 +2,14 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
-import numpy as np
 import pytest
 
 from hopsim.kernels.measured.l2_joined import chosen
-from hopsim.kernels.probes.probe import load_module
-from hopsim.runtime.gpu import Gpu
+from tests.silicon.joined import FOLDER, recorded_share, rows, simulated
 
-FOLDER: Final = Path(__file__).parent
-
-
-def rows(folder: Path) -> dict[str, dict[str, Any]]:
-    listed = json.loads((folder / "l2_joined.json").read_text(encoding="utf-8"))
-    return {row["name"]: row for row in listed}
-
-
-ROWS: Final = rows(FOLDER)
+ROWS: Final = rows()
 WITHIN: Final = {
     "sharing_own_132_c1_d2_64r": 0.001,
     "sharing_pairs_132_c1_d1": 0.01,
@@ -48,18 +36,11 @@ def test_all_are_counted() -> None:
 
 def test_four_sms_share_at_most() -> None:
     for name, row in ROWS.items():
-        assert 0.25 <= row["look_ups"] / row["sectors_to_sms"] <= 1.005, name
+        assert 0.25 <= recorded_share(row) <= 1.005, name
 
 
 @pytest.mark.parametrize("name", WITHIN)
 def test_shares_are_those_of_silicon(name: str) -> None:
     (one,) = (one for one in chosen() if one.name == name)
-    gpu = Gpu()
-    results = gpu.array(np.zeros((one.grid, len(one.labels)), np.uint64))
-    counters = gpu.launch(
-        load_module(one.ptx)[one.entry], one.grid, one.block, one.cluster,
-        [*one.arguments(gpu), results], one.shared_bytes, values=False, check=False,
-    ).counters  # fmt: skip
-    merged = counters["hopsim__l2_merged_bytes.sum"] / counters["hopsim__l2_requested_bytes.sum"]
-    recorded = ROWS[name]["look_ups"] / ROWS[name]["sectors_to_sms"]
-    assert 1.0 - merged == pytest.approx(recorded, abs=WITHIN[name])
+    share, _ = simulated(one, values=False)
+    assert share == pytest.approx(recorded_share(ROWS[name]), abs=WITHIN[name])

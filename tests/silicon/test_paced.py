@@ -3,28 +3,29 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
+from collections.abc import Sequence
 from typing import Final
 
-import numpy as np
 import pytest
 
-import hopsim as hs
 from hopsim.kernels.micro import paced
-from hopsim.kernels.probes.probe import load_module
+from tests.silicon.joined import FOLDER, recorded_share, rows, simulated
 
-FOLDER: Final = Path(__file__).parent
 LAST: Final = {
     row["name"]: row["cycles"]["last box"]
     for row in json.loads((FOLDER / "micro.json").read_text(encoding="utf-8"))
     if row["name"].startswith("paced_")
 }
 SHARES: Final = {
-    row["name"]: row["look_ups"] / row["sectors_to_sms"]
-    for row in json.loads((FOLDER / "l2_joined.json").read_text(encoding="utf-8"))
-    if row["name"].startswith("paced_")
+    name: recorded_share(row) for name, row in rows().items() if name.startswith("paced_")
 }
-"""Of what SMs are given, what is looked up; the first rounds, out of device memory, included."""
+"""The first rounds, out of device memory, included."""
+
+
+def assert_between(which: str, bounds: Sequence[tuple[int, float, float]]) -> None:
+    """(How late, more than this, less than that) of the shares of some."""
+    for late, least, most in bounds:
+        assert least < SHARES[f"paced_{which}_late{late}"] < most, late
 
 
 def test_all_are_recorded() -> None:
@@ -33,19 +34,18 @@ def test_all_are_recorded() -> None:
 
 
 @pytest.mark.parametrize("how", ["tma", "copies"])
-def test_an_sm_shares_for_less_than_100_cycles(how: str) -> None:
-    """Recorded on an H100: pairs share nearly all 25 cycles apart, half at 75, nothing at 100; also where a GPC is just full."""
-    for late, least, most in (
-        (0, 0.5, 0.55), (25, 0.5, 0.54), (50, 0.57, 0.61), (75, 0.74, 0.8), (100, 0.93, 0.97), (150, 0.95, 0.97),
-    ):  # fmt: skip
-        assert least < SHARES[f"paced_{how}_tpc_every512_late{late}"] < most, late
-    for late, least, most in (
-        (0, 0.5, 0.53),
-        (100, 0.87, 0.89),
-        (200, 0.9, 0.92),
-        (400, 0.93, 0.95),
-    ):
-        assert least < SHARES[f"paced_{how}_tpc_every256_late{late}"] < most, late
+def test_an_sm_shares_for_some_100_cycles(how: str) -> None:
+    """Recorded on an H100: pairs share nearly all 25 cycles apart, half at 75, a tenth at 100; a GPC that is just full makes it no longer."""
+    assert_between(
+        f"{how}_tpc_every512",
+        [
+            (0, 0.5, 0.55), (25, 0.5, 0.54), (50, 0.57, 0.61), (75, 0.74, 0.8), (100, 0.93, 0.97), (150, 0.95, 0.97),
+        ],
+    )  # fmt: skip
+    assert_between(
+        f"{how}_tpc_every256",
+        [(0, 0.5, 0.53), (100, 0.87, 0.89), (200, 0.9, 0.92), (400, 0.93, 0.95)],
+    )
 
 
 def test_ctas_of_an_sm_join_and_take_the_way_all_the_same() -> None:
@@ -57,13 +57,10 @@ def test_ctas_of_an_sm_join_and_take_the_way_all_the_same() -> None:
         name = f"paced_tma_2_ctas_every512_late{late}"
         assert SHARES[name] < 0.6
         assert LAST[name] / (paced.BOXES * 512) == pytest.approx(1.068, abs=0.004)
-    for late, least, most in (
-        (0, 0.58, 0.6),
-        (50, 0.64, 0.66),
-        (100, 0.78, 0.8),
-        (200, 0.95, 0.97),
-    ):
-        assert least < SHARES[f"paced_tma_2_ctas_every1024_late{late}"] < most, late
+    assert_between(
+        "tma_2_ctas_every1024",
+        [(0, 0.58, 0.6), (50, 0.64, 0.66), (100, 0.78, 0.8), (200, 0.95, 0.97)],
+    )
 
 
 @pytest.mark.parametrize(
@@ -73,16 +70,8 @@ def test_who_asks_together_shares(how: str, late: int, within: float) -> None:
     """Later ones share here long after they do on an H100 (DEVIATIONS D-L2BW)."""
     name = f"paced_{how}_tpc_every512_late{late}"
     (one,) = (paced.benchmark(one) for one in paced.shapes() if one.name == name)
-    gpu = hs.Gpu()
-    results = gpu.array(np.zeros((one.grid, 1), np.uint64))
-    launched = gpu.launch(
-        load_module(one.ptx)[one.entry], one.grid, one.block, one.cluster,
-        [*one.arguments(gpu), results], one.shared_bytes, check=False,
-    )  # fmt: skip
-    counters = launched.counters
-    merged = counters["hopsim__l2_merged_bytes.sum"] / counters["hopsim__l2_requested_bytes.sum"]
-    assert 1.0 - merged == pytest.approx(SHARES[name], abs=within)
+    share, figures = simulated(one)
+    assert share == pytest.approx(SHARES[name], abs=within)
     # The last box is asked for when all before have had their time.
     asked = (paced.BOXES - 1) * 512
-    last = one.summary(results.numpy(), one.labels)["last box"]
-    assert last - asked == pytest.approx(LAST[name] - asked, rel=0.15)
+    assert figures["last box"] - asked == pytest.approx(LAST[name] - asked, rel=0.15)

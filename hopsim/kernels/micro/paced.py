@@ -14,7 +14,7 @@ import numpy as np
 
 from hopsim.kernels.micro.boxes import BOX_K, ROW_BYTES
 from hopsim.kernels.micro.clocked import SMS, Benchmark, Clocked, mean_of_rows
-from hopsim.kernels.micro.steady_walks import meet
+from hopsim.kernels.micro.steady_walks import meet, meet_with_all
 from hopsim.kernels.micro.streams import KIB
 from hopsim.kernels.micro.tile_walks import COPY_BYTES, LANES
 from hopsim.kernels.micro.tiles import LOAD
@@ -30,6 +30,7 @@ WARM_ROUNDS: Final = 3
 """Of the slots, before those that are timed: a row has two rounds, and the nearer half of L2 has to have it."""
 BEFORE_CYCLES: Final = 3000
 """From when a CTA knows that all have come until it asks."""
+COPY_THREADS: Final = 128
 SHARED_BYTES: Final = 220 * KIB
 """Of all CTAs of an SM."""
 
@@ -40,7 +41,7 @@ class Paced:
 
     Args:
         how: `tma` or `copies` (cp.async).
-        resident: CTAs of an SM that ask for the same; 1: the SMs of a TPC do.
+        resident: CTAs of an SM that ask for the same (by TMA); 1: the SMs of a TPC do.
         period: cycles from one box to the next.
         late: by which the second SM, or each later CTA, asks later than the one before.
     """
@@ -78,7 +79,8 @@ class Paced:
 def benchmark(one: Paced) -> Benchmark:
     """Write the kernel."""
     is_tma = one.how == "tma"
-    threads = 32 if is_tma else 128
+    threads = 32 if is_tma else COPY_THREADS
+    ctas = SMS * one.resident
     data = Param("map", ".b8", 128) if is_tma else Param("data", ".u64")
     c = Clocked(
         one.name, [data, Param("places", ".u64"), Param("arrived", ".u64")], [f".reqntid {threads}"]
@@ -90,36 +92,29 @@ def benchmark(one: Paced) -> Benchmark:
 
     def begin() -> Reg:
         if is_tma:
-            meet(c, SMS * one.resident)
+            meet(c, ctas)
         else:
-            met = c.k.label("$met")
             c.k.emit("bar.sync", 0)
-            c.k.emit("bra", met, unless=c.first)
-            meet(c, SMS * one.resident)
-            c.k.place(met)
-            c.k.emit("bar.sync", 0)
+            meet_with_all(c, ctas)
         start = c.clock()
         late = c.k.let(".b64", "late", "mul.wide.u32", order, one.late)
         c.k.emit("add.u64", due, start, BEFORE_CYCLES)
         c.k.emit("add.u64", due, due, late)
-        return due
+        return c.k.let(".b64", "since", "mov.u64", due)
 
     def pace() -> None:
         c.wait_until(due, 0)
         c.k.emit("add.u64", due, due, one.period)
 
-    if is_tma:
-        done = c.label_and_leave_but_first()
-        since = _boxes(c, group, begin, pace, left, more)
-        c.k.emit("sub.u64", since, c.clock(), since)
-        c.store("last box", since)
+    done = c.label_and_leave_but_first() if is_tma else None
+    walk = _boxes if is_tma else _copies
+    since = walk(c, group, begin, pace, left, more)
+    c.k.emit("sub.u64", since, c.clock(), since)
+    c.store("last box", since)
+    if done is not None:
         c.k.place(done)
-    else:
-        since = _copies(c, group, begin, pace, left, more)
-        c.k.emit("sub.u64", since, c.clock(), since)
-        c.store("last box", since)
     return c.benchmark(
-        one.what, grid=SMS * one.resident, block=threads, rows=SMS * one.resident, summary=mean_of_rows,
+        one.what, grid=ctas, block=threads, rows=ctas, summary=mean_of_rows,
         shared_bytes=SHARED_BYTES // one.resident // KIB * KIB, arguments=one.arguments, mean_of=5,
     )  # fmt: skip
 
@@ -128,19 +123,15 @@ def _places(c: Clocked, one: Paced) -> tuple[Reg, Reg]:
     """Write whose rows a CTA asks for, and how many ask for them before it."""
     sm = c.k.let(".b32", "sm", "mov.u32", "%smid")
     if one.resident == 1:
-        return c.k.let(".b32", "group", "shr.u32", sm, 1), c.k.let(
-            ".b32", "order", "and.b32", sm, 1
-        )
+        group = c.k.let(".b32", "group", "shr.u32", sm, 1)
+        return group, c.k.let(".b32", "order", "and.b32", sm, 1)
+    # Only the first thread knows the place, which is the one that loads by TMA.
+    assert one.how == "tma", one
     places = c.load("places", ".b64", "ld.param.u64")
     place = c.k.let(".b64", "place", "mad.wide.u32", sm, 4, places)
     order = c.k.let(".b32", "order", "mov.u32", 0)
     c.k.emit("atom.global.add.u32", order, address(place), 1, guard=c.first)
     c.k.emit("rem.u32", order, order, one.resident)
-    if one.how == "copies":
-        kept = address(c.shared, SLOTS * BOX_BYTES)
-        c.k.emit("st.shared.u32", kept, order, guard=c.first)
-        c.k.emit("bar.sync", 0)
-        c.k.emit("ld.shared.u32", order, kept)
     return sm, order
 
 
@@ -169,7 +160,7 @@ def _boxes(
         issue(slot)
 
     c.walk_ring(barriers, parity, WARM_ROUNDS, issue, left, more)
-    since = c.k.let(".b64", "since", "mov.u64", begin())
+    since = begin()
     c.walk_ring(barriers, parity, BOXES // SLOTS, issue_in_time, left, more)
     return since
 
@@ -182,7 +173,7 @@ def _copies(
     lane = c.k.let(".b32", "lane", "and.b32", c.thread, 31)
     chunk = c.k.let(".b32", "chunk", "and.b32", lane, LANES - 1)
     row = c.k.let(".b32", "row", "shr.u32", lane, LANES.bit_length() - 1)
-    rows_of_warp = ROWS * 32 // 128
+    rows_of_warp = ROWS * 32 // COPY_THREADS
     c.k.emit("mad.lo.u32", row, warp, rows_of_warp, row)
     to = c.k.let(".b32", "to", "mad.lo.u32", row, ROW_BYTES, c.shared)
     c.k.emit("mad.lo.u32", to, chunk, COPY_BYTES, to)
@@ -210,8 +201,7 @@ def _copies(
         for slot in range(SLOTS):
             issue(slot)
         c.k.emit("cp.async.wait_group", 0)
-    begun = begin()
-    since = c.k.let(".b64", "since", "mov.u64", begun)
+    since = begin()
     c.k.emit("mov.u32", left, BOXES // SLOTS)
     with c.k.loop(left, more, "$timed"):
         for slot in range(SLOTS):

@@ -14,7 +14,7 @@ import numpy as np
 from hopsim.kernels.micro.boxes import ROW_BYTES
 from hopsim.kernels.micro.clocked import SMS, Benchmark, Clocked, mean_of_rows
 from hopsim.kernels.micro.sharing import who
-from hopsim.kernels.micro.steady_walks import LAUNCHES, meet
+from hopsim.kernels.micro.steady_walks import LAUNCHES, meet_with_all
 from hopsim.kernels.micro.streams import KIB
 from hopsim.kernels.micro.tile_walks import COPY_BYTES, LANES
 from hopsim.kernels.ptx.text import Param, address
@@ -115,11 +115,7 @@ def benchmark(one: Copies) -> Benchmark:
     # The first time out of device memory, the second time into the nearer half of L2.
     walk(2 * STEPS * ROWS // one.rows)
     c.k.emit("cp.async.wait_all")
-    met = c.k.label("$met")
-    c.k.emit("bra", met, unless=c.first)
-    meet(c, one.ctas)
-    c.k.place(met)
-    c.k.emit("bar.sync", 0)
+    meet_with_all(c, one.ctas)
     for _ in range(one.depth):
         copy()
     c.measure_one("walk", lambda: walk(STAGES))

@@ -189,6 +189,15 @@ def meet(c: Clocked, ctas: int) -> None:
     c.k.emit("bra", loop, guard=early)
 
 
+def meet_with_all(c: Clocked, ctas: int) -> None:
+    """Let the first thread wait for all CTAs of the grid, and the others for it."""
+    met = c.k.label("$met")
+    c.k.emit("bra", met, unless=c.first)
+    meet(c, ctas)
+    c.k.place(met)
+    c.k.emit("bar.sync", 0)
+
+
 def shapes() -> list[SteadyWalk]:
     """Return what is measured: one CTA an SM with boxes of its own, or tiles; then two and three."""
     found = [
