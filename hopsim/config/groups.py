@@ -236,9 +236,13 @@ class Tma(Group):
     guarded_commit_cycles: Cycles
     """What a commit by a predicate takes all warps that come to it: they branch around it, and meet again."""
     request_bytes: Bytes
+    """What one request to L2 fetches."""
+    request_interval_cycles: Interval
+    """From one to the next; what they bring comes at `bandwidth`."""
+    mixing_most_cycles: Cycles
+    """How long a box waits at most for lines of boxes that the engine asks for after it."""
     split_cycles: Interval
     """Each line asked for beyond those that the bytes would fill."""
-    """What one request to L2 fetches."""
     max_inflight_requests: Count
     multicast_fetch_cycles: Interval
     """Each line of a multicast box that device memory brings, where another one is asked for soon before or after."""

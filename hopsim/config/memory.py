@@ -94,24 +94,30 @@ class L2(Group):
     """What the SMs of a CPC may have asked for and not been given, in even parts."""
     bandwidth_per_gpc_bytes_per_clk: Rate
     """What the SMs of a GPC receive of different lines."""
+    handing: Share
+    """What handing a line to an SM takes of the time to bring it there."""
     delivery_per_gpc_bytes_per_clk: Rate
     """What the SMs of a GPC receive when neighbours ask for the same lines."""
+    gathering_cycles: Cycles
+    """Of what these two ways can do at full rate: so much has to be asked for until they do most of it (`Stream`)."""
+    mixing: Share
+    """Of what is asked for later, what comes before the last line of a request."""
+    mixing_most_cycles: Cycles
+    """How long that lasts at most."""
     delivery_split: Share
     """What the second line of a row of a box costs of that, in lines."""
     sms_per_request: Count
     """SMs of a GPC that one request serves at most, while it is on its way."""
     joining_cycles: Cycles
-    """So late an SM finds no line of a request on its way, on an idle L2."""
-    joining_crowded_cycles: Cycles
-    """How much later at most where slices are busy."""
-    joining_together_cycles: Cycles
-    """So late, where slices are busy, an SM still finds all of them."""
-    crowding: Ratio
-    """Of what slices are asked for, in the queue that a request meets at one of them: they are not asked evenly."""
-    joining_disorder_cycles: Cycles
-    """Added to how late an SM is where slices or the port are busy."""
+    """So late an SM finds half of the lines of a request on their way."""
+    joining_spread_cycles: Cycles
+    """So much earlier it finds all of them, so much later none."""
+    joining_held_after_cycles: Cycles
+    """Lines that wait longer than that at the port are on their way for as much longer."""
+    joining_held_cycles: Cycles
+    """How much longer at most."""
     parts_disorder: Share
-    """The same of boxes with parts of sectors: a share of the time that they take beyond twice that of a line."""
+    """How much earlier that is for boxes with parts of sectors: a share of the time beyond twice that of a line."""
     joined_again: Share
     """Of the sectors that are joined, those that come through the port again where the rows of a box have two lines."""
     sectors_per_look_up: Count

@@ -18,14 +18,16 @@ from hopsim.hw.machine.work import CopyWork, TmaWork
 from hopsim.hw.timing.fabric import Fabric
 from hopsim.hw.timing.footprint import WHOLE_ROWS, Footprint, Splits
 from hopsim.hw.timing.global_access import Coalescer
-from hopsim.hw.timing.gpc_port import GpcPort, Late
 from hopsim.hw.timing.l2 import L2Cache
 from hopsim.hw.timing.l2_tags import Masks, by_line
 from hopsim.hw.timing.sm import Sm
+from hopsim.hw.timing.stream import UNKNOWN, Passage
 from hopsim.hw.timing.tma_engine import BULK_RANK, TmaEngine
 
 LOOK_AGAIN: Final = 200.0
 """Cycles after which an arrival looks again for copies of which it is not known yet when they come."""
+HALF_A_CYCLE: Final = 0.5
+"""What is no more late than that is not late: it would be looked at again and again."""
 BoxKey = tuple[object, tuple[int, ...]]
 
 
@@ -41,21 +43,14 @@ class _Waiting(NamedTuple):
 
     Args:
         finish: when device memory is done with it; 0: it has no part in it.
-        port: of its GPC, which it is `through` then.
-        count_bytes: of it; 0: it takes no turns.
-        slack: how much later than through the port it can be without landing later.
-        late: what is booked when it comes.
-        latency: from then until it lands.
+        turns: of the ways that it takes.
+        back: cycles from the end of these until it lands.
         multicast: the engine that asked for it, when, and its lines, if others get it too.
     """
 
     finish: float
-    port: GpcPort
-    through: float = 0.0
-    count_bytes: int = 0
-    slack: float = 0.0
-    late: Late | None = None
-    latency: float = 0.0
+    turns: tuple[Passage, ...]
+    back: float
     multicast: tuple[TmaEngine, float, int] | None = None
 
 
@@ -132,26 +127,26 @@ class Bookings:
     def delay(self, operation: Operation, now: float) -> float:
         """Return how much later than now an operation lands that was to land now.
 
-        First what was overtaken waits; then what device memory has given is handed on.
+        It waits for what device memory serves before it, and for its turns on the ways to the SM, whose ends are known
+        only when they are near: until then it is looked at again at the earliest time.
         """
         if operation.after and not operation.may_land:
             return self._until_landed(operation.after, now)
         waiting = self._waiting.pop(operation.number, None)
         if waiting is None:
             return 0.0
-        finish, port, through, count_bytes, slack, late, latency, multicast = waiting
-        delay = self._l2.overtaken(finish) if finish else 0.0
-        if multicast is not None:
-            engine, begin, lines = multicast
+        delay = self._l2.overtaken(waiting.finish) if waiting.finish else 0.0
+        if waiting.multicast is not None:
+            engine, begin, lines = waiting.multicast
             delay += engine.multicast_delay(begin, lines)
-        if count_bytes:
-            delay = max(delay, port.overtaken(through, count_bytes) - slack)
-        if late is None:
-            return delay
-        if not delay:
-            return port.arrive(late, now - latency)
-        self._waiting[operation.number] = _Waiting(0.0, port, late=late, latency=latency)
-        return delay
+        back = waiting.back
+        is_known = True
+        for turn in waiting.turns:
+            delay = max(delay, turn.expected(now) + back - now)
+            is_known = is_known and turn.end < UNKNOWN
+        if not is_known:
+            self._waiting[operation.number] = _Waiting(0.0, waiting.turns, back)
+        return delay if delay > HALF_A_CYCLE else 0.0
 
     def landed(self, operation: Operation) -> list[tuple[Operation, float]]:
         """Forget an operation; return those that can be booked now, and when they were issued."""
@@ -242,23 +237,22 @@ class Bookings:
         if direction == "load":
             requests = len(lines) + footprint.splits.parts + outside_bytes // self._line_bytes
             end = engine.send(begin, count_bytes, requests)
-            ready = sm.port.read(time, begin, end, footprint, len(destinations))
-            late = sm.port.late
+            ready = sm.port.read(time, begin, end, footprint, sm.number, len(destinations))
             if outside_bytes:
                 ready = max(ready, self._l2.outside.read(time, end, outside_bytes, footprint.place))
-            landed = ready + engine.load_latency(rank)
             finish = self._l2.finish
+            if finish:
+                ready += engine.slower
+            landed = ready + engine.load_latency(rank)
             multicast: tuple[TmaEngine, float, int] | None = None
             if len(destinations) > 1:
                 engine.multicast(begin)
                 multicast = (engine, begin, len(lines)) if finish else None
             if sectors:
-                through = sm.port.through
-                slack = max(0.0, ready - self._l2.near - through)
-                in_turn = 0 if late else sectors * self._sector_bytes
-                self._waiting[operation.number] = _Waiting(
-                    finish, sm.port, through, in_turn, slack, late, landed - ready, multicast
-                )
+                assert engine.filled is not None
+                turns = (*sm.port.turns, engine.filled)
+                back = landed - ready + self._l2.near
+                self._waiting[operation.number] = _Waiting(finish, turns, back, multicast)
             engine.returned(landed)
             return Booked(landed, landed)
         if direction == "prefetch":
@@ -320,13 +314,14 @@ class Bookings:
         again = work.count_bytes * asking - sectors * sector_bytes
         beside = self._l2.beside(places, work.fetch_bytes, not whole)
         wanted = Footprint(numbers, sectors, None if whole else masks, beside, splits)
-        ready = sm.port.read(time, begin, end, wanted)
+        ready = sm.port.read(time, begin, end, wanted, sm.number)
         if again > 0:
             end = sm.wait_for_fill(self._l2.read_again(time, begin, numbers, again, sm.number))
             ready = max(ready, end + self._l2.near)
-        if self._l2.finish:
-            self._waiting[operation.number] = _Waiting(self._l2.finish, sm.port)
-        return self._due_at(operation, ready + self._config.smem.latency_cycles)
+        latency = self._config.smem.latency_cycles
+        back = self._l2.near + latency
+        self._waiting[operation.number] = _Waiting(self._l2.finish, sm.port.turns, back)
+        return self._due_at(operation, ready + latency)
 
     def _due_at(self, operation: Operation, time: float) -> Booked:
         self._due[operation.number] = time

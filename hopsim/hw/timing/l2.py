@@ -107,8 +107,6 @@ class L2Cache:
         self._pairs = in_groups(each, self._look_up)
         # The share of a line that a slice does not give when it looks up the tag alone.
         self._saved = 1.0 - self._look_up / each
-        self._crowding = config.crowding
-        self._crowded = [0.0] * config.partitions
         self.outside = OutsideRows(config, self.near)
         self._repeated = RepeatedLines(config)
         self._atomics_free = 0.0
@@ -127,9 +125,8 @@ class L2Cache:
         self.finish = 0.0
         # When the first of what was read last comes to the SM, if device memory has a part in it.
         self.first = 0.0
-        # Of what was read last: how much later it comes than L2 alone would give it, how long a crowded slice lets wait.
+        # How much later what was read last comes than L2 alone would give it.
         self.late = 0.0
-        self.crowd = 0.0
         # What its look-ups took, in those of whole lines.
         self.look_ups = 1.0
         self._side_of = deal(gpc_sm_counts, config.partitions)
@@ -183,7 +180,6 @@ class L2Cache:
         cost = max(given - self._saved * elsewhere, count * self._look_up + parts)
         self.look_ups = max(1.0, cost / sectors)
         queue = self._serve(now, side, cost)
-        self.crowd = self._crowd(now, side, cost)
         counters.read += sectors
         fetched = found.fetched
         short = brought = 0
@@ -457,11 +453,6 @@ class L2Cache:
         """
         self._serve(now, side, sectors * self._write_share)
         return _queue(self._writes_free, side, now, sectors / self._sectors_per_clk)
-
-    def _crowd(self, now: float, side: int, sectors: float) -> float:
-        """Return how long a request waits for a slice that is asked for more than others."""
-        cycles = sectors * self._crowding / self._sectors_per_clk
-        return _queue(self._crowded, side, now, cycles)
 
     def _of_others(
         self, take: Callable[[float, int, float], float], now: float, side: int, sectors: float

@@ -12,6 +12,7 @@ from collections.abc import Hashable
 from typing import Final
 
 from hopsim.config.groups import Tma
+from hopsim.hw.timing.stream import Passage, Stream
 
 BULK_RANK: Final = 0
 MULTICASTS_KEPT: Final = 16
@@ -25,8 +26,8 @@ class TmaEngine:
     """
 
     __slots__ = (
-        "_config", "_flights", "_issued_bytes", "_known_maps", "_multicasts", "_prefetched", "_store_free",
-        "_window_bytes", "busy_cycles", "bytes_moved", "free", "operations",
+        "_config", "_filling", "_flights", "_issued_bytes", "_known_maps", "_multicasts", "_prefetched", "_store_free",
+        "_window_bytes", "busy_cycles", "bytes_moved", "filled", "free", "operations", "slower",
     )  # fmt: skip
 
     def __init__(self, config: Tma) -> None:
@@ -40,6 +41,12 @@ class TmaEngine:
         self._multicasts: deque[float] = deque(maxlen=MULTICASTS_KEPT)
         self._issued_bytes = 0
         self.free = 0.0
+        # The way of data into the SM, in cycles.
+        self._filling = Stream(1.0, mixing=1.0, most=float(config.mixing_most_cycles))
+        # Its turn for what was asked for last; None: it brings nothing.
+        self.filled: Passage | None = None
+        # How much longer that takes than asking for it, which lines out of device memory come later: they come spread out.
+        self.slower = 0.0
         self._store_free = 0.0
         self.busy_cycles = 0.0
         self.bytes_moved = 0
@@ -68,13 +75,15 @@ class TmaEngine:
             requests: lines of L2 that it asks for; more than its bytes fill where rows do not begin at a line.
         """
         config = self._config
-        cycles = count_bytes / config.bandwidth_bytes_per_clk
-        spare = requests - count_bytes / config.request_bytes
-        if spare > 0.0:
-            cycles += spare * config.split_cycles
+        filling = count_bytes / config.bandwidth_bytes_per_clk
+        lines = count_bytes / config.request_bytes
+        asking = lines * config.request_interval_cycles
+        if requests > lines:
+            asking = filling = filling + (requests - lines) * config.split_cycles
+        self.slower = filling - asking
         interval = config.issue_interval_cycles
-        taken = cycles if cycles > interval else interval
-        end = begin + cycles
+        taken = asking if asking > interval else interval
+        end = begin + asking
         gate = self._gate(count_bytes)
         if gate > end:
             taken += gate - end
@@ -84,6 +93,7 @@ class TmaEngine:
         self.bytes_moved += count_bytes
         self.operations += 1
         self._issued_bytes += count_bytes
+        self.filled = self._filling.ask(begin, end, filling) if requests else None
         return end
 
     def returned(self, time: float) -> None:

@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 
 from hopsim.config import load
+from hopsim.hw.timing.stream import Passage
 from hopsim.hw.timing.tma_engine import TmaEngine
 
 TMA = load("h100-sxm").tma
@@ -19,11 +20,31 @@ def test_small_operations_start_an_interval_apart() -> None:
     assert starts == [0.0, gap, 2 * gap, 3 * gap]
 
 
-def test_large_operations_take_the_time_of_their_bytes() -> None:
+def test_large_operations_are_asked_for_quicker_than_they_come() -> None:
     engine = TmaEngine(TMA)
-    end = engine.send(engine.start(0.0, None), 16384)
-    assert end == 16384 / TMA.bandwidth_bytes_per_clk
-    assert engine.start(0.0, None) == end
+    lines = 16384 // TMA.request_bytes
+    ends: list[Passage] = []
+    for number in range(1, 5):
+        end = engine.send(engine.start(0.0, None), 16384, lines)
+        assert (
+            end
+            == engine.start(0.0, None)
+            == pytest.approx(number * lines * TMA.request_interval_cycles)
+        )
+        assert engine.filled is not None
+        ends.append(engine.filled)
+    # All that is asked for until then comes before the last line of an operation.
+    landed = [passage.expected(10_000.0) for passage in ends]
+    assert landed[-1] == pytest.approx(4 * 16384 / TMA.bandwidth_bytes_per_clk)
+    assert 16384 / TMA.bandwidth_bytes_per_clk < landed[0] < landed[1] < landed[2] <= landed[3]
+
+
+def test_rows_that_begin_inside_of_a_line_are_asked_for_as_slowly_as_they_come() -> None:
+    engine = TmaEngine(TMA)
+    end = engine.send(engine.start(0.0, None), 16384, 192)
+    assert end == pytest.approx(16384 / TMA.bandwidth_bytes_per_clk + 64 * TMA.split_cycles)
+    assert engine.filled is not None
+    assert engine.filled.expected(10_000.0) == pytest.approx(end)
 
 
 def test_stores_have_their_own_way() -> None:

@@ -80,7 +80,9 @@ def tma(config: HardwareConfig) -> Unit:
     unit = TmaEngine(config.tma)
 
     def serve(time: float, size: int) -> float:
-        end = unit.send(unit.start(time, None), size * LINE)
+        end = unit.send(unit.start(time, None), size * LINE, size)
+        assert unit.filled is not None
+        end = max(end, unit.filled.expected(time))
         done = end + config.l2.latency_near_cycles + unit.load_latency(2)
         unit.returned(done)
         return done
@@ -117,7 +119,8 @@ def gpc_port(config: HardwareConfig) -> Unit:
         # Every second box is asked for by a neighbour as well.
         state["next"] += 1
         lines = np.arange(size, dtype=np.int64) + state["next"] // 2 % 30 * 32
-        return unit.read(time, time, time, Footprint(lines, size * 4))
+        ready = unit.read(time, time, time, Footprint(lines, size * 4), state["next"] % 16)
+        return max(ready, unit.expected(time))
 
     return Unit(serve, lambda: l2.counters.requested * 32, LINE)
 
@@ -154,12 +157,15 @@ SLOWER = {
     "operand bandwidth": ("tensor", {"operand_bandwidth_bytes_per_clk": 8.0}),
     "tma latency": ("tma", {"latency_cycles": 900}),
     "tma bandwidth": ("tma", {"bandwidth_bytes_per_clk": 4.0}),
+    "tma requests": ("tma", {"request_interval_cycles": 8.0}),
     "tma interval": ("tma", {"issue_interval_cycles": 500.0}),
     "tma window": ("tma", {"max_inflight_requests": 8}),
     "l2 near": ("l2", {"latency_near_cycles": 400}),
     "l2 far": ("l2", {"latency_far_cycles": 900}),
     "l2 bandwidth": ("l2", {"bandwidth_bytes_per_clk": 200.0}),
     "gpc bandwidth": ("l2", {"bandwidth_per_gpc_bytes_per_clk": 20.0}),
+    "gpc handing": ("l2", {"handing": 1.0}),
+    "gpc gathering": ("l2", {"gathering_cycles": 300}),
     "gpc delivery": ("l2", {"delivery_per_gpc_bytes_per_clk": 20.0}),
 }
 
@@ -174,7 +180,7 @@ for _group, _values in {
     "tensor": {"latency_base_cycles": 0, "operand_bandwidth_bytes_per_clk": 1e12},
     "tma": {
         "latency_cycles": 0, "bandwidth_bytes_per_clk": 1e12, "issue_interval_cycles": 0.0,
-        "rank_extra_cycles": (0,) * 5, "max_inflight_requests": 10**9,
+        "rank_extra_cycles": (0,) * 5, "max_inflight_requests": 10**9, "request_interval_cycles": 0.0,
     },
     "l2": {"latency_near_cycles": 0, "latency_far_cycles": 0, "bandwidth_bytes_per_clk": 1e12,
         "bandwidth_per_gpc_bytes_per_clk": 1e12, "delivery_per_gpc_bytes_per_clk": 1e12,
