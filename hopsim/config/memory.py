@@ -99,7 +99,7 @@ class L2(Group):
     delivery_per_gpc_bytes_per_clk: Rate
     """What the SMs of a GPC receive when neighbours ask for the same lines."""
     gathering_cycles: Cycles
-    """Of what these two ways can do at full rate: so much has to be asked for until they do most of it (`Stream`)."""
+    """So much has to be asked for, in cycles at full rate, until slices and these two ways do most of that (`Stream`)."""
     mixing: Share
     """Of what is asked for later, what comes before the last line of a request."""
     mixing_most_cycles: Cycles
@@ -113,7 +113,7 @@ class L2(Group):
     joining_spread_cycles: Cycles
     """So much earlier it finds all of them, so much later none."""
     joining_held_after_cycles: Cycles
-    """Lines that wait longer than that at the port are on their way for as much longer."""
+    """Lines that wait longer than that for slices and the port are on their way for as much longer."""
     joining_held_cycles: Cycles
     """How much longer at most."""
     parts_disorder: Share

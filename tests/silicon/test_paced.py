@@ -64,14 +64,20 @@ def test_ctas_of_an_sm_join_and_take_the_way_all_the_same() -> None:
 
 
 @pytest.mark.parametrize(
-    ("how", "late", "within"), [("tma", 0, 0.05), ("tma", 50, 0.09), ("copies", 0, 0.01)]
-)
-def test_who_asks_together_shares(how: str, late: int, within: float) -> None:
-    """Later ones share here long after they do on an H100 (DEVIATIONS D-L2BW)."""
+    ("how", "late", "within", "comes"),
+    [
+        ("tma", 0, 0.05, 0.15), ("tma", 50, 0.09, 0.15), ("tma", 100, 0.09, 0.15),
+        # What waits for its turn by cp.async comes later here (DEVIATIONS D-L2BW).
+        ("copies", 0, 0.01, 0.25), ("copies", 50, 0.09, 0.33), ("copies", 100, 0.09, 0.33),
+    ],
+)  # fmt: skip
+def test_the_later_one_asks_the_less_it_shares(
+    how: str, late: int, within: float, comes: float
+) -> None:
     name = f"paced_{how}_tpc_every512_late{late}"
     (one,) = (paced.benchmark(one) for one in paced.shapes() if one.name == name)
     share, figures = simulated(one)
     assert share == pytest.approx(SHARES[name], abs=within)
     # The last box is asked for when all before have had their time.
     asked = (paced.BOXES - 1) * 512
-    assert figures["last box"] - asked == pytest.approx(LAST[name] - asked, rel=0.15)
+    assert figures["last box"] - asked == pytest.approx(LAST[name] - asked, rel=comes)

@@ -43,9 +43,9 @@ def test_sms_get_alike_until_a_cpc_is_full() -> None:
 
 
 @pytest.mark.parametrize("rows", [64, 128])
-@pytest.mark.parametrize(("depth", "within"), [(1, 0.03), (2, 0.08), (4, 0.08)])
+@pytest.mark.parametrize(("depth", "within"), [(1, 0.03), (2, 0.05), (4, 0.05)])
 def test_one_sm_alone(rows: int, depth: int, within: float) -> None:
-    """Boxes of one SM hold each other up a little on an H100, which here they do not (DEVIATIONS D-L2BW)."""
+    """Boxes of one SM hold each other up a little."""
     name = f"steady_alone_{rows}r_d{depth}"
     (one,) = (one for one in steady_walks.shapes() if one.name == name)
     found = run(hs.Gpu(), steady_walks.benchmark(one), 0, check=False)["cycles"]

@@ -39,11 +39,12 @@ class _Request:
         ready: when they reach the SMs, if they wait for nobody.
         finish, first: `L2Cache.finish` and `L2Cache.first` of it.
         fetch: its turn at the port.
+        wait: how long it waited for slices before.
         sm: that asked.
     """
 
     __slots__ = (
-        "fetch", "finish", "first", "longer", "ready", "sent", "sharing", "sms", "together", "window",
+        "fetch", "finish", "first", "longer", "ready", "sent", "sharing", "sms", "together", "wait", "window",
     )  # fmt: skip
 
     def __init__(
@@ -56,6 +57,7 @@ class _Request:
         finish: float,
         first: float,
         fetch: Passage,
+        wait: float,
         sm: int,
     ) -> None:
         self.sent = sent
@@ -66,6 +68,7 @@ class _Request:
         self.finish = finish
         self.first = first
         self.fetch = fetch
+        self.wait = wait
         self.sharing = 1
         self.sms = {sm}
 
@@ -100,7 +103,7 @@ class GpcPort:
         # What it hands to an SM takes a share of its time: the rate of lines that one SM each asks for includes one.
         each = 1.0 + config.handing
         self._nominal = config.bandwidth_per_gpc_bytes_per_clk * larger * each
-        self._handing = config.handing * config.line_bytes
+        self._handing = config.handing
         self._port = Stream(self._nominal, *ways)
         # A part of a line takes as long as a line.
         rate = config.delivery_per_gpc_bytes_per_clk * larger / config.line_bytes
@@ -139,10 +142,10 @@ class GpcPort:
         more, parts, uneven, _ = wanted.splits
         count = len(wanted.lines)
         # The rest of a row, in its second line, comes quicker than another row.
-        handed = receivers * (count - more + more * self._config.delivery_split + parts)
+        lines = receivers * (count - more + more * self._config.delivery_split + parts)
         key = wanted.key
         if key is None:
-            self.turns = (self._delivery.ask(begin, sent, handed),)
+            self.turns = (self._delivery.ask(begin, sent, lines),)
             return l2.read(now, sent, wanted, self.gpc, begin)
         request = self._awaited.get(key) if receivers == 1 else None
         if request is not None and request.sharing < self._config.sms_per_request:
@@ -151,9 +154,11 @@ class GpcPort:
             gone = int((count - uneven) * late / request.window + 0.5)
             again = uneven + gone
             if again < count:
-                return self._join(request, now, begin, sent, handed, wanted, again, sm)
+                return self._join(request, now, begin, sent, lines, wanted, again, sm)
         ready = l2.read(now, sent, wanted, self.gpc, begin)
-        fetch = self._fetch(begin, sent, ready, l2.first if more else 0.0, wanted.sectors, handed)
+        first, wait = l2.first if more else 0.0, l2.wait
+        handed = wanted.sectors * receivers
+        fetch = self._fetch(begin + wait, sent + wait, ready, first, wanted.sectors, handed, lines)
         if receivers == 1:
             self._awaited[key] = self._request(begin, sent, ready, parts, fetch, sm)
         return ready
@@ -163,9 +168,9 @@ class GpcPort:
         return max(turn.expected(now) for turn in self.turns) + self.l2.near
 
     def _held(self, request: _Request, now: float) -> float:
-        """Return how much longer the lines of a request are on their way because they wait at the port."""
+        """Return how much longer the lines of a request are on their way because they wait for slices and the port."""
         config = self._config
-        waits = request.fetch.waits(now) - config.joining_held_after_cycles
+        waits = request.wait + request.fetch.waits(now) - config.joining_held_after_cycles
         return request.longer * min(max(0.0, waits), config.joining_held_cycles)
 
     def _fetch(
@@ -175,18 +180,23 @@ class GpcPort:
         ready: float,
         first: float,
         sectors: float,
-        handed: float,
+        handed: int,
+        lines: float,
     ) -> Passage:
-        """Bring sectors from L2, and hand lines to SMs; return the turn of the former.
+        """Bring sectors from L2, and hand them to SMs; return the turn of the former.
 
         Args:
-            ready, first: when L2 has all of it, and the first if it passes as it comes out of device memory; 0: it does not.
+            begin, sent: when the first and the last request come to the slice that has it.
+            ready: when L2 has all of it.
+            first: when it has the first if it passes as it comes out of device memory; 0: it does not.
+            sectors, handed, lines: what comes, what SMs get of it, and in how many lines.
         """
         if first:
             near = self.l2.near
             begin, sent = max(begin, first - near), max(sent, ready - near)
-        fetch = self._port.ask(begin, sent, sectors * self.l2.sector_bytes + handed * self._handing)
-        self.turns = (fetch, self._delivery.ask(begin, sent, handed))
+        work = (sectors + handed * self._handing) * self.l2.sector_bytes
+        fetch = self._port.ask(begin, sent, work)
+        self.turns = (fetch, self._delivery.ask(begin, sent, lines))
         return fetch
 
     def _request(
@@ -201,7 +211,9 @@ class GpcPort:
         if parts:
             together -= config.parts_disorder * max(0.0, ready - begin - 2.0 * l2.near)
         window = max(1.0, 2.0 * spread + l2.late)
-        return _Request(sent, together, window, longer, ready, l2.finish, l2.first, fetch, sm)
+        return _Request(
+            sent, together, window, longer, ready, l2.finish, l2.first, fetch, l2.wait, sm
+        )
 
     def _join(
         self,
@@ -209,7 +221,7 @@ class GpcPort:
         now: float,
         begin: float,
         sent: float,
-        handed: float,
+        lines: float,
         wanted: Footprint,
         again: int,
         sm: int,
@@ -217,7 +229,7 @@ class GpcPort:
         """Share a request but for its last lines, so many, which have come and gone; return when all are there."""
         request.sharing += 1
         l2 = self.l2
-        ready, finish, first = request.ready, request.finish, request.first
+        ready, finish, first, wait = request.ready, request.finish, request.first, request.wait
         count, sectors, more = len(wanted.lines), wanted.sectors, wanted.splits.more
         missing = 0
         if again:
@@ -226,6 +238,7 @@ class GpcPort:
             ready = max(ready, l2.read(now, sent, rest, self.gpc, begin))
             finish = max(finish, l2.finish)
             first = max(first, l2.first)
+            wait = max(wait, l2.wait)
         l2.finish = finish
         if sm in request.sms:
             brought = float(sectors)
@@ -234,6 +247,7 @@ class GpcPort:
             # Of a row in two lines, some of what is joined comes once more.
             once_more = self._again * (sectors - missing) * more / (count - more) if more else 0.0
             brought = missing + once_more
-        self._fetch(begin, sent, ready, first if more else 0.0, brought, handed)
+        first = first if more else 0.0
+        self._fetch(begin + wait, sent + wait, ready, first, brought, sectors, lines)
         self.turns = (request.fetch, *self.turns)
         return l2.join(sent, sectors - missing, ready)

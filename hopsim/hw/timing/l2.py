@@ -18,6 +18,7 @@ from hopsim.hw.timing.footprint import Footprint
 from hopsim.hw.timing.hot_lines import OutsideRows, RepeatedLines
 from hopsim.hw.timing.l2_counters import L2Counters
 from hopsim.hw.timing.l2_tags import WHOLE, L2Tags, Lines, Masks
+from hopsim.hw.timing.stream import Stream
 
 ALONE: Final = 0.5
 """When the line that comes last is asked for, from the first request to the last: half-way on average."""
@@ -100,6 +101,10 @@ class L2Cache:
             config.write_bandwidth_bytes_per_clk / config.threads_write_bandwidth_bytes_per_clk
         )
         self.free = [0.0] * config.partitions
+        # What is asked for meets some slices that are busy while others have nothing to do.
+        self._slices = [
+            Stream(self._sectors_per_clk, config.gathering_cycles) for _ in range(config.partitions)
+        ]
         self._writes_free = [0.0] * config.partitions
         self._write_share = config.write_beside_reads
         each = self.tags.sectors_per_line
@@ -125,8 +130,9 @@ class L2Cache:
         self.finish = 0.0
         # When the first of what was read last comes to the SM, if device memory has a part in it.
         self.first = 0.0
-        # How much later what was read last comes than L2 alone would give it.
+        # How much later what was read last comes than L2 alone would give it, and how long it waits for slices.
         self.late = 0.0
+        self.wait = 0.0
         # What its look-ups took, in those of whole lines.
         self.look_ups = 1.0
         self._side_of = deal(gpc_sm_counts, config.partitions)
@@ -143,6 +149,8 @@ class L2Cache:
         """Take so many times fewer SM cycles than at the highest SM clock, from now on."""
         config = self._config
         self._sectors_per_clk = self._nominal * factor
+        for slices in self._slices:
+            slices.rate = self._sectors_per_clk
         # The way to L2 and back takes as many cycles as ever (recorded); that to the other half is L2's own.
         self._far = self.near + (config.latency_far_cycles - self.near) / factor
         self.outside.speed_up(factor)
@@ -165,7 +173,7 @@ class L2Cache:
         lines, sectors, masks, beside = wanted.lines, wanted.sectors, wanted.masks, wanted.beside
         counters = self.counters
         counters.requested += sectors
-        self.finish = self.first = self.late = 0.0
+        self.finish = self.first = self.late = self.wait = 0.0
         count = len(lines)
         if count == 0:
             return start + self.near
@@ -180,6 +188,10 @@ class L2Cache:
         cost = max(given - self._saved * elsewhere, count * self._look_up + parts)
         self.look_ups = max(1.0, cost / sectors)
         queue = self._serve(now, side, cost)
+        slices = self._slices[side]
+        self.wait = slices.backlog(now)
+        slices.ask(begin, start, cost)
+        start += self.wait
         counters.read += sectors
         fetched = found.fetched
         short = brought = 0
