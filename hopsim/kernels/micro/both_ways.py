@@ -58,9 +58,7 @@ def both_ways(stores: str, loads: int, stored: int, ctas: int = SMS) -> Benchmar
     more = c.k.reg(".pred", "more")
     store, done = c.k.label("$store"), c.k.label("$done")
     barriers = [address(c.shared, SHARED_BYTES + 8 * slot) for slot in range(STAGES)]
-    for barrier in barriers:
-        c.k.emit("mbarrier.init.shared::cta.b64", barrier, 1, guard=c.first)
-    c.k.emit("fence.mbarrier_init.release.cluster", guard=c.first)
+    c.init_barriers(barriers)
     c.k.emit("bar.sync", 0)
     c.k.emit("bra", store, guard=storing)
 

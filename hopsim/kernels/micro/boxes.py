@@ -118,9 +118,7 @@ def walk(
     if times > 1:
         behind = c.k.let(".b32", "behind", "add.u32", first_row, boxes.rows * boxes.blocks)
     barriers = [address(c.shared, SLOTS_BYTES + 8 * slot) for slot in range(boxes.depth)]
-    for barrier in barriers:
-        c.k.emit("mbarrier.init.shared::cta.b64", barrier, 1, guard=c.first)
-    c.k.emit("fence.mbarrier_init.release.cluster", guard=c.first)
+    c.init_barriers(barriers)
     done = c.k.label("$done")
     k, row, left = (c.k.reg(".b32", one) for one in ("at_k", "at_row", "left"))
     ends = c.k.reg(".pred", "ends")

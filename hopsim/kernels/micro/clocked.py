@@ -211,6 +211,12 @@ class Clocked:
         self.k.emit("bra", done, unless=self.first)
         return done
 
+    def init_barriers(self, barriers: Sequence[str]) -> None:
+        """Let the first thread make mbarriers of one arrival each, and show them to the async proxy."""
+        for barrier in barriers:
+            self.k.emit("mbarrier.init.shared::cta.b64", barrier, 1, guard=self.first)
+        self.k.emit("fence.mbarrier_init.release.cluster", guard=self.first)
+
     def wait_parity(self, barrier: str, parity: Reg) -> None:
         """Wait for a phase of an mbarrier."""
         done = self.k.reg(".pred", "done")

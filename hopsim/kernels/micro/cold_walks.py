@@ -55,9 +55,7 @@ def walk(one: ColdWalk) -> Benchmark:
         maps.append(place)
     row_a, row_b = tiles.first_rows(c)
     barriers = [address(c.shared, slots + 8 * slot) for slot in range(DEPTH)]
-    for barrier in barriers:
-        c.k.emit("mbarrier.init.shared::cta.b64", barrier, 1, guard=c.first)
-    c.k.emit("fence.mbarrier_init.release.cluster", guard=c.first)
+    c.init_barriers(barriers)
     done = c.label_and_leave_but_first()
     parity = c.k.let(".b32", "parity", "mov.u32", 0)
 

@@ -147,9 +147,7 @@ def boxes(one: Operands) -> Benchmark:
     cta = c.k.let(".b32", "cta", "mov.u32", "%ctaid.x")
     own = c.k.let(".b32", "own", "mul.lo.u32", cta, one.b_rows)
     barriers = [address(c.shared, SLOTS_BYTES + 8 * slot) for slot in range(one.depth)]
-    for barrier in barriers:
-        c.k.emit("mbarrier.init.shared::cta.b64", barrier, 1, guard=c.first)
-    c.k.emit("fence.mbarrier_init.release.cluster", guard=c.first)
+    c.init_barriers(barriers)
     done = c.label_and_leave_but_first()
     k, left, more = c.k.reg(".b32", "at_k"), c.k.reg(".b32", "left"), c.k.reg(".pred", "more")
     parity = c.k.let(".b32", "parity", "mov.u32", 0)

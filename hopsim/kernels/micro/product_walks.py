@@ -294,9 +294,7 @@ def boxes(one: ProductWalk) -> Benchmark:
     maps = [c.address_of(operand, f"{operand}_map") for operand in "ab"]
     row_a, row_b = tiles.first_rows(c)
     barriers = [address(c.shared, w.slots + 8 * slot) for slot in range(tiles.depth)]
-    for barrier in barriers:
-        c.k.emit("mbarrier.init.shared::cta.b64", barrier, 1, guard=c.first)
-    c.k.emit("fence.mbarrier_init.release.cluster", guard=c.first)
+    c.init_barriers(barriers)
     full = c.k.let(".b32", "full", "add.u32", c.shared, w.slots)
     end = c.k.let(".b32", "end", "add.u32", full, 8 * tiles.depth)
     fills, waits = (

@@ -107,9 +107,7 @@ def benchmark(one: SteadyWalk) -> Benchmark:
     barriers = [
         address(c.shared, one.depth * one.stage_bytes + 8 * slot) for slot in range(one.depth)
     ]
-    for barrier in barriers:
-        c.k.emit("mbarrier.init.shared::cta.b64", barrier, 1, guard=c.first)
-    c.k.emit("fence.mbarrier_init.release.cluster", guard=c.first)
+    c.init_barriers(barriers)
     done = c.label_and_leave_but_first()
     k = c.k.let(".b32", "at_k", "mov.u32", 0)
     parity = c.k.let(".b32", "parity", "mov.u32", 0)

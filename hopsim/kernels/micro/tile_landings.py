@@ -10,12 +10,10 @@ from typing import Any, Final
 
 import numpy as np
 
-from hopsim.kernels.micro.boxes import BOX_K, ROW_BYTES
 from hopsim.kernels.micro.clocked import Benchmark, Clocked, mean_of_rows
 from hopsim.kernels.micro.steady_walks import meet
-from hopsim.kernels.micro.tile_walks import STEPS, TileWalk
-from hopsim.kernels.micro.tiles import LOAD
-from hopsim.kernels.ptx.text import Param, Reg, address, vector
+from hopsim.kernels.micro.tile_walks import BoxRing, TileWalk
+from hopsim.kernels.ptx.text import Param, Reg
 
 STAGES: Final = 8
 """Of which it is told when they land."""
@@ -29,52 +27,33 @@ def benchmark(one: TileWalk) -> Benchmark:
     params = [Param("a", ".b8", 128), Param("b", ".b8", 128), Param("arrived", ".u64")]
     c = Clocked(f"tile_landings_{one.shape}", params, [".reqntid 32"])
     c.own_row(STAGES)
-    maps = [c.address_of(operand, f"{operand}_map") for operand in "ab"]
-    rows = one.first_rows(c)
-    slots_bytes = one.depth * one.stage_bytes
-    barriers = [address(c.shared, slots_bytes + 8 * slot) for slot in range(one.depth)]
-    for barrier in barriers:
-        c.k.emit("mbarrier.init.shared::cta.b64", barrier, 1, guard=c.first)
-    c.k.emit("fence.mbarrier_init.release.cluster", guard=c.first)
-    done = c.label_and_leave_but_first()
-    k, left, more = c.k.reg(".b32", "at_k"), c.k.reg(".b32", "left"), c.k.reg(".pred", "more")
-    parity = c.k.let(".b32", "parity", "mov.u32", 0)
-
-    def issue(slot: int) -> None:
-        c.k.emit("mbarrier.arrive.expect_tx.shared::cta.b64", "_", barriers[slot], one.stage_bytes)
-        to = slot * one.stage_bytes
-        for place, row, count in zip(maps, rows, (one.rows_a, one.rows_b), strict=True):
-            c.k.emit(LOAD, address(c.shared, to), f"[{place}, {vector((k, row))}]", barriers[slot])
-            to += count * ROW_BYTES
-        c.k.emit("add.u32", k, k, BOX_K)
-
+    ring = BoxRing(c, one)
     for _ in range(WARM_WALKS):
-        c.k.emit("mov.u32", k, 0)
-        c.walk_ring(barriers, parity, STEPS // one.depth, issue, left, more)
+        ring.walk()
     meet(c, one.ctas)
-    c.k.emit("mov.u32", k, 0)
+    ring.begin()
     before = c.clock()
     for slot in range(one.depth):
-        issue(slot)
+        ring.issue(slot)
     clocks: list[Reg] = []
     for stage in range(STAGES):
         slot = stage % one.depth
-        c.wait_parity(barriers[slot], parity)
+        c.wait_parity(ring.barriers[slot], ring.parity)
         clocks.append(c.clock())
-        issue(slot)
+        ring.issue(slot)
         if slot == one.depth - 1:
-            c.k.emit("xor.b32", parity, parity, 1)
-    for slot in range(one.depth):
-        c.wait_parity(barriers[slot], parity)
+            c.k.emit("xor.b32", ring.parity, ring.parity, 1)
+    for barrier in ring.barriers:
+        c.wait_parity(barrier, ring.parity)
     c.store_since(before, [f"stage {stage}" for stage in range(1, STAGES + 1)], clocks)
-    c.k.place(done)
+    c.k.place(ring.done)
 
     def arguments(gpu: Any) -> list[Any]:
         return [*one.maps(gpu), gpu.array(np.zeros(1, np.uint32))]
 
     return c.benchmark(
         f"{one.what('TMA loads')}: until each of the first stages has come", grid=one.ctas, block=32, rows=one.ctas,
-        summary=mean_of_rows, shared_bytes=slots_bytes + 64, arguments=arguments, mean_of=LAUNCHES,
+        summary=mean_of_rows, shared_bytes=ring.shared_bytes, arguments=arguments, mean_of=LAUNCHES,
     )  # fmt: skip
 
 

@@ -125,38 +125,60 @@ def _benchmark(
     )  # fmt: skip
 
 
+class BoxRing:
+    """Slots that the first thread of a CTA fills with boxes of A and B, a stage each; all other threads have left.
+
+    Args:
+        c: the kernel, whose parameters `a` and `b` are tensor maps.
+        one: which boxes.
+    """
+
+    def __init__(self, c: Clocked, one: TileWalk) -> None:
+        self._c = c
+        self._one = one
+        self._maps = [c.address_of(operand, f"{operand}_map") for operand in "ab"]
+        self._rows = one.first_rows(c)
+        slots = one.depth * one.stage_bytes
+        self.shared_bytes = slots + 64
+        self.barriers = [address(c.shared, slots + 8 * slot) for slot in range(one.depth)]
+        c.init_barriers(self.barriers)
+        self.done = c.label_and_leave_but_first()
+        self._k, self._left, self._more = (
+            c.k.reg(".b32", "at_k"), c.k.reg(".b32", "left"), c.k.reg(".pred", "more")
+        )  # fmt: skip
+        self.parity = c.k.let(".b32", "parity", "mov.u32", 0)
+
+    def begin(self) -> None:
+        """Go to the first stage along K."""
+        self._c.k.emit("mov.u32", self._k, 0)
+
+    def issue(self, slot: int) -> None:
+        """Load the next stage into a slot."""
+        c, one, barrier = self._c, self._one, self.barriers[slot]
+        c.k.emit("mbarrier.arrive.expect_tx.shared::cta.b64", "_", barrier, one.stage_bytes)
+        to = slot * one.stage_bytes
+        for place, row, count in zip(self._maps, self._rows, (one.rows_a, one.rows_b), strict=True):
+            c.k.emit(LOAD, address(c.shared, to), f"[{place}, {vector((self._k, row))}]", barrier)
+            to += count * ROW_BYTES
+        c.k.emit("add.u32", self._k, self._k, BOX_K)
+
+    def walk(self) -> None:
+        """Load all stages, one after the other."""
+        self.begin()
+        rounds = STEPS // self._one.depth
+        self._c.walk_ring(self.barriers, self.parity, rounds, self.issue, self._left, self._more)
+
+
 def boxes(one: TileWalk) -> Benchmark:
     """TMA loads by one thread: a box of A and one of B a stage."""
     assert STEPS % one.depth == 0, one
-    slots = one.depth * one.stage_bytes
     c = Clocked(one.name("tma"), [Param("a", ".b8", 128), Param("b", ".b8", 128)], [".reqntid 32"])
     c.own_row(1)
-    maps = [c.address_of(operand, f"{operand}_map") for operand in "ab"]
-    row_a, row_b = one.first_rows(c)
-    barriers = [address(c.shared, slots + 8 * slot) for slot in range(one.depth)]
-    for barrier in barriers:
-        c.k.emit("mbarrier.init.shared::cta.b64", barrier, 1, guard=c.first)
-    c.k.emit("fence.mbarrier_init.release.cluster", guard=c.first)
-    done = c.label_and_leave_but_first()
-    k, left, more = c.k.reg(".b32", "at_k"), c.k.reg(".b32", "left"), c.k.reg(".pred", "more")
-    parity = c.k.let(".b32", "parity", "mov.u32", 0)
-
-    def issue(slot: int) -> None:
-        c.k.emit("mbarrier.arrive.expect_tx.shared::cta.b64", "_", barriers[slot], one.stage_bytes)
-        to = slot * one.stage_bytes
-        c.k.emit(LOAD, address(c.shared, to), f"[{maps[0]}, {vector((k, row_a))}]", barriers[slot])
-        to += one.rows_a * ROW_BYTES
-        c.k.emit(LOAD, address(c.shared, to), f"[{maps[1]}, {vector((k, row_b))}]", barriers[slot])
-        c.k.emit("add.u32", k, k, BOX_K)
-
-    def walk() -> None:
-        c.k.emit("mov.u32", k, 0)
-        c.walk_ring(barriers, parity, STEPS // one.depth, issue, left, more)
-
-    walk()
-    c.measure_one("walk", walk)
-    c.k.place(done)
-    return _benchmark(c, one, "TMA loads", 32, slots + 64, maps=True)
+    ring = BoxRing(c, one)
+    ring.walk()
+    c.measure_one("walk", ring.walk)
+    c.k.place(ring.done)
+    return _benchmark(c, one, "TMA loads", 32, ring.shared_bytes, maps=True)
 
 
 def copies(one: TileWalk) -> Benchmark:
