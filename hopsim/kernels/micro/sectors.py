@@ -71,8 +71,7 @@ def boxes(promotion: str, order: str) -> Benchmark:
     )  # fmt: skip
     place = c.address_of("data", "place")
     barrier = address(c.shared, BARRIER)
-    c.k.emit("mbarrier.init.shared::cta.b64", barrier, 1, guard=c.first)
-    c.k.emit("fence.mbarrier_init.release.cluster", guard=c.first)
+    c.init_barriers([barrier])
     done = c.label_and_leave_but_first()
     parity = c.k.let(".b32", "parity", "mov.u32", 0)
     row = c.k.let(".b32", "row", "mov.u32", PLACES)

@@ -102,9 +102,7 @@ class _Loads:
         self._part = c.shared
         self._masks: list[Reg] = []
         self.barriers = [address(c.shared, SLOTS_BYTES + 8 * stage) for stage in range(STAGES)]
-        for barrier in self.barriers:
-            c.k.emit("mbarrier.init.shared::cta.b64", barrier, 1, guard=c.first)
-        c.k.emit("fence.mbarrier_init.release.cluster", guard=c.first)
+        c.init_barriers(self.barriers)
         if tiles.pairs:
             self._share_b()
 
