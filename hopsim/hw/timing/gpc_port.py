@@ -84,11 +84,9 @@ class GpcPort:
     """
 
     __slots__ = (
-        "_again",
         "_awaited",
         "_config",
         "_delivery",
-        "_handing",
         "_nominal",
         "_port",
         "gpc",
@@ -103,13 +101,11 @@ class GpcPort:
         # What it hands to an SM takes a share of its time: the rate of lines that one SM each asks for includes one.
         each = 1.0 + config.handing
         self._nominal = config.bandwidth_per_gpc_bytes_per_clk * larger * each
-        self._handing = config.handing
         self._port = Stream(self._nominal, *ways)
         # A part of a line takes as long as a line.
         rate = config.delivery_per_gpc_bytes_per_clk * larger / config.line_bytes
         self._delivery = Stream(rate, *ways)
         self._config = config
-        self._again = config.joined_again
         self.l2 = l2
         self.gpc = gpc
         # What has to be done before what was read last is with the SMs; from then it takes `L2Cache.near`.
@@ -194,7 +190,7 @@ class GpcPort:
         if first:
             near = self.l2.near
             begin, sent = max(begin, first - near), max(sent, ready - near)
-        work = (sectors + handed * self._handing) * self.l2.sector_bytes
+        work = (sectors + handed * self._config.handing) * self.l2.sector_bytes
         fetch = self._port.ask(begin, sent, work)
         self.turns = (fetch, self._delivery.ask(begin, sent, lines))
         return fetch
@@ -245,7 +241,11 @@ class GpcPort:
         else:
             request.sms.add(sm)
             # Of a row in two lines, some of what is joined comes once more.
-            once_more = self._again * (sectors - missing) * more / (count - more) if more else 0.0
+            once_more = (
+                self._config.joined_again * (sectors - missing) * more / (count - more)
+                if more
+                else 0.0
+            )
             brought = missing + once_more
         first = first if more else 0.0
         self._fetch(begin + wait, sent + wait, ready, first, brought, sectors, lines)

@@ -46,11 +46,9 @@ class Passage:
             now: all that is asked for from until then on has been told.
         """
         if self.end == UNKNOWN:
-            self.stream.advance(now)
+            backlog = self.stream.backlog(now)
             if self.end == UNKNOWN:
-                if self.first < UNKNOWN:
-                    return self.first
-                return max(self.sent, now + self.stream.backlog(now))
+                return self.first if self.first < UNKNOWN else max(self.sent, now + backlog)
         return self.end
 
     def waits(self, now: float) -> float:
@@ -59,10 +57,10 @@ class Passage:
         Args:
             now: as `expected` takes it.
         """
-        self.stream.advance(now)
+        backlog = self.stream.backlog(now)
         if self.first < UNKNOWN:
             return self.first - self.sent
-        return max(0.0, now + self.stream.backlog(now) - self.sent)
+        return max(0.0, now + backlog - self.sent)
 
 
 class Stream:
