@@ -428,11 +428,12 @@ def test_packed_halves() -> None:
 @given(st.integers(0, 2**192 - 1), st.integers(0, 2**192 - 1), st.sampled_from([32, 64]))
 def test_carry_chains_equal_long_sums(x: int, y: int, width: int) -> None:
     mask, limbs = (1 << width) - 1, 192 // width
-    for make, want in (
-        (carry.make_add_carry, (x + y) % 2**192), (carry.make_sub_carry, (x - y) % 2**192),
-    ):  # fmt: skip
+    for make, first, want in (
+        (carry.make_add_carry, False, (x + y) % 2**192),
+        (carry.make_sub_carry, True, (x - y) % 2**192),
+    ):
         step = make(width)
-        flag, flags = False, np.array([False])
+        flag, flags = first, np.array([first])
         total = array_total = 0
         for i in range(limbs):
             a, b = x >> (i * width) & mask, y >> (i * width) & mask

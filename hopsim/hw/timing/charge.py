@@ -233,10 +233,9 @@ class Charge:
             crowded_slots += cost.crowded_slots
             lost += cost.lost
             instructions += cost.counted
-            if pending and not pending.keys().isdisjoint(cost.reads):
-                before = time
-                time = self._stall(actor, cost.reads, time)
-                waited += time - before
+            before = time
+            time = self.await_operands(actor, cost, time)
+            waited += time - before
             if cost.simple:
                 time += cost.span
                 continue
@@ -301,6 +300,12 @@ class Charge:
         for _, group in self.committed:
             self._close(actor, group, time)
         self.committed.clear()
+
+    def await_operands(self, actor: Actor, cost: SegmentCost, time: float) -> float:
+        """Wait for what a segment reads that is on its way; return when it can issue."""
+        if actor.pending and not actor.pending.keys().isdisjoint(cost.reads):
+            return self._stall(actor, cost.reads, time)
+        return time
 
     def _stall(self, actor: Actor, reads: dict[int, float], time: float) -> float:
         """Wait for results that a segment reads."""

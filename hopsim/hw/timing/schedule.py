@@ -188,7 +188,11 @@ class TimedSchedule(Schedule):
             now = env.now
             if now >= clock.next_look:
                 clock.advance(float(now))
-                if self._standstill.is_reached(machine) and not self._goes_on(machine):
+                if (
+                    machine.clusters_done < goal
+                    and self._standstill.is_reached(machine)
+                    and not self._goes_on(machine)
+                ):
                     machine.spinning = [actor.strand for actor in env.pending()]
                     return "deadlock"
             if now > limit:
@@ -372,6 +376,9 @@ class TimedSchedule(Schedule):
                 # What it does next comes when it is known for how long the tensor cores worked.
                 break
             cost = costs[strand.segment]
+            if cost.head is Head.MEMORY:
+                # It comes to its pipe when it has its operands: whoever has theirs before goes first.
+                time = actor.time = charge.await_operands(actor, cost, time)
             if not cost.private and (self._runnable or not self.env.is_next(time)):
                 break
         actor.set(time)

@@ -1,12 +1,14 @@
 """Extended-precision integer arithmetic of PTX: each operation also takes and gives the carry flag CC.CF.
 
 A carry is a predicate (bool, or an array of bool), so that `add.cc` calls with `False` and `addc` with
-the flag the last instruction left.
+the flag the last instruction left.  Subtractions add the complement: their flag is the adder's carry, which is set where
+nothing is borrowed, so that what `sub.cc` leaves can be read by `addc` and the other way round.
 
     >>> make_add_carry(32)(0xFFFFFFFF, 1, False)
     (0, True)
 
-Source: PTX ISA 8.7 "Extended-Precision Integer Arithmetic Instructions".
+Source: PTX ISA 8.7 "Extended-Precision Integer Arithmetic Instructions"; that the flag of a subtraction is the carry of its
+adder, which the text leaves open, is an H100's (`sub.cc` followed by `addc`), and nvcc's 128-bit division builds on it.
 """
 
 from __future__ import annotations
@@ -44,17 +46,18 @@ def make_add_carry(width: int) -> AddCarry:
 
 
 def make_sub_carry(width: int) -> AddCarry:
-    """`sub.cc`, `subc`, `subc.cc`: a - (b + borrow) and the borrow out."""
+    """`sub.cc`, `subc`, `subc.cc`: a + ~b + carry, and the carry out: set where nothing is borrowed."""
     mask = (1 << width) - 1
 
-    def sub_carry(a: Value, b: Value, borrow: Predicate) -> tuple[Value, Predicate]:
-        if _all_ints(a, b, borrow):
-            total = a - b - borrow
-            return total & mask, total < 0
+    def sub_carry(a: Value, b: Value, carry: Predicate) -> tuple[Value, Predicate]:
+        if _all_ints(a, b, carry):
+            total = a - b - (not carry)
+            return total & mask, total >= 0
         left = full_array(a, width)
+        borrow = np.logical_not(carry)
         partial = left - b
         total = partial - borrow
-        return total, (partial > left) | (total > partial)
+        return total, (partial <= left) & (total <= partial)
 
     return sub_carry
 

@@ -275,9 +275,9 @@ def bmsk(mode: Any) -> Callable[..., Value]:
 # --- extended precision ---------------------------------------------------------------------------
 
 
-def _no_carry(operation: Callable[..., Any]) -> Callable[..., Any]:
-    """Take no carry, leave one."""
-    return lambda *operands: operation(*operands, False)
+def _begins(operation: Callable[..., Any], carry: bool) -> Callable[..., Any]:
+    """Take this carry instead of the last one, leave one."""
+    return lambda *operands: operation(*operands, carry)
 
 
 def _with_carry(operation: Callable[..., Any], leave: bool) -> Callable[..., Any]:
@@ -288,7 +288,7 @@ def _with_carry(operation: Callable[..., Any], leave: bool) -> Callable[..., Any
 @form("add.cc.{t} d, a, b", t=WIDE, unit="alu", source=_source("add.cc"))
 def add_cc(t: ScalarType) -> Callable[..., Any]:
     """a + b; leaves the carry."""
-    return _no_carry(carry.make_add_carry(t.width_bits))
+    return _begins(carry.make_add_carry(t.width_bits), False)
 
 
 @form(
@@ -306,8 +306,8 @@ def addc(cc: str, t: ScalarType) -> Callable[..., Any]:
 
 @form("sub.cc.{t} d, a, b", t=WIDE, unit="alu", source=_source("sub.cc"))
 def sub_cc(t: ScalarType) -> Callable[..., Any]:
-    """a - b; leaves the borrow."""
-    return _no_carry(carry.make_sub_carry(t.width_bits))
+    """a - b; leaves a carry where nothing is borrowed."""
+    return _begins(carry.make_sub_carry(t.width_bits), True)
 
 
 @form(
@@ -319,14 +319,14 @@ def sub_cc(t: ScalarType) -> Callable[..., Any]:
     source=_source("subc"),
 )
 def subc(cc: str, t: ScalarType) -> Callable[..., Any]:
-    """a - (b + borrow)."""
+    """a - (b + 1), or a - b where the last instruction left a carry."""
     return _with_carry(carry.make_sub_carry(t.width_bits), bool(cc))
 
 
 @form("mad.{half}.cc.{t} d, a, b, c", half=HALF, t=WIDE, unit="imad", source=_source("mad.cc"))
 def mad_cc(half: Any, t: ScalarType) -> Callable[..., Any]:
     """One half of a * b, plus c; leaves the carry."""
-    return _no_carry(carry.make_mad_carry(t.width_bits, half, t.is_signed))
+    return _begins(carry.make_mad_carry(t.width_bits, half, t.is_signed), False)
 
 
 @form(

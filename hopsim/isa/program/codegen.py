@@ -30,7 +30,7 @@ from hopsim.isa.forms.decode import (
     TupleArg,
 )
 from hopsim.isa.forms.form import BLOCKED
-from hopsim.isa.program.flow import EXIT, SegmentPlan, is_synchronising
+from hopsim.isa.program.flow import EXIT, SegmentPlan, is_synchronising, leaving_segments
 from hopsim.isa.types import DTYPES
 from hopsim.isa.values import Array, Predicate, Value, collapse, narrow, resize, select, widen
 
@@ -293,8 +293,19 @@ class _Source:
         out += [f"    {line}" for line in stores]
         out.append("    return 0")
 
-    def body(self, plan: SegmentPlan, body: Sequence[BoundInstruction], join: int) -> str:
-        """Write the plain run of a segment and return its name."""
+    def body(
+        self,
+        plan: SegmentPlan,
+        body: Sequence[BoundInstruction],
+        join: int,
+        leaving: frozenset[int] = frozenset(),
+    ) -> str:
+        """Write the plain run of a segment and return its name.
+
+        Args:
+            leaving: segments that do nothing but leave: lanes that part ways to them leave at once, as if they were
+                predicated (ptxas makes EXIT of such branches), and are not waited for.
+        """
         out = self.lines
         name = f"b{plan.number}"
         out.append(f"def {name}(s, r):")
@@ -314,7 +325,8 @@ class _Source:
         out.append(f"    p = r[{guard[0].index}]")
         out.append(f"    if p is True: return {when_true}")
         out.append(f"    if p is False: return {when_false}")
-        out.append(f"    return s.diverge(p, {when_true}, {when_false}, {join})")
+        parted = [EXIT if number in leaving else number for number in (when_true, when_false)]
+        out.append(f"    return s.diverge(p, {parted[0]}, {parted[1]}, {join})")
         return name
 
 
@@ -340,9 +352,10 @@ def generate(
     """
     source = _Source(layout, tainted, values)
     names: list[tuple[str | None, str]] = []
+    leaving = leaving_segments(plans)
     for plan in plans:
         head = source.head(body[plan.start], plan.start) if plan.has_head else None
-        names.append((head, source.body(plan, body, joins[plan.number])))
+        names.append((head, source.body(plan, body, joins[plan.number], leaving)))
     exec(compile("\n".join(source.lines) + "\n", "<hopsim program>", "exec"), source.space)
     result: list[Segment] = []
     for plan, (head, run) in zip(plans, names, strict=True):
