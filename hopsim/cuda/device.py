@@ -289,10 +289,13 @@ class Device:
         config.blockDimX, config.blockDimY, config.blockDimZ = request.block
         config.sharedMemBytes = request.shared_bytes
         config.hStream = driver.CUstream(0)
-        config.numAttrs = 0
+        attributes: list[Any] = []
         if request.cluster is not None:
-            config.attrs = [self._cluster_attribute(request.cluster)]
-            config.numAttrs = 1
+            attributes.append(self._cluster_attribute(request.cluster))
+        if request.cooperative:
+            attributes.append(self._cooperative_attribute())
+        config.attrs = attributes
+        config.numAttrs = len(attributes)
         block = ctypes.create_string_buffer(request.parameters, max(len(request.parameters), 1))
         base = ctypes.addressof(block)
         pointers = (ctypes.c_void_p * max(len(request.offsets), 1))(
@@ -310,6 +313,14 @@ class Device:
         attribute.id = self._driver.CUlaunchAttributeID.CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION
         value = self._driver.CUlaunchAttributeValue()
         value.clusterDim.x, value.clusterDim.y, value.clusterDim.z = cluster
+        attribute.value = value
+        return attribute
+
+    def _cooperative_attribute(self) -> Any:
+        attribute = self._driver.CUlaunchAttribute()
+        attribute.id = self._driver.CUlaunchAttributeID.CU_LAUNCH_ATTRIBUTE_COOPERATIVE
+        value = self._driver.CUlaunchAttributeValue()
+        value.cooperative = 1
         attribute.value = value
         return attribute
 

@@ -306,6 +306,7 @@ class CudaGpu:
             shared_bytes=shapes.dynamic_shared_bytes,
             parameters=parameters,
             offsets=tuple(param.offset for param in kernel.params),
+            cooperative=kernel.syncs_grid,
             timed=timing,
             repeats=repeats,
             measure_clock=measure_clock,

@@ -42,6 +42,7 @@ class LaunchRequest:
         grid: CTAs.  block: threads.  cluster: CTAs, None where the launch names none.
         shared_bytes: dynamic shared memory.
         parameters: the parameter space.  offsets: where each parameter starts in it.
+        cooperative: whether its CTAs meet at the barrier of the grid, so that all must be on the device at once.
         timed: whether to measure the launch.
         repeats: further launches that are only timed, on memory that is put back afterwards.
         measure_clock: whether to read the SM clock around the repeated launches.
@@ -55,6 +56,7 @@ class LaunchRequest:
     shared_bytes: int
     parameters: bytes
     offsets: tuple[int, ...]
+    cooperative: bool = False
     timed: bool = True
     repeats: int = 0
     measure_clock: bool = False

@@ -27,7 +27,6 @@ from hopsim.hw.machine.schedule import Outcome, Schedule
 from hopsim.hw.machine.untimed import Adversarial, InOrder, Seeded
 from hopsim.hw.timing.occupancy import most_ctas
 from hopsim.isa.program.kernel import Kernel
-from hopsim.isa.program.symbols import function_addresses, initial_bytes, size_of
 from hopsim.launch.arguments import pack
 from hopsim.launch.arrays import DeviceArray, TensorMap
 from hopsim.launch.geometry import Geometry, geometry, registers_per_thread
@@ -40,6 +39,7 @@ from hopsim.launch.given import (
 )
 from hopsim.results import LaunchResult, NotModelledNote, decide_verdict
 from hopsim.runtime.checking import launch_facts, watched_program
+from hopsim.runtime.loaded_modules import LoadedModules
 from hopsim.runtime.places import Places, placed_program, places_of
 from hopsim.runtime.stories import deadlock_of
 
@@ -106,6 +106,7 @@ class Gpu:
     ) -> None:
         self.config: HardwareConfig = load(config, overrides)
         self.memory = GlobalMemory()
+        self._modules = LoadedModules(self.memory)
 
     # -- memory ------------------------------------------------------------------------------------
 
@@ -270,6 +271,7 @@ class Gpu:
         parameters = Region(0, padded, len(block), "the kernel parameters")
         parameters.read_only = True
         program = kernel.program(values)
+        places = most_ctas(device, shapes.threads, shapes.shared_bytes, math.prod(shapes.cluster))
         return Setup(
             path=kernel.module.path,
             program=program,
@@ -284,14 +286,13 @@ class Gpu:
                 kernel, shapes.threads, device.registers_per_sm
             ),
             parameters=parameters,
-            symbols=self._symbols(kernel),
+            symbols=self._modules.symbols(kernel),
+            workspace=self._modules.workspace(kernel, math.prod(shapes.grid), places),
             memory=self.memory,
             values=values,
             numerics=numerics,
             sm_count=device.sm_count,
-            places=most_ctas(
-                device, shapes.threads, shapes.shared_bytes, math.prod(shapes.cluster)
-            ),
+            places=places,
             explicit_cluster=shapes.cluster != (1, 1, 1),
             # The checker finds reads of shared memory that nobody wrote, and goes on.
             track_initialisation=False,
@@ -299,24 +300,6 @@ class Gpu:
             serialised_wgmma=bool(kernel.serialised_wgmma),
             parameter_offsets={one.name: one.offset for one in kernel.params},
         )
-
-    def _symbols(self, kernel: Kernel) -> dict[str, int]:
-        """Allocate the module variables that the kernel names, afresh for each launch."""
-        addresses: dict[str, int] = {}
-        variables = kernel.placement.globals_used
-        regions: list[tuple[Any, Region]] = []
-        for variable in variables:
-            size = max(size_of(variable), 1)
-            zeros = np.zeros(size, np.uint8)
-            region = self.memory.allocate(size, f"variable {variable.name}", zeros)
-            addresses[variable.name] = region.base
-            regions.append((variable, region))
-        named = function_addresses(kernel.module.tree) | addresses
-        for variable, region in regions:
-            initial = initial_bytes(variable, named)
-            region.data[: len(initial)] = initial
-            region.read_only = variable.space == "const"
-        return addresses
 
     def _schedule(
         self,

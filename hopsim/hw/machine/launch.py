@@ -32,7 +32,7 @@ class Setup:
     """Everything that is fixed for a launch.
 
     Sizes in bytes; `shared_bytes` is static plus dynamic shared memory without the reserved first KiB.  `places` are those
-    of CTAs that the chip holds at once.
+    of CTAs that the chip holds at once; `workspace` is the address of what the CTAs of a cooperative launch meet at.
     """
 
     path: str
@@ -56,6 +56,7 @@ class Setup:
     track_initialisation: bool = True
     has_register_bound: bool = True
     serialised_wgmma: bool = False
+    workspace: int = 0
     parameter_offsets: Mapping[str, int] = field(default_factory=dict[str, int])
 
 

@@ -95,8 +95,9 @@ class Specials(dict[str, Any]):
             # Recorded on an H100.
             "reserved_smem_offset_end": 0x120,
             "reserved_smem_offset_cap": RESERVED_BYTES,
-            "envreg1": 0,
-            "envreg2": 0,
+            # Source: what nvcc makes of `this_grid().sync()`.
+            "envreg1": machine.setup.workspace >> 32,
+            "envreg2": machine.setup.workspace & ones,
         }
         if word in plain:
             return plain[word]

@@ -28,9 +28,10 @@ from hopsim.isa.program.pipeline import serialised_by
 from hopsim.isa.program.symbols import Parameter, Placement, parameters, place
 from hopsim.isa.program.wmma import SOURCE as WMMA
 from hopsim.isa.program.wmma import lower
-from hopsim.isa.ptx.ast import FlatBody, Function, LabelRef, PtxModule, Register
+from hopsim.isa.ptx.ast import FlatBody, Function, LabelRef, PtxModule, Register, SymbolRef
 from hopsim.isa.ptx.parser import parse
 from hopsim.isa.ptx.scope import Flattened, flatten
+from hopsim.isa.ptx.special import GRID_WORKSPACE
 
 SM_90A_ALONE: Final = ("wgmma", "setmaxnreg", "tensormap.replace")
 """Instructions of this architecture only, as ptxas 13.0 has them."""
@@ -128,6 +129,15 @@ class Kernel:
     def has_register_bound(self) -> bool:
         """Whether ptxas can bound registers at entry, without which `setmaxnreg` is ignored."""
         return any(self.directive(name) is not None for name in ("reqntid", "maxntid", "maxnreg"))
+
+    @cached_property
+    def syncs_grid(self) -> bool:
+        """Whether it reads where the CTAs of a cooperative launch meet (`this_grid().sync()`)."""
+        return any(
+            isinstance(operand, SymbolRef) and operand.name in GRID_WORKSPACE
+            for instruction in self.body.instructions
+            for operand in instruction.operands
+        )
 
     # -- what hopsim makes of it -------------------------------------------------------------------
 

@@ -25,8 +25,8 @@ _SCALARS: Final = (
 _UNMODELLED: Final = (
     "%current_graph_exec", *(f"%pm{i}" for i in range(8)), *(f"%pm{i}_64" for i in range(8)),
 )  # fmt: skip
-_ENVIRONMENT: Final = frozenset({"%envreg1", "%envreg2"})
-"""The two that kernels read in practice (a grid's own barrier); 0 where the launch has none."""
+GRID_WORKSPACE: Final = frozenset({"%envreg1", "%envreg2"})
+"""The two that kernels read in practice: the address of what the CTAs of a cooperative launch meet at."""
 _NUMBERED: Final = re.compile(
     r"%envreg(?:[12]?[0-9]|3[01])|%reserved_smem_offset_(?:0|[1-9][0-9]*)"
 )
@@ -47,4 +47,4 @@ def has_components(name: str) -> bool:
 
 def is_modelled(name: str) -> bool:
     """Whether a special register, without component, has a value on hopsim's machine."""
-    return name in _VECTORS or name in _SCALARS or name in _ENVIRONMENT
+    return name in _VECTORS or name in _SCALARS or name in GRID_WORKSPACE
