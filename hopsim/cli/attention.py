@@ -107,6 +107,7 @@ def attention(
                 ("tile", f"128 rows, {block_kv} columns a block, {stages} stages"),
             ],
             outcome=rows,
+            checks=check,
             last=[*saved, *save_trace(result, trace)],
             flops=problem.flops,
             path=ptx or f"<{kernel.entry}>",
@@ -119,7 +120,13 @@ def attention(
     }  # fmt: skip
     rate = tflops(problem.flops, result.time_us) if result.time_us else None
     output.finish(
-        launch_json("attention", result, {"attention": parameters, "tflops": rate, **content}), code
+        launch_json(
+            "attention",
+            result,
+            {"attention": parameters, "tflops": rate, **content},
+            checks=check,
+        ),
+        code,
     )
 
 

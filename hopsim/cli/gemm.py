@@ -204,6 +204,7 @@ def gemm(
             result,
             first=[("problem", _words(problem)), *rows],
             outcome=outcome.rows,
+            checks=check,
             last=[*saved, *save_trace(result, trace)],
             flops=problem.flops,
             path=ptx or f"<{kernel.entry}>",
@@ -217,7 +218,10 @@ def gemm(
         "chosen": list(chosen), "choice": [str(words) for _, words in rows], "shared_bytes": kernel.shared_bytes,
     }  # fmt: skip
     output.finish(
-        launch_json("gemm", result, {"gemm": parameters, "tflops": rate, **outcome.content}), code
+        launch_json(
+            "gemm", result, {"gemm": parameters, "tflops": rate, **outcome.content}, checks=check
+        ),
+        code,
     )
 
 

@@ -145,12 +145,18 @@ def save_ptx(text: str, path: str | None) -> list[Row]:
     return [("PTX", f"saved to {path}")]
 
 
-def launch_json(command: str, result: LaunchResult, more: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the JSON of a launch: the result's own keys, and the command's beside them."""
+def launch_json(
+    command: str, result: LaunchResult, more: Mapping[str, Any], *, checks: bool = True
+) -> dict[str, Any]:
+    """Return the JSON of a launch: the result's own keys, and the command's beside them.
+
+    Args:
+        checks: whether the options asked for races.
+    """
     content: dict[str, Any] = json.loads(result.json())
     content |= {
         "command": command,
-        "not_checked": list(not_checked(result)),
+        "not_checked": list(not_checked(result, checks)),
         "beyond_choice": [note.why for note in beyond_choice(result)],
         **more,
     }

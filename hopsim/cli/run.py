@@ -130,6 +130,7 @@ def run(
             outcome=[
                 ("bits" if k == 0 else "", one.__rich__()) for k, one in enumerate(comparisons)
             ],
+            checks=check,
             last=[*saved, *save_trace(result, trace)],
             path=str(file),
         )
@@ -138,7 +139,7 @@ def run(
         "file": str(file),
         "comparisons": [{**asdict(one), "equal": one.is_equal} for one in comparisons],
     }
-    output.finish(launch_json("run", result, content), code)
+    output.finish(launch_json("run", result, content, checks=check), code)
 
 
 def _show_printed(output: Output, printed: str) -> None:

@@ -29,14 +29,18 @@ def beyond_choice(result: LaunchResult) -> tuple[NotModelledNote, ...]:
     )
 
 
-def not_checked(result: LaunchResult) -> tuple[str, ...]:
-    """Return what the caller's own options left out, in words."""
+def not_checked(result: LaunchResult, checks: bool = True) -> tuple[str, ...]:
+    """Return what the caller's own options left out, in words.
+
+    Args:
+        checks: False where races were left out beside values: the result of a run without values does not know.
+    """
     if result.backend != "sim":
         return ("races: a device cannot look for them, the simulator can",)
     left_out: list[str] = []
     if not result.values:
         left_out.append("values: no data was moved or computed (--no-values)")
-    elif not result.checked:
+    if not checks or (result.values and not result.checked):
         left_out.append("races: the hazard checker was off (--no-check)")
     if not result.timing:
         left_out.append(f"time: the schedule {result.schedule} knows no cycles")
@@ -68,7 +72,7 @@ def launch_rows(result: LaunchResult) -> list[Row]:
     ]
 
 
-def verdict_rows(result: LaunchResult) -> list[Row]:
+def verdict_rows(result: LaunchResult, checks: bool = True) -> list[Row]:
     """Return the verdict, and what was not checked."""
     hazards = sum(hazard.level == "hazard" for hazard in result.hazards)
     notes = len(result.hazards) - hazards
@@ -80,7 +84,10 @@ def verdict_rows(result: LaunchResult) -> list[Row]:
     text = Text(result.verdict, style=_STYLES[result.verdict])
     text.append(f": {found}" if found else "", style="default")
     rows: list[Row] = [("verdict", text)]
-    rows += [("not checked" if k == 0 else "", line) for k, line in enumerate(not_checked(result))]
+    rows += [
+        ("not checked" if k == 0 else "", line)
+        for k, line in enumerate(not_checked(result, checks))
+    ]
     for k, note in enumerate(beyond_choice(result)):
         at = f"line {note.line}: {note.text}  " if note.line else ""
         rows.append(("not modelled" if k == 0 else "", f"{at}{note.why}"))
@@ -168,6 +175,7 @@ def launch_report(
     outcome: Sequence[Row] = (),
     last: Sequence[Row] = (),
     flops: int | None = None,
+    checks: bool = True,
     path: str = "",
 ) -> RenderableType:
     """Return the whole summary of a launch.
@@ -177,7 +185,7 @@ def launch_report(
         flops: of the problem.  path: of the PTX text.
     """
     rows = [
-        *first, *launch_rows(result), *outcome, *verdict_rows(result), *time_rows(result, flops),
+        *first, *launch_rows(result), *outcome, *verdict_rows(result, checks), *time_rows(result, flops),
         *memory_rows(result.counters), *occupancy_rows(result), *last,
     ]  # fmt: skip
     parts: list[RenderableType] = [fact_table(rows)]

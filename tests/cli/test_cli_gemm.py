@@ -121,6 +121,16 @@ def test_timing_only() -> None:
     assert content["not_checked"] == ["values: no data was moved or computed (--no-values)"]
 
 
+def test_both_that_were_left_out_are_told() -> None:
+    words = [
+        "values: no data was moved or computed (--no-values)",
+        "races: the hazard checker was off (--no-check)",
+    ]
+    options = ("--no-values", "--no-check")
+    assert json_of(gemm(64, 64, 64, *options, "--json", "-"))["not_checked"] == words
+    assert all(line in gemm(64, 64, 64, *options).stdout for line in words)
+
+
 def test_float32_sums_are_held_against_their_bound() -> None:
     done = gemm(128, 64, 128, "--numerics", "float32", *UNTIMED)
     assert done.exit_code == 0
