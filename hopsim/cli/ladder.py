@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from hopsim.kernels.gemm.timing import StepTime
 
 _REPEATS = 10
+_Measured = tuple[float | None, float | None]
+"""TFLOP/s and cycles."""
 
 
 def ladder(
@@ -76,8 +78,11 @@ def ladder(
                 hint=", ".join(step.name for step in steps),
             )
         steps = [step for step in steps if step.name in only]
+    measured: list[_Measured] = [(None, None)] * len(steps)
+    missing = ""
+    if recorded is not None:
+        measured, missing = _recorded(steps, recorded)
     times = _times(steps, gpu, changes, jobs or os.cpu_count() or 1)
-    measured = _recorded(steps, recorded) if recorded is not None else [(None, None)] * len(steps)
     if backend is Backend.CUDA:
         measured = [(rate, None) for rate in _measure(steps)]
     rungs = [
@@ -97,6 +102,8 @@ def ladder(
         notes.append(("device", "cycles of the kernel alone, caches cold, as recorded"))
     elif any(rung.measured_tflops is not None for rung in rungs):
         notes.append(("device", "TFLOP/s by events, which include the launch"))
+    elif missing:
+        notes.append(("device", missing))
     output.show(fact_table(notes), "", ladder_table(rungs))
     content = {
         "command": "ladder",
@@ -147,19 +154,28 @@ def _measure(steps: list[Step]) -> list[float | None]:
     return rates
 
 
-def _recorded(steps: list[Step], folder: Path) -> list[tuple[float | None, float | None]]:
-    """Return the recorded TFLOP/s and cycles of the same programs on the same problem."""
+def _recorded(steps: list[Step], folder: Path) -> tuple[list[_Measured], str]:
+    """Return the recorded TFLOP/s and cycles of the same programs on the same problem, and why there are none."""
     from hopsim.kernels.gemm.recorded import read_ladders
     from hopsim.kernels.gemm.silicon import sha256
 
-    found = {
+    ladders = read_ladders(folder)
+    found: dict[tuple[int, int, int, str], _Measured] = {
         (one.problem.m, one.problem.n, one.problem.k, step.ptx_sha256): (step.tflops, step.cycles)
-        for one in read_ladders(folder)
+        for one in ladders
         for step in one.steps
     }
-    sizes = steps[0].problem
-    keys = [(sizes.m, sizes.n, sizes.k, sha256(step.build().ptx)) for step in steps]
-    return [found.get(key, (None, None)) for key in keys]
+    problem = steps[0].problem
+    m, n, k = problem.m, problem.n, problem.k
+    measured: list[_Measured] = [
+        found.get((m, n, k, sha256(step.build().ptx)), (None, None)) for step in steps
+    ]
+    if any(rate is not None for rate, _ in measured):
+        return measured, ""
+    size = f"{m} x {n} x {k} in {problem.dtype}"
+    if problem not in [one.problem for one in ladders]:
+        return measured, f"{folder} has no measurements of {size}"
+    return measured, f"{folder} has measurements of {size}, but of other programs"
 
 
 def _plain(value: Any) -> Any:

@@ -59,6 +59,9 @@ def test_what_an_h100_did_with_the_same_program_stands_beside_it() -> None:
     assert "9,784" in shown.stdout
     other = ladder("--m", "64", *sizes[2:], "--recorded", str(folder), "--json", "-")
     assert json.loads(other.stdout)["steps"][0]["measured_tflops"] is None
+    other = ladder("--m", "64", *sizes[2:], "--recorded", str(folder))
+    words = f"device        {folder} has no measurements of 64 x 512 x 512 in bf16"
+    assert words in other.stdout.splitlines()
     assert ladder(*sizes, "--recorded", str(folder.parent / "none")).exit_code == 2
 
 
