@@ -9,11 +9,18 @@ from typing import Annotated
 
 import typer
 
-from hopsim.cli.options import GpuOption, JsonOption, Numerics, NumericsOption, SetOption
+from hopsim.cli.options import (
+    GpuOption,
+    JsonOption,
+    Numerics,
+    NumericsOption,
+    PtxArgument,
+    SetOption,
+)
 
 
 def check(
-    file: Annotated[Path, typer.Argument(metavar="FILE.ptx", help="PTX text.")],
+    file: PtxArgument,
     launch: Annotated[
         Path,
         typer.Option(

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-import typer
-
-from hopsim.cli.options import JsonOption
+from hopsim.cli.options import JsonOption, PtxArgument
 from hopsim.errors import PtxError
 
 if TYPE_CHECKING:
@@ -16,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def lint(
-    file: Annotated[Path, typer.Argument(metavar="FILE.ptx", help="PTX text.")],
+    file: PtxArgument,
     json_file: JsonOption = None,
 ) -> None:
     """Parse and decode a PTX text; list what is not modelled (exit 4) or wrong (exit 2)."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -41,6 +42,21 @@ class Backend(StrEnum):
     CUDA = "cuda"
 
 
+def _named_file(path: Path) -> Path:
+    """Return the path of a PTX text; `-` would be taken for a file of that name.
+
+    Raises: typer.BadParameter: it is `-`.
+    """
+    if str(path) == "-":
+        raise typer.BadParameter(
+            "expected the name of a file, got -; standard input is /dev/stdin here"
+        )
+    return path
+
+
+PtxArgument = Annotated[
+    Path, typer.Argument(metavar="FILE.ptx", help="PTX text.", callback=_named_file)
+]
 JsonOption = Annotated[
     str | None,
     typer.Option("--json", metavar="FILE", help="Write everything as JSON; - is standard output."),

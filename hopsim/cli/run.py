@@ -16,6 +16,7 @@ from hopsim.cli.options import (
     MaxCyclesOption,
     Numerics,
     NumericsOption,
+    PtxArgument,
     RunSchedule,
     RunScheduleOption,
     SeedOption,
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
 
 
 def run(
-    file: Annotated[Path, typer.Argument(metavar="FILE.ptx", help="PTX text.")],
+    file: PtxArgument,
     args: Annotated[
         Path | None,
         typer.Option(

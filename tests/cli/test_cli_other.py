@@ -67,6 +67,12 @@ def test_what_is_nobody_s_fault_is_said_without_a_traceback(
     assert (done.exit_code, done.stdout, done.stderr) == (code, "", message + "\n")
 
 
+def test_lint_reads_no_standard_input() -> None:
+    done = hopsim("lint", "-")
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert "expected the name of a file, got -; standard input is /dev/stdin here" in done.stderr
+
+
 def test_lint_lists_what_is_not_modelled(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(DATA)
     done = hopsim("lint", "textures.ptx")
