@@ -11,6 +11,7 @@ from hopsim.cli.options import JsonOption
 
 if TYPE_CHECKING:
     from hopsim.cli.output import Output
+    from hopsim.learn.progress import Progress
 
 
 def learn(
@@ -37,7 +38,6 @@ def learn(
     from hopsim.errors import ConfigError
     from hopsim.learn.lessons import LESSONS, lesson_named
     from hopsim.learn.pages import lesson_list, lesson_text
-    from hopsim.learn.progress import progress_file, read_progress
     from hopsim.report.zoo import marked
 
     output = Output(json_file)
@@ -45,7 +45,7 @@ def learn(
         write_pages(pages)
         output.finish({"command": "learn", "pages": str(pages)}, 0)
         return
-    progress = read_progress(progress_file())
+    progress = _progress()
     if name is None:
         output.show(lesson_list(LESSONS, progress))
         lessons = [
@@ -57,7 +57,7 @@ def learn(
     lesson = lesson_named(name)
     content: dict[str, Any] = {"command": "learn", "lesson": lesson.name}
     if check is not None:
-        _check(output, lesson.name, check)
+        _check(output, lesson.name, check, progress)
         return
     if hint:
         number = progress.next_hint(lesson.name, len(lesson.hints))
@@ -83,12 +83,25 @@ def learn(
     output.finish(content, 0)
 
 
-def _check(output: Output, name: str, path: Path) -> None:
+def _progress() -> Progress:
+    """Return what the learner has done; a file that cannot be read is told, for it is written anew."""
+    from hopsim.learn.progress import progress_file, read_progress
+
+    found = read_progress(progress_file())
+    if found.lost:
+        typer.echo(
+            f"{found.path}: your progress cannot be read and begins anew: {found.lost}\n"
+            "  try: mend the file, or delete it, before the next lesson writes it",
+            err=True,
+        )
+    return found
+
+
+def _check(output: Output, name: str, path: Path, progress: Progress) -> None:
     from hopsim.errors import ConfigError
     from hopsim.learn.grading import grade
     from hopsim.learn.lessons import lesson_named
     from hopsim.learn.pages import grade_report
-    from hopsim.learn.progress import progress_file, read_progress
 
     lesson = lesson_named(name)
     try:
@@ -103,7 +116,7 @@ def _check(output: Output, name: str, path: Path) -> None:
     graded = grade(lesson, text, str(path))
     output.show(grade_report(lesson, graded, str(path), text.splitlines()))
     if graded.is_passed:
-        read_progress(progress_file()).passed(lesson.name)
+        progress.passed(lesson.name)
     content = {
         "command": "learn", "lesson": lesson.name, "passed": graded.is_passed, "why_not": graded.error,
         "right_bits": graded.has_right_bits, "lost": list(graded.lost),

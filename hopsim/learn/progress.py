@@ -15,11 +15,16 @@ from typing import Any
 
 @dataclass
 class Progress:
-    """Lessons that are done, and how many hints of each were seen."""
+    """Lessons that are done, and how many hints of each were seen.
+
+    Args:
+        lost: why what is in the file could not be read; empty where it could, or there is no file.
+    """
 
     path: Path
     done: list[str] = field(default_factory=list[str])
     hints: dict[str, int] = field(default_factory=dict[str, int])
+    lost: str = ""
 
     def save(self) -> None:
         """Write the file; a folder that cannot be written is no reason to stop learning."""
@@ -53,7 +58,7 @@ def progress_file(environment: Mapping[str, str] | None = None) -> Path:
 
 
 def read_progress(path: Path) -> Progress:
-    """Return what is in the file; nothing when there is none, or none that can be read."""
+    """Return what is in the file; nothing when there is none, or none that can be read, which `lost` tells."""
     try:
         content: Any = json.loads(path.read_text(encoding="utf-8"))
         return Progress(
@@ -61,5 +66,9 @@ def read_progress(path: Path) -> Progress:
             [str(one) for one in content["done"]],
             {str(k): int(v) for k, v in content["hints"].items()},
         )
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+    except FileNotFoundError:
         return Progress(path)
+    except OSError as error:
+        return Progress(path, lost=error.strerror or "it cannot be read")
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return Progress(path, lost="it does not hold what hopsim learn writes")

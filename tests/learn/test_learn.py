@@ -116,8 +116,14 @@ def test_progress_that_cannot_be_read_is_none() -> None:
     path = progress_file()
     assert path.parts[-2:] == ("hopsim", "learn.json")
     path.parent.mkdir(parents=True)
+    assert (read_progress(path).done, read_progress(path).lost) == ([], "")
     path.write_text("[]")
     assert read_progress(path).done == []
+    done = learn()
+    assert done.exit_code == 0
+    assert f"{path}: your progress cannot be read and begins anew: it does not hold" in done.stderr
+    assert learn("1", "--hint").exit_code == 0
+    assert learn().stderr == ""
     home = progress_file({"HOME": "/home/somebody"})
     assert home == Path("/home/somebody/.local/share/hopsim/learn.json")
 
