@@ -87,5 +87,5 @@ def common(
 
 
 def main() -> None:
-    """Run the command line; the entry point of the `hopsim` script."""
+    """Run the command line; `hopsim.__main__` is the entry point of the script."""
     app()

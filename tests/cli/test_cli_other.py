@@ -67,6 +67,21 @@ def test_what_is_nobody_s_fault_is_said_without_a_traceback(
     assert (done.exit_code, done.stdout, done.stderr) == (code, "", message + "\n")
 
 
+def test_an_interrupt_while_commands_are_imported_is_said_without_a_traceback() -> None:
+    code = (
+        "import sys\n"
+        "class Interrupted:\n"
+        "    def find_spec(self, name, *more):\n"
+        "        if name == 'typer':\n"
+        "            raise KeyboardInterrupt\n"
+        "sys.meta_path.insert(0, Interrupted())\n"
+        "from hopsim.__main__ import main\n"
+        "main()"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "interrupted\n")
+
+
 def test_lint_reads_no_standard_input() -> None:
     done = hopsim("lint", "-")
     assert (done.exit_code, done.stdout) == (2, "")
