@@ -26,8 +26,13 @@ class HopsimError(Exception):
         self.source = source
         super().__init__(self._render())
 
+    @property
+    def place(self) -> str:
+        """Where, as the message has it."""
+        return self.where
+
     def _render(self) -> str:
-        lines = [f"{self.where}: {self.what}" if self.where else self.what]
+        lines = [f"{self.place}: {self.what}" if self.place else self.what]
         if self.hint:
             lines.append(f"  try: {self.hint}")
         if self.source:
@@ -60,11 +65,15 @@ class PtxError(HopsimError):
         self.text = text
         super().__init__(what, where=where, hint=hint, source=source)
 
+    @property
+    def place(self) -> str:
+        """Where, with line and column as far as they are known."""
+        if not self.line:
+            return self.where
+        return f"{self.where or '<ptx>'}:{self.line}" + (f":{self.column}" if self.column else "")
+
     def _render(self) -> str:
-        place = self.where
-        if self.line:
-            place = f"{place or '<ptx>'}:{self.line}" + (f":{self.column}" if self.column else "")
-        lines = [f"{place}: {self.what}" if place else self.what]
+        lines = [f"{self.place}: {self.what}" if self.place else self.what]
         if self.text:
             shown = self.text.expandtabs(1).rstrip()
             lines.append(f"    {shown}")

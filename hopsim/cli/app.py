@@ -32,9 +32,10 @@ from hopsim.cli import (
     surroundings,
     zoo,
 )
-from hopsim.cli.command import Command
+from hopsim.cli.command import Command, Group
 
 app = typer.Typer(
+    cls=Group,
     name="hopsim",
     help=(
         "Run Hopper PTX (sm_90a) on a simulated H100: the bits it gives, the races it has, the cycles it takes.\n\n"

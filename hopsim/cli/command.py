@@ -1,16 +1,21 @@
-"""The class of all sub-commands: an error that a user can cause becomes text and an exit code, never a traceback."""
+"""The classes of all commands: an error that a user can cause becomes text, JSON where asked for, and an exit code."""
 
 from __future__ import annotations
 
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
 from typing import Any, Final
 
 import typer
-from typer.core import TyperCommand
+from typer.core import TyperCommand, TyperGroup
 
-from hopsim.errors import DeviceError, HopsimError, MachineFault, NotModelled
+from hopsim.errors import ConfigError, DeviceError, HopsimError, MachineFault, NotModelled
 
 INTERRUPTED: Final = 130
 """128 + SIGINT, as shells report it."""
+JSON_OPTION: Final = "--json"
+USAGE_ERROR: Final = typer.BadParameter.__mro__[1]
+"""What a parser raises; typer brings its own copy of it or takes click's, by its version."""
 
 
 def exit_code_of(error: HopsimError) -> int:
@@ -27,44 +32,101 @@ def exit_code_of(error: HopsimError) -> int:
 class Command(TyperCommand):
     """A sub-command that reports errors as `hopsim` promises."""
 
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Read the options."""
+        with _usage_told(ctx, args):
+            return super().parse_args(ctx, args)
+
     def invoke(self, ctx: Any) -> Any:
         """Run the command."""
+        target: str | None = ctx.params.get("json_file")
         try:
             return super().invoke(ctx)
         except HopsimError as error:
             code = exit_code_of(error)
             typer.echo(str(error), err=True)
-            _write_error(ctx, error, code)
+            _write_error(ctx, target, error, code)
             raise typer.Exit(code) from None
         except MemoryError as error:
-            typer.echo(
-                f"not enough memory on this machine: {error}\n  try: a smaller problem", err=True
+            told = ConfigError(
+                f"not enough memory on this machine: {error}", hint="a smaller problem"
             )
+            typer.echo(str(told), err=True)
+            _write_error(ctx, target, told, 2, "MemoryError")
             raise typer.Exit(2) from None
         except KeyboardInterrupt:
             typer.echo("interrupted", err=True)
             raise typer.Exit(INTERRUPTED) from None
 
 
-def _write_error(ctx: Any, error: HopsimError, code: int) -> None:
-    """Tell the error in JSON too, where JSON was asked for."""
-    from hopsim.cli.output import write_json
+class Group(TyperGroup):
+    """A command of commands; a name that is none of them is told in JSON too."""
 
-    target: str | None = ctx.params.get("json_file")
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Read the options before the name."""
+        with _usage_told(ctx, args):
+            return super().parse_args(ctx, args)
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Find the command of a name."""
+        with _usage_told(ctx, args):
+            return super().resolve_command(ctx, args)
+
+
+@contextmanager
+def _usage_told(ctx: Any, args: Sequence[str]) -> Generator[None]:
+    """Tell an error of usage in JSON, where JSON is asked for; as text typer tells it itself."""
+    target = _json_target(args)
+    try:
+        yield
+    except Exception as error:
+        if isinstance(error, USAGE_ERROR):
+            what: str = getattr(error, "format_message", error.__str__)()
+            told = ConfigError(what, hint=f"{ctx.command_path} --help")
+            _write_error(ctx, target, told, 2, "UsageError")
+        raise
+
+
+def _json_target(args: Sequence[str]) -> str | None:
+    """Return the value of `--json`: what cannot be parsed has no parameters to ask."""
+    target: str | None = None
+    for k, word in enumerate(args):
+        if word == "--":
+            break
+        if word == JSON_OPTION and k + 1 < len(args):
+            target = args[k + 1]
+        elif word.startswith(f"{JSON_OPTION}="):
+            target = word.partition("=")[2]
+    return target
+
+
+def _write_error(
+    ctx: Any, target: str | None, error: HopsimError, code: int, kind: str = ""
+) -> None:
+    """Tell the error in JSON too, where JSON was asked for.
+
+    Args:
+        kind: a name for what is no exception of hopsim's.
+    """
     if target is None:
         return
-    content = {
-        "command": ctx.info_name,
-        "exit_code": code,
-        "error": {
-            "kind": type(error).__name__,
-            "what": error.what,
-            "where": error.where,
-            "hint": error.hint,
-            "message": str(error),
-        },
-    }
+    from hopsim.cli.output import error_content, write_json
+
+    content = error_content(error)
+    if kind:
+        content["kind"] = kind
     try:
-        write_json(target, content)
+        write_json(target, {"command": _full_name(ctx), "exit_code": code, "error": content})
     except HopsimError as second:
-        typer.echo(str(second), err=True)
+        # One cause is told once.
+        if error.where != JSON_OPTION:
+            typer.echo(str(second), err=True)
+
+
+def _full_name(ctx: Any) -> str:
+    """Return the command as one types it after `hopsim`: `config show`."""
+    names: list[str] = []
+    while ctx.parent is not None:
+        names.insert(0, ctx.info_name)
+        ctx = ctx.parent
+    return " ".join(names)

@@ -6,14 +6,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from hopsim.cli.command import Command
+from hopsim.cli.command import Command, Group
 from hopsim.cli.options import JsonOption, SetOption, overrides
 
 if TYPE_CHECKING:
     from hopsim.config import HardwareConfig
 
 app = typer.Typer(
-    help="Show or check hardware configurations.", no_args_is_help=True, rich_markup_mode=None
+    cls=Group,
+    help="Show or check hardware configurations.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
 )
 
 NameArgument = Annotated[

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from hopsim.cli.command import Command
+from hopsim.cli.command import Command, Group
 from hopsim.cli.options import GpuOption, JsonOption
 from hopsim.errors import ConfigError, MachineFault
 
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from hopsim.report.layout_page import Page
 
 app = typer.Typer(
+    cls=Group,
     help="Show layouts: fragments, tiled copies, shared-memory tiles, matrix descriptors.",
     no_args_is_help=True,
     rich_markup_mode=None,

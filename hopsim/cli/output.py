@@ -12,7 +12,7 @@ from typing import Any, Final
 import typer
 from rich.console import Console, RenderableType
 
-from hopsim.errors import ConfigError
+from hopsim.errors import ConfigError, HopsimError, PtxError
 
 PLAIN_WIDTH: Final = 2000
 """Columns when the output is no terminal: what a file gets does not depend on a window, and no line is broken."""
@@ -103,3 +103,17 @@ def write_json(target: str, content: Mapping[str, Any]) -> None:
         Path(target).write_text(text, encoding="utf-8")
     except OSError as error:
         raise ConfigError(f"cannot write {target}: {error.strerror}", where="--json") from None
+
+
+def error_content(error: HopsimError) -> dict[str, Any]:
+    """Return an error as `--json` has it; one in PTX with the line and column that are known."""
+    content = {
+        "kind": type(error).__name__,
+        "what": error.what,
+        "where": error.place,
+        "hint": error.hint,
+        "message": str(error),
+    }
+    if isinstance(error, PtxError) and error.line:
+        content |= {"line": error.line, "column": error.column}
+    return content

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-from hopsim.cli.command import Command
+from hopsim.cli.command import Command, Group
 from hopsim.cli.options import (
     CheckOption,
     GpuOption,
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from hopsim.report.surroundings import Way
 
 app = typer.Typer(
+    cls=Group,
     help="Show what surrounds a kernel: where tensor maps come from, dependent launches.",
     no_args_is_help=True,
     rich_markup_mode=None,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from hopsim.cli.command import Command
+from hopsim.cli.command import Command, Group
 from hopsim.cli.options import JsonOption
 
 if TYPE_CHECKING:
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from hopsim.zoo.twin import Twin
 
 app = typer.Typer(
+    cls=Group,
     help="Small wrong PTX programs and their mended twins: list, show, run, record on silicon.",
     no_args_is_help=True,
     rich_markup_mode=None,

@@ -1,4 +1,4 @@
-"""The JSON of commands that have no result of a launch: lessons, twins."""
+"""The JSON of commands that have no result of a launch: lessons, twins, errors."""
 
 from __future__ import annotations
 
@@ -54,3 +54,53 @@ def test_a_twin_is_shown_with_both_programs() -> None:
 def test_pages_say_where_they_are(tmp_path: Path) -> None:
     assert content("zoo", "page", "zoo.md")["file"] == "zoo.md"
     assert (tmp_path / "zoo.md").exists()
+
+
+def test_an_error_of_usage_is_told_in_json_too() -> None:
+    for words, command, what in (
+        (("gemm", "--foo"), "gemm", "No such option: --foo"),
+        (("gemm", "--m", "64"), "gemm", "Missing option '--n'"),
+        (("gemm", "--m", "many"), "gemm", "Invalid value for '--m'"),
+        (("config", "shwo"), "config", "No such command 'shwo'"),
+        (("--foo", "config"), "", "No such option: --foo"),
+    ):
+        told = content(*words)
+        assert (told["command"], told["exit_code"]) == (command, 2)
+        assert (told["error"]["kind"], what in told["error"]["what"]) == ("UsageError", True), told
+    done = CliRunner().invoke(app, ["gemm", "--foo", "--json=out.json"])
+    assert json.loads(Path("out.json").read_text())["error"]["what"] == "No such option: --foo"
+    assert (done.exit_code, done.stdout, "No such option: --foo" in done.stderr) == (2, "", True)
+
+
+def test_little_memory_is_told_in_json_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(word: str = "") -> list[object]:
+        raise MemoryError("8 TiB")
+
+    monkeypatch.setattr("hopsim.isa.support.support_matrix", fail)
+    told = content("isa")
+    assert (told["command"], told["exit_code"]) == ("isa", 2)
+    assert told["error"] == {
+        "kind": "MemoryError", "what": "not enough memory on this machine: 8 TiB", "where": "",
+        "hint": "a smaller problem",
+        "message": "not enough memory on this machine: 8 TiB\n  try: a smaller problem",
+    }  # fmt: skip
+
+
+def test_an_error_of_a_command_in_a_command_names_both() -> None:
+    assert content("config", "show", "none")["command"] == "config show"
+
+
+def test_an_error_in_ptx_has_its_line_and_column() -> None:
+    Path("b.ptx").write_text(".version 8.7\n.target sm_90a\n  what is this")
+    error = content("lint", "b.ptx")["error"]
+    assert (error["kind"], error["where"]) == ("PtxError", "b.ptx:3:3")
+    assert (error["line"], error["column"]) == (3, 3)
+
+
+def test_json_that_cannot_be_written_is_told_once() -> None:
+    done = CliRunner().invoke(app, ["isa", "--json", "none/x.json"])
+    assert (done.exit_code, done.stdout, done.stderr.count("--json: ")) == (2, "", 1)
+    # Another error is told beside it.
+    done = CliRunner().invoke(app, ["isa", "--foo", "--json", "none/x.json"])
+    assert (done.exit_code, done.stderr.count("--json: ")) == (2, 1)
+    assert "No such option: --foo" in done.stderr
