@@ -41,6 +41,14 @@ def learn(
     from hopsim.report.zoo import marked
 
     output = Output(json_file)
+    needing = {"--check": check, "--hint": hint, "--solution": solution, "--file": file}
+    given = [option for option, value in needing.items() if value]
+    if name is None and given:
+        raise ConfigError(
+            "which lesson is it for?",
+            where=given[0],
+            hint=f"hopsim learn LESSON {given[0]}; hopsim learn lists them",
+        )
     if pages is not None:
         write_pages(pages)
         output.finish({"command": "learn", "pages": str(pages)}, 0)

@@ -78,6 +78,12 @@ def run(
     from hopsim.report.launch import exit_code, launch_report
 
     output = Output(json_file)
+    if template and args is not None:
+        raise ConfigError(
+            "--template writes a launch file, and one is given",
+            where="--args",
+            hint="leave --args out, or --template",
+        )
     module = load(file)
     if template:
         kernel = _entry(module, entry)

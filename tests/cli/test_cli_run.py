@@ -261,6 +261,12 @@ def test_files_that_do_not_fit(tmp_path: Path, dtype: str, content: object, mess
     assert message in done.stderr
 
 
+def test_a_template_takes_no_launch_file(tmp_path: Path) -> None:
+    done = run(DATA / "scale.ptx", DATA / "scale.toml", "--template")
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert "--args: --template writes a launch file, and one is given" in done.stderr
+
+
 def test_the_entry_must_be_told_where_there_are_several(tmp_path: Path) -> None:
     toml = written(tmp_path, "grid = 1\nblock = 32\n")
     done = run(DATA / "textures.ptx", toml)

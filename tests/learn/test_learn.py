@@ -112,6 +112,15 @@ def test_what_is_no_ptx_is_told() -> None:
     assert learn("no-such-lesson").exit_code == 2
 
 
+@pytest.mark.parametrize(
+    "words", [("--check", "x.ptx"), ("--hint",), ("--solution",), ("--file", "x.ptx")]
+)
+def test_what_is_for_a_lesson_needs_one(words: tuple[str, ...]) -> None:
+    done = learn(*words)
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert f"{words[0]}: which lesson is it for?" in done.stderr
+
+
 def test_progress_that_cannot_be_read_is_none() -> None:
     path = progress_file()
     assert path.parts[-2:] == ("hopsim", "learn.json")
