@@ -69,13 +69,14 @@ def attention(
         save_ptx,
         save_trace,
     )
-    from hopsim.cli.output import Output
+    from hopsim.cli.output import Output, check_targets
     from hopsim.kernels.attention.launch import build, launch
     from hopsim.kernels.attention.plan import AttentionProblem
     from hopsim.kernels.gemm.launch import Device
     from hopsim.report.launch import exit_code, launch_report, tflops
 
     output = Output(json_file)
+    check_targets((ptx, "--ptx"))
     device = cast("Device", make_gpu(backend, gpu, settings))
     options = launch_options(
         run_schedule,
@@ -108,7 +109,7 @@ def attention(
             ],
             outcome=rows,
             checks=check,
-            last=[*saved, *save_trace(result, trace)],
+            last=[*saved, *save_trace(output, result, trace)],
             flops=problem.flops,
             path=ptx or f"<{kernel.entry}>",
         )

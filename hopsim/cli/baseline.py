@@ -1,4 +1,4 @@
-"""Files that `hopsim check` reads and writes besides JSON: baselines, SARIF."""
+"""The baselines that `hopsim check` reads: findings that are known already."""
 
 from __future__ import annotations
 
@@ -34,14 +34,3 @@ def read_baseline(path: Path) -> list[str]:
             hint=f"--write-baseline {path}",
         )
     return [str(name) for name in cast("list[Any]", findings)]
-
-
-def write_text(path: Path, text: str, option: str) -> None:
-    """Write a file.
-
-    Raises: ConfigError: it cannot be written.
-    """
-    try:
-        path.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise ConfigError(f"cannot write {path}: {error.strerror}", where=option) from None

@@ -31,13 +31,12 @@ def calibrate(
     """Derive what microbenchmarks decide, and show where it differs from a configuration."""
     from rich.table import Table
 
-    from hopsim.cli.output import Output, check_folder
+    from hopsim.cli.output import Output, check_targets, write_file
     from hopsim.config import load
     from hopsim.kernels.micro.calibration import derive
 
     output = Output(json_file)
-    if out is not None:
-        check_folder(str(out), "--out")
+    check_targets((out, "--out"))
     recordings = _read(folder)
     try:
         derived = derive(recordings)
@@ -74,8 +73,9 @@ def calibrate(
     output.show(table)
     if out is not None:
         kept = {key: one for key, one in derived.items() if key in known}
-        out.write_text(_toml(held.name, kept), encoding="utf-8")
-        load(out)
+        with output.saving():
+            write_file(out, _toml(held.name, kept), "--out")
+            load(out)
     output.finish({"command": "calibrate", "config": held.name, "values": rows}, 0)
 
 

@@ -74,10 +74,10 @@ def check(
     json_file: JsonOption = None,
 ) -> None:
     """Check a kernel by the PTX memory model on one run, then try other legal orders for changed values."""
-    from hopsim.cli.baseline import read_baseline, write_text
+    from hopsim.cli.baseline import read_baseline
     from hopsim.cli.file_case import FileCase
     from hopsim.cli.options import overrides
-    from hopsim.cli.output import Output, check_folder
+    from hopsim.cli.output import Output, check_targets, write_file
     from hopsim.explore.examine import examine
     from hopsim.explore.sweep import Hardware, Order
     from hopsim.hazards.facts import CheckOptions
@@ -92,9 +92,7 @@ def check(
     )
 
     output = Output(json_file)
-    for path, option in ((sarif, "--sarif"), (write_baseline, "--write-baseline")):
-        if path is not None:
-            check_folder(str(path), option)
+    check_targets((sarif, "--sarif"), (write_baseline, "--write-baseline"))
     suppressions = [parse_suppression(text, RULES) for text in suppress or ()]
     known = read_baseline(baseline) if baseline is not None else []
     case = FileCase(file, launch, entry, inputs_seed)
@@ -109,11 +107,6 @@ def check(
     result, schedules = done.result, done.schedules
     if write_baseline is not None:
         known = fingerprints(result.kernel, result.hazards)
-        write_text(
-            write_baseline,
-            json.dumps({"format": BASELINE_FORMAT, "findings": known}, indent=1) + "\n",
-            "--write-baseline",
-        )
     sorted_out = triage(result.hazards, result.kernel, suppressions, known)
     code = exit_code_of_check(result, sorted_out, schedules)
     words = ["hopsim", "check", str(file), "--launch", str(launch)]
@@ -124,7 +117,12 @@ def check(
             result, sorted_out, schedules, str(file), kernel.module.lines, shlex.join(words)
         )
     )
+    if write_baseline is not None:
+        content = {"format": BASELINE_FORMAT, "findings": known}
+        with output.saving():
+            write_file(write_baseline, json.dumps(content, indent=1) + "\n", "--write-baseline")
     if sarif is not None:
         log = sarif_log(result, sorted_out, str(file))
-        write_text(sarif, json.dumps(log, indent=1, sort_keys=True) + "\n", "--sarif")
+        with output.saving():
+            write_file(sarif, json.dumps(log, indent=1, sort_keys=True) + "\n", "--sarif")
     output.finish(check_content(result, sorted_out, schedules, str(file)), code)

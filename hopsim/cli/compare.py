@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 QUICK_SIZE = 2048
 """The largest problem of a quick comparison."""
+PLOTS = (".svg", ".html")
+"""Kinds of plots that are drawn."""
 
 
 def compare(
@@ -145,15 +147,15 @@ def _recorded(
     json_file: str | None,
 ) -> None:
     from hopsim.cli.known_predictions import KnownPredictions
-    from hopsim.cli.output import Output, check_folder
+    from hopsim.cli.output import Output, check_targets
     from hopsim.kernels.measured.again import read as read_again
     from hopsim.kernels.measured.sets import load_sets
     from hopsim.report.accuracy import figures, figures_text, rows_table
 
     output = Output(json_file)
-    for path, option in ((page, "--page"), (plot, "--plot"), (known, "--known")):
-        if path is not None:
-            check_folder(str(path), option)
+    _check_suffixes(page, plot)
+    picture = page.with_suffix(".svg") if page is not None else None
+    check_targets((page, "--page"), (picture, "--page"), (plot, "--plot"), (known, "--known"))
     cases = [
         case
         for case in load_sets(folder)
@@ -184,8 +186,28 @@ def _recorded(
             "kendall_mean": found.mean_kendall,
             "kendall_clear": found.clear_kendall, "regret_percent": found.regret, "dram_percent": found.dram_error,
         }  # fmt: skip
-    _write_pages(rows, page, plot, largest)
+    with output.saving():
+        _write_pages(rows, page, plot, largest)
     output.finish(content, 0)
+
+
+def _check_suffixes(page: Path | None, plot: Path | None) -> None:
+    """Refuse a plot of a kind that is not drawn, and a page that its own plot would overwrite.
+
+    Raises: ConfigError.
+    """
+    if plot is not None and plot.suffix not in PLOTS:
+        raise ConfigError(
+            f"expected a name that ends in {' or '.join(PLOTS)}, got {plot}",
+            where="--plot",
+            hint=f"--plot {plot.with_suffix('.svg')}",
+        )
+    if page is not None and page.suffix == ".svg":
+        raise ConfigError(
+            f"expected a name that does not end in .svg, which its plot has, got {page}",
+            where="--page",
+            hint=f"--page {page.with_suffix('.md')}",
+        )
 
 
 def _predict(
@@ -232,15 +254,16 @@ def _plain(row: Row) -> dict[str, Any]:
 def _write_pages(
     rows: list[Row], page: Path | None, plot: Path | None, largest: int | None
 ) -> None:
+    from hopsim.cli.output import write_file
     from hopsim.report.accuracy_page import html, scatter
     from hopsim.report.accuracy_page import page as page_text
 
     if plot is not None:
-        plot.write_text(html(rows) if plot.suffix == ".html" else scatter(rows), encoding="utf-8")
+        write_file(plot, html(rows) if plot.suffix == ".html" else scatter(rows), "--plot")
     if page is not None:
         picture = page.with_suffix(".svg")
-        picture.write_text(scatter(rows), encoding="utf-8")
-        page.write_text(page_text(rows, _about(largest), picture.name), encoding="utf-8")
+        write_file(picture, scatter(rows), "--page")
+        write_file(page, page_text(rows, _about(largest), picture.name), "--page")
 
 
 def _about(largest: int | None) -> list[str]:

@@ -142,7 +142,7 @@ def gemm(
         save_ptx,
         save_trace,
     )
-    from hopsim.cli.output import Output
+    from hopsim.cli.output import Output, check_targets
     from hopsim.config import load
     from hopsim.kernels.gemm.kernel import plan_options
     from hopsim.kernels.gemm.launch import launch
@@ -152,6 +152,7 @@ def gemm(
     from hopsim.report.launch import exit_code, launch_report, tflops
 
     output = Output(json_file)
+    check_targets((ptx, "--ptx"))
     device = make_gpu(backend, gpu, settings)
     options = launch_options(
         run_schedule,
@@ -205,7 +206,7 @@ def gemm(
             first=[("problem", _words(problem)), *rows],
             outcome=outcome.rows,
             checks=check,
-            last=[*saved, *save_trace(result, trace)],
+            last=[*saved, *save_trace(output, result, trace)],
             flops=problem.flops,
             path=ptx or f"<{kernel.entry}>",
         )

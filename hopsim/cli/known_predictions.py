@@ -96,9 +96,14 @@ class KnownPredictions:
 
 
 def write_lines(file: Path, held: Mapping[str, Any]) -> None:
-    """Write what is held as JSON, in the order of the keys, a line each."""
+    """Write what is held as JSON, in the order of the keys, a line each.
+
+    Raises: ConfigError: the file cannot be written.
+    """
+    from hopsim.cli.output import write_file
+
     lines = (f"{json.dumps(key)}: {json.dumps(held[key])}" for key in sorted(held))
-    file.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
+    write_file(file, "{\n" + ",\n".join(lines) + "\n}\n", "--known")
 
 
 def _read(file: Path) -> dict[str, dict[str, Any]]:

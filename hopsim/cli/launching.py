@@ -6,11 +6,10 @@ import json
 import time
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from hopsim.cli.options import Backend, Numerics, RunSchedule, Warm, overrides
-from hopsim.cli.output import check_folder, terminal
+from hopsim.cli.output import Output, check_target, terminal, write_file
 from hopsim.errors import ConfigError, HopsimError
 from hopsim.report.facts import Row
 from hopsim.report.launch import beyond_choice, not_checked
@@ -66,7 +65,7 @@ def launch_options(
                 where="--trace",
                 hint="--run-schedule timed",
             )
-        check_folder(trace, "--trace")
+        check_target(trace, "--trace")
     return {
         "schedule": run_schedule.value,
         "timing": run_schedule is RunSchedule.TIMED,
@@ -117,18 +116,18 @@ def progress_bar(words: str) -> Generator[Callable[[float], None] | None]:
             bar.stop()
 
 
-def save_trace(result: LaunchResult, trace: str | None) -> list[Row]:
-    """Write the timeline, and return the line that says so.
-
-    Raises: ConfigError: it cannot be written.
-    """
+def save_trace(output: Output, result: LaunchResult, trace: str | None) -> list[Row]:
+    """Write the timeline, and return the line that says so; the output tells later if it cannot be written."""
+    rows: list[Row] = []
     if trace is None:
-        return []
-    try:
-        result.save_trace(trace)
-    except HopsimError as error:
-        raise ConfigError(error.what, where="--trace") from None
-    return [("timeline", f"saved to {trace}; open it at https://ui.perfetto.dev")]
+        return rows
+    with output.saving():
+        try:
+            result.save_trace(trace)
+        except HopsimError as error:
+            raise ConfigError(error.what, where="--trace", hint=error.hint) from None
+        rows.append(("timeline", f"saved to {trace}; open it at https://ui.perfetto.dev"))
+    return rows
 
 
 def save_ptx(text: str, path: str | None) -> list[Row]:
@@ -138,10 +137,7 @@ def save_ptx(text: str, path: str | None) -> list[Row]:
     """
     if path is None:
         return []
-    try:
-        Path(path).write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise ConfigError(f"cannot write {path}: {error.strerror}", where="--ptx") from None
+    write_file(path, text, "--ptx")
     return [("PTX", f"saved to {path}")]
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -13,6 +12,7 @@ from hopsim.cli.options import GpuOption, JsonOption
 from hopsim.errors import ConfigError, MachineFault
 
 if TYPE_CHECKING:
+    from hopsim.cli.output import Output
     from hopsim.layout.swizzle import Swizzle
     from hopsim.report.layout_page import Page
 
@@ -103,11 +103,12 @@ def mma(
     from hopsim.layout.tiled import atom, tiled_mma
     from hopsim.report.layout_views import mma_page
 
+    output = _output(svg, html, json_file)
     tiled = tiled_mma(
         atom(shape, dtype), _pair(atoms, "--atoms"), _pair(values, "--values"), along_n
     )
     page = mma_page(tiled, operand.value)
-    _finish("mma", page, rows, columns, svg, html, json_file)
+    _finish("mma", page, rows, columns, svg, html, output)
 
 
 @app.command("copy", cls=Command)
@@ -134,9 +135,10 @@ def copy(
     from hopsim.layout.tiled_notation import parse_layout
     from hopsim.report.layout_views import copy_page
 
+    output = _output(svg, html, json_file)
     tiled = tiled_copy(parse_layout(thr), parse_layout(val))
     page = copy_page(tiled, _pair(tensor, "--tensor"), order.value, _element_bytes(dtype))
-    _finish("copy", page, rows, columns, svg, html, json_file)
+    _finish("copy", page, rows, columns, svg, html, output)
 
 
 @app.command("smem", cls=Command)
@@ -157,6 +159,7 @@ def smem(
     from hopsim.config import load
     from hopsim.report.layout_views import smem_page
 
+    output = _output(svg, html, json_file)
     mode = _swizzle(swizzle)
     item = _element_bytes(dtype)
     down, along = _pair(tile, "--tile")
@@ -169,7 +172,7 @@ def smem(
             hint="wider tiles are several slabs of one swizzle width",
         )
     page = smem_page(down, along, item, mode, load(gpu).smem)
-    _finish("smem", page, rows, columns, svg, html, json_file)
+    _finish("smem", page, rows, columns, svg, html, output)
 
 
 @app.command("descriptor", cls=Command)
@@ -191,6 +194,7 @@ def descriptor(
     from hopsim.layout.operand_tile import canonical
     from hopsim.report.layout_views import descriptor_page
 
+    output = _output(svg, html, json_file)
     down, along = _pair(tile, "--tile")
     found = canonical(major.value, _swizzle(swizzle), down, along, _element_bytes(dtype))
     try:
@@ -198,7 +202,7 @@ def descriptor(
     except MachineFault as fault:
         # A kernel would fault; here it is what was asked for.
         raise ConfigError(fault.what, where="--start", hint=fault.hint) from None
-    _finish("descriptor", page, rows, columns, svg, html, json_file)
+    _finish("descriptor", page, rows, columns, svg, html, output)
 
 
 def _finish(
@@ -208,27 +212,32 @@ def _finish(
     columns: int,
     svg: str | None,
     html: str | None,
-    json_file: str | None,
+    output: Output,
 ) -> None:
     from rich.text import Text
 
-    from hopsim.cli.output import Output
+    from hopsim.cli.output import write_file
     from hopsim.report import layout_draw
 
-    output = Output(json_file)
     output.show(Text(layout_draw.text(page, rows, columns)))
     if svg is not None:
-        _save(svg, layout_draw.svg(page.grids[0]), "--svg")
+        with output.saving():
+            write_file(svg, layout_draw.svg(page.grids[0]), "--svg")
     if html is not None:
-        _save(html, layout_draw.html(page), "--html")
+        with output.saving():
+            write_file(html, layout_draw.html(page), "--html")
     output.finish({"command": f"layout {name}", **page.content()}, 0)
 
 
-def _save(path: str, content: str, option: str) -> None:
-    try:
-        Path(path).write_text(content, encoding="utf-8")
-    except OSError as error:
-        raise ConfigError(f"cannot write {path}: {error.strerror}", where=option) from None
+def _output(svg: str | None, html: str | None, json_file: str | None) -> Output:
+    """Return where a command writes.
+
+    Raises: ConfigError: a file cannot be written.
+    """
+    from hopsim.cli.output import Output, check_targets
+
+    check_targets((svg, "--svg"), (html, "--html"))
+    return Output(json_file)
 
 
 def _pair(text: str, option: str) -> tuple[int, int]:

@@ -34,7 +34,7 @@ def learn(
     json_file: JsonOption = None,
 ) -> None:
     """Read a lesson, mend its program, have it checked; progress is kept on this machine only."""
-    from hopsim.cli.output import Output
+    from hopsim.cli.output import Output, check_target, write_file
     from hopsim.errors import ConfigError
     from hopsim.learn.lessons import LESSONS, lesson_named
     from hopsim.learn.pages import lesson_list, lesson_text
@@ -76,16 +76,11 @@ def learn(
         output.show(marked(lesson.pair))
     else:
         target = file or Path(f"{lesson.name}.ptx")
-        is_new = not target.exists()
+        # What somebody has begun to mend stays as it is.
+        is_new = not target.is_file()
         if is_new:
-            try:
-                target.write_text(lesson.program, encoding="utf-8")
-            except OSError as error:
-                raise ConfigError(
-                    f"cannot write {target}: {error.strerror}",
-                    where="--file",
-                    hint="--file FILE.ptx",
-                ) from None
+            check_target(target, "--file")
+            write_file(target, lesson.program, "--file")
         content |= {"title": lesson.title, "task": lesson.task, "file": str(target)}
         output.show(lesson_text(lesson, str(target), is_new))
     output.finish(content, 0)
@@ -138,13 +133,12 @@ def write_pages(folder: Path) -> None:
 
     Raises: ConfigError: there is no such folder, or it cannot be written.
     """
-    from hopsim.cli.baseline import write_text
-    from hopsim.cli.output import check_folder
+    from hopsim.cli.output import check_target, write_file
     from hopsim.learn.lessons import LESSONS
     from hopsim.learn.pages import lesson_index, lesson_page
 
-    check_folder(str(folder / "README.md"), "--pages")
+    check_target(folder / "README.md", "--pages")
     for number, lesson in enumerate(LESSONS, 1):
         following = LESSONS[number] if number < len(LESSONS) else None
-        write_text(folder / f"{lesson.name}.md", lesson_page(number, lesson, following), "--pages")
-    write_text(folder / "README.md", lesson_index(LESSONS), "--pages")
+        write_file(folder / f"{lesson.name}.md", lesson_page(number, lesson, following), "--pages")
+    write_file(folder / "README.md", lesson_index(LESSONS), "--pages")

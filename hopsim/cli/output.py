@@ -1,17 +1,23 @@
-"""Where a command writes: text to the terminal, JSON to a file or to standard output, never both there."""
+"""Where a command writes: text to the terminal, JSON to a file or to standard output, never both there; files.
+
+A path is checked before anything runs (`check_target`), and all files of commands are written here (`write_file`).
+"""
 
 from __future__ import annotations
 
 import io
 import json
+import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final
 
 import typer
 from rich.console import Console, RenderableType
 
+from hopsim.cli.command import JSON_OPTION
 from hopsim.errors import ConfigError, HopsimError, PtxError
 
 PLAIN_WIDTH: Final = 2000
@@ -50,59 +56,152 @@ class Output:
 
     Args:
         json_file: path of a JSON file, `-` for standard output, or None.
-    Raises: ConfigError: the file's folder does not exist.
+    Raises: ConfigError: the file cannot be written.
     """
 
     def __init__(self, json_file: str | None) -> None:
         self.json_file = json_file
+        self._failed: list[HopsimError] = []
         if json_file is not None and json_file != STDOUT:
-            check_folder(json_file, "--json")
+            check_target(json_file, JSON_OPTION)
 
     def show(self, *renderables: RenderableType) -> None:
-        """Print, unless standard output is kept for JSON; long lines of stories are not broken in files."""
+        """Print, unless standard output is kept for JSON; long lines of stories are not broken in files.
+
+        Raises: ConfigError: standard output cannot be written, and no JSON file is asked for.
+        """
         if self.json_file == STDOUT:
             return
         console = terminal()
         if console.is_terminal:
             console.print(*renderables, sep="\n")
+        elif self.json_file is None:
+            write_stdout(plain_text(*renderables))
         else:
-            sys.stdout.write(plain_text(*renderables))
-            sys.stdout.flush()
+            # The JSON has all of it still.
+            with self.saving():
+                write_stdout(plain_text(*renderables))
+
+    @contextmanager
+    def saving(self) -> Generator[None]:
+        """Keep an error of what is written in here until the command finishes: its report is not lost for a path."""
+        try:
+            yield
+        except HopsimError as error:
+            self._failed.append(error)
 
     def finish(self, content: Mapping[str, Any], code: int) -> None:
-        """Write the JSON, if asked for, and leave with an exit code.
+        """Write the JSON, if asked for, tell what could not be saved, and leave with an exit code.
 
-        Raises: typer.Exit: the code is not 0.  ConfigError: the file cannot be written.
+        Raises: typer.Exit: the code is not 0, or a file was not saved.  ConfigError: the JSON cannot be written.
         """
+        content = dict(content)
+        if self._failed:
+            code = 2
+            content["error"] = error_content(self._failed[0])
+        for error in self._failed:
+            typer.echo(str(error), err=True)
         if self.json_file is not None:
             write_json(self.json_file, {**content, "exit_code": code})
         if code:
             raise typer.Exit(code)
 
 
-def check_folder(path: str, option: str) -> None:
+def check_target(path: str | Path, where: str) -> None:
     """Find out before a long run that a file cannot be written after it.
 
-    Raises: ConfigError: its folder does not exist.
+    Args:
+        where: the option, or what else names the file.
+    Raises: ConfigError: it is a folder or standard output, its folder does not exist, or it may not be written.
     """
-    folder = Path(path).resolve().parent
+    file = Path(path)
+    if str(path) == STDOUT:
+        raise ConfigError(
+            "expected a file, got -: only --json writes to standard output",
+            where=where,
+            hint="the name of a file",
+        )
+    if file.is_dir():
+        raise ConfigError(
+            f"expected a file, got the folder {path}", where=where, hint="a file in that folder"
+        )
+    folder = file.resolve().parent
     if not folder.is_dir():
-        raise ConfigError(f"there is no folder {folder}", where=option, hint=f"mkdir -p {folder}")
+        raise ConfigError(f"there is no folder {folder}", where=where, hint=f"mkdir -p {folder}")
+    needed = (file, os.W_OK) if file.exists() else (folder, os.W_OK | os.X_OK)
+    if not os.access(*needed):
+        raise ConfigError(
+            f"cannot write {path}: no permission for {needed[0]}",
+            where=where,
+            hint="a file in a folder of yours",
+        )
+
+
+def check_targets(*targets: tuple[str | Path | None, str]) -> None:
+    """Check each path that is given; pairs of a path and its option.
+
+    Raises: ConfigError: one cannot be written.
+    """
+    for path, where in targets:
+        if path is not None:
+            check_target(path, where)
+
+
+def write_file(path: str | Path, content: str | bytes | memoryview, where: str) -> None:
+    """Write a file.
+
+    Args:
+        content: text, which is written as UTF-8, or bytes.
+        where: the option, or what else names the file.
+    Raises: ConfigError: it cannot be written.
+    """
+    try:
+        Path(path).write_bytes(content.encode() if isinstance(content, str) else content)
+    except OSError as error:
+        raise ConfigError(
+            f"cannot write {path}: {error.strerror}",
+            where=where,
+            hint="another file, or room on the disk",
+        ) from None
+
+
+def write_stdout(text: str) -> None:
+    """Write to standard output at once, so that a full disk is told and not found when Python ends.
+
+    Raises: ConfigError: it cannot be written.  BrokenPipeError: nobody reads it any more.
+    """
+    try:
+        sys.stdout.write(text)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        _drop_stdout()
+        raise ConfigError(
+            f"cannot write: {error.strerror}",
+            where="standard output",
+            hint="another file, or room on the disk",
+        ) from None
+
+
+def _drop_stdout() -> None:
+    """Lead standard output to nowhere: Python flushes what is left in it when it ends, and would fail again."""
+    with suppress(OSError, ValueError):
+        null = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(null, sys.stdout.fileno())
+        os.close(null)
 
 
 def write_json(target: str, content: Mapping[str, Any]) -> None:
     """Write sorted, indented JSON to a file, or to standard output for `-`.
 
-    Raises: ConfigError: the file cannot be written.
+    Raises: ConfigError: it cannot be written.
     """
     text = json.dumps(content, indent=1, sort_keys=True, ensure_ascii=True, allow_nan=False) + "\n"
     if target == STDOUT:
-        sys.stdout.write(text)
-        return
-    try:
-        Path(target).write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise ConfigError(f"cannot write {target}: {error.strerror}", where="--json") from None
+        write_stdout(text)
+    else:
+        write_file(target, text, JSON_OPTION)
 
 
 def error_content(error: HopsimError) -> dict[str, Any]:

@@ -58,12 +58,13 @@ def record(
     json_file: JsonOption = None,
 ) -> None:
     """Record on an H100 what the suite replays: bits, microbenchmarks, times and counters of GEMMs, the ladder."""
-    from hopsim.cli.output import Output
+    from hopsim.cli.output import Output, check_target
     from hopsim.cuda.gpu import CudaGpu
 
     output = Output(json_file)
     if not out.is_dir():
         raise ConfigError(f"there is no folder {out}", hint=f"mkdir -p {out}")
+    check_target(out / "index.toml", str(out))
     began = time.monotonic()
 
     def say(text: str) -> None:
@@ -255,7 +256,11 @@ def _read(file: Path) -> list[dict[str, Any]]:
 
 
 def _write(file: Path, content: Any) -> None:
-    """Write JSON with one line for each list of numbers."""
-    from hopsim.cli.compact_json import dumps
+    """Write JSON with one line for each list of numbers.
 
-    file.write_text(dumps(content) + "\n", encoding="utf-8")
+    Raises: ConfigError: it cannot be written.
+    """
+    from hopsim.cli.compact_json import dumps
+    from hopsim.cli.output import write_file
+
+    write_file(file, dumps(content) + "\n", str(file))

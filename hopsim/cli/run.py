@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -98,6 +99,8 @@ def run(
             hint=f"hopsim run {file} --template > FILE.toml, fill it in, then --args FILE.toml",
         )
     described = read_launch_file(args)
+    if values:
+        _check_saves(described)
     kernel = _entry(module, entry or described.entry)
     if backend is Backend.SIM:
         _require_modelled(kernel)
@@ -126,7 +129,7 @@ def run(
     saved: list[Row] = []
     if values:
         comparisons = _compare(described, arrays)
-        saved = _save(described, arrays)
+        saved = _save(output, described, arrays)
     _show_printed(output, result.printed)
     code = exit_code(result)
     if code == 0 and any(not one.is_equal for one in comparisons):
@@ -138,7 +141,7 @@ def run(
                 ("bits" if k == 0 else "", one.__rich__()) for k, one in enumerate(comparisons)
             ],
             checks=check,
-            last=[*saved, *save_trace(result, trace)],
+            last=[*saved, *save_trace(output, result, trace)],
             path=str(file),
         )
     )
@@ -191,20 +194,34 @@ def _compare(described: LaunchFile, arrays: dict[str, DeviceArray]) -> list[Comp
     ]  # fmt: skip
 
 
-def _save(described: LaunchFile, arrays: dict[str, DeviceArray]) -> list[Row]:
+def _check_saves(described: LaunchFile) -> None:
+    """Find out before the run that an array cannot be saved after it.
+
+    Raises: ConfigError.
+    """
+    from hopsim.cli.output import check_targets
+
+    check_targets(
+        *(
+            (spec.save, f"{described.path}: arrays.{name}: save")
+            for name, spec in described.arrays.items()
+        )
+    )
+
+
+def _save(output: Output, described: LaunchFile, arrays: dict[str, DeviceArray]) -> list[Row]:
+    """Save arrays, and return the lines that say so; the output tells later of those that cannot be written."""
     import numpy as np
+
+    from hopsim.cli.output import write_file
 
     rows: list[Row] = []
     for name, spec in described.arrays.items():
         if spec.save is None:
             continue
-        try:
-            with spec.save.open("wb") as stream:
-                np.save(stream, arrays[name].numpy(), allow_pickle=False)
-        except OSError as error:
-            raise ConfigError(
-                f"cannot write {spec.save}: {error.strerror}",
-                where=f"{described.path}: arrays.{name}",
-            ) from None
-        rows.append(("saved" if not rows else "", f"{name} to {spec.save}"))
+        stream = io.BytesIO()
+        np.save(stream, arrays[name].numpy(), allow_pickle=False)
+        with output.saving():
+            write_file(spec.save, stream.getbuffer(), f"{described.path}: arrays.{name}: save")
+            rows.append(("saved" if not rows else "", f"{name} to {spec.save}"))
     return rows

@@ -21,6 +21,7 @@ from hopsim.cli.options import (
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from hopsim.cli.output import Output
     from hopsim.kernels.gemm.launch import Device
     from hopsim.report.surroundings import Way
 
@@ -56,6 +57,7 @@ def maps(
     json_file: JsonOption = None,
 ) -> None:
     """Run one GEMM with tensor maps by value, copied to the device, and edited on the device."""
+    from hopsim.cli.output import Output
     from hopsim.kernels.gemm.problem import GemmProblem
     from hopsim.kernels.surroundings.end_to_end import run_maps
     from hopsim.kernels.surroundings.maps import WAYS
@@ -63,6 +65,7 @@ def maps(
     from hopsim.report.surroundings import Way
     from hopsim.runtime.gpu import Gpu
 
+    output = Output(json_file)
     rng, kind = _numbers(seed)
     a, b = (rng.standard_normal((rows, k)).astype(kind) for rows in (m, n))
     expected = gemm(a, b, out_dtype=kind)
@@ -75,7 +78,7 @@ def maps(
             prefetches=prefetch, check=check, schedule=run_schedule.value, seed=seed,
         )  # fmt: skip
         ways.append(Way(way, done.verdict, _same(done.c, expected), done.launches, done.cycles))
-    _finish("maps", ways, json_file, {"m": m, "n": n, "k": k, "prefetch": prefetch})
+    _finish("maps", ways, output, {"m": m, "n": n, "k": k, "prefetch": prefetch})
 
 
 @app.command("dependent", cls=Command)
@@ -94,12 +97,14 @@ def dependent(
     json_file: JsonOption = None,
 ) -> None:
     """Run X = A B^T, then Y = X D^T, plainly and with programmatic dependent launch."""
+    from hopsim.cli.output import Output
     from hopsim.kernels.surroundings.dependent import run_pair
     from hopsim.kernels.surroundings.end_to_end import worst_verdict
     from hopsim.reference.gemm import gemm
     from hopsim.report.surroundings import Way
     from hopsim.runtime.gpu import Gpu
 
+    output = Output(json_file)
     rng, kind = _numbers(seed)
     a, b, d = (rng.standard_normal(s).astype(kind) for s in ((m, k), (n, k), (columns, n)))
     expected = gemm(gemm(a, b, out_dtype=kind), d, out_dtype=kind)
@@ -116,7 +121,7 @@ def dependent(
         label = name if name == "plain" else f"{name} ({what}, at most {hidden:,}, hidden)"
         ways.append(Way(label, verdict, _same(pair.y, expected), pair.launches, pair.cycles))
     parameters = {"m": m, "n": n, "k": k, "l": columns, "hidden_cycles": hidden}
-    _finish("dependent", ways, json_file, parameters)
+    _finish("dependent", ways, output, parameters)
 
 
 def _numbers(seed: int) -> tuple[Any, Any]:
@@ -146,11 +151,9 @@ def _tile(text: str) -> tuple[int, int, int]:
     return int(parts[0]), int(parts[1]), int(parts[2])
 
 
-def _finish(name: str, ways: list[Way], json_file: str | None, parameters: dict[str, Any]) -> None:
-    from hopsim.cli.output import Output
+def _finish(name: str, ways: list[Way], output: Output, parameters: dict[str, Any]) -> None:
     from hopsim.report.surroundings import content, ways_table
 
-    output = Output(json_file)
     output.show(ways_table(ways))
     bad = any(not way.is_exact or way.verdict in ("hazard", "deadlock") for way in ways)
     output.finish(

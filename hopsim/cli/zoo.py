@@ -68,7 +68,7 @@ def show(
     json_file: JsonOption = None,
 ) -> None:
     """Show a twin: its story, and the lines that the bad and the good program differ by."""
-    from hopsim.cli.output import STDOUT, Output
+    from hopsim.cli.output import STDOUT, Output, write_stdout
     from hopsim.errors import ConfigError
     from hopsim.report.zoo import twin_page
     from hopsim.zoo.catalog import twin_named
@@ -81,7 +81,7 @@ def show(
     if ptx is None:
         output.show(*twin_page(twin, recording))
     elif json_file != STDOUT:
-        typer.echo(twin.ptx(ptx == "good"), nl=False)
+        write_stdout(twin.ptx(ptx == "good"))
     content = {
         "command": "zoo show", **_content(twin, recording),
         "bad": twin.ptx(is_good=False), "good": twin.ptx(is_good=True),
@@ -121,17 +121,18 @@ def record(
     from dataclasses import asdict
     from datetime import UTC, datetime
 
-    from hopsim.cli.output import Output
+    from hopsim.cli.output import Output, check_target, write_file
     from hopsim.cuda.gpu import CudaGpu
-    from hopsim.zoo.silicon import RECORDING, Recording, read_recording, write_recording
+    from hopsim.zoo.silicon import RECORDING, Recording, read_recording, recording_text
     from hopsim.zoo.silicon import record as record_twins
 
     output, path = Output(json_file), file or RECORDING
+    check_target(path, "--file")
     before = read_recording(path)
     with CudaGpu(device) as gpu:
         made_with = {"device": gpu.config_name, "date": datetime.now(UTC).date().isoformat()}
         entries = record_twins(gpu, _chosen(names), runs, sanitizer, output.show)
-    write_recording(Recording(made_with, before.entries | entries), path)
+    write_file(path, recording_text(Recording(made_with, before.entries | entries)), "--file")
     output.show(f"{len(entries)} twins recorded in {path}")
     content: dict[str, Any] = {"command": "zoo record", "file": str(path), **made_with}
     content["twins"] = {twin: asdict(entry) for twin, entry in entries.items()}
@@ -163,12 +164,12 @@ def page(
     json_file: JsonOption = None,
 ) -> None:
     """Write the page that compares hopsim, silicon and compute-sanitizer."""
-    from hopsim.cli.baseline import write_text
-    from hopsim.cli.output import Output
+    from hopsim.cli.output import Output, check_target, write_file
     from hopsim.report.zoo import comparison_page
     from hopsim.zoo.catalog import ROOMS
     from hopsim.zoo.silicon import read_recording
 
     output = Output(json_file)
-    write_text(file, comparison_page(ROOMS, read_recording()), "FILE.md")
+    check_target(file, str(file))
+    write_file(file, comparison_page(ROOMS, read_recording()), str(file))
     output.finish({"command": "zoo page", "file": str(file)}, 0)

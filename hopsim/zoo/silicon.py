@@ -108,14 +108,14 @@ def read_recording(path: Path = RECORDING) -> Recording:
     return Recording(content["made_with"], entries)
 
 
-def write_recording(recording: Recording, path: Path) -> None:
-    """Write a recording, sorted, so that two of them can be compared."""
+def recording_text(recording: Recording) -> str:
+    """Return a recording as its file has it, sorted, so that two of them can be compared."""
     content = {
         "format": FORMAT,
         "made_with": recording.made_with,
         "entries": {name: asdict(entry) for name, entry in sorted(recording.entries.items())},
     }
-    path.write_text(json.dumps(content, indent=1, sort_keys=True) + "\n", encoding="utf-8")
+    return json.dumps(content, indent=1, sort_keys=True) + "\n"
 
 
 def expected_bits(twin: Twin) -> np.ndarray[Any, np.dtype[np.uint32]]:

@@ -143,6 +143,14 @@ def test_one_program_and_an_export(tmp_path: Path) -> None:
         ),
         (["micro", "nobody"], "no microbenchmark has 'nobody'"),
         (["micro", "bar_sync_32", "--recorded", "--folder", "nowhere"], "there is no nowhere"),
+        (
+            ["compare", "--recorded", "--plot", "x.png"],
+            "--plot: expected a name that ends in .svg or .html, got x.png",
+        ),
+        (
+            ["compare", "--recorded", "--page", "x.svg"],
+            "--page: expected a name that does not end in .svg",
+        ),
         (["calibrate", "nowhere"], "there is no nowhere"),
         (["record", "nowhere"], "there is no folder nowhere"),
     ],

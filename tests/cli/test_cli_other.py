@@ -82,6 +82,47 @@ def test_an_interrupt_while_commands_are_imported_is_said_without_a_traceback() 
     assert (done.returncode, done.stdout, done.stderr) == (130, "", "interrupted\n")
 
 
+@pytest.mark.parametrize("words", [("isa", "wgmma"), ("isa", "wgmma", "--json", "-"), ("--help",)])
+def test_a_full_disk_is_said_in_a_line(words: tuple[str, ...]) -> None:
+    full = Path("/dev/full")
+    if not full.exists():
+        pytest.skip("this system has no /dev/full")
+    with full.open("w") as stream:
+        done = subprocess.run(
+            [sys.executable, "-m", "hopsim", *words],
+            stdout=stream, stderr=subprocess.PIPE, text=True, check=False,
+        )  # fmt: skip
+    assert done.returncode == 2
+    first, *others = done.stderr.splitlines()
+    assert first == "standard output: cannot write: No space left on device"
+    assert all(line.startswith("  try: ") for line in others)
+
+
+def test_a_full_disk_takes_nothing_from_the_json(tmp_path: Path) -> None:
+    full, out = Path("/dev/full"), tmp_path / "out.json"
+    if not full.exists():
+        pytest.skip("this system has no /dev/full")
+    with full.open("w") as stream:
+        done = subprocess.run(
+            [sys.executable, "-m", "hopsim", "isa", "wgmma", "--json", str(out)],
+            stdout=stream, stderr=subprocess.PIPE, text=True, check=False,
+        )  # fmt: skip
+    content = json.loads(out.read_text())
+    assert (done.returncode, content["exit_code"], bool(content["forms"])) == (2, 2, True)
+    assert content["error"]["where"] == "standard output"
+    assert done.stderr.count("standard output: ") == 1
+
+
+def test_what_nobody_reads_any_more_is_no_error_to_tell() -> None:
+    words = [sys.executable, "-m", "hopsim", "isa"]
+    done = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert done.stdout is not None
+    done.stdout.close()
+    assert done.stderr is not None
+    assert (done.stderr.read(), done.wait()) == ("", 1)
+    done.stderr.close()
+
+
 def test_lint_reads_no_standard_input() -> None:
     done = hopsim("lint", "-")
     assert (done.exit_code, done.stdout) == (2, "")

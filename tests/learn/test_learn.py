@@ -121,6 +121,12 @@ def test_what_is_for_a_lesson_needs_one(words: tuple[str, ...]) -> None:
     assert f"{words[0]}: which lesson is it for?" in done.stderr
 
 
+def test_a_folder_is_no_place_for_the_program(tmp_path: Path) -> None:
+    done = learn("1", "--file", str(tmp_path))
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert f"--file: expected a file, got the folder {tmp_path}" in done.stderr
+
+
 def test_progress_that_cannot_be_read_is_none() -> None:
     path = progress_file()
     assert path.parts[-2:] == ("hopsim", "learn.json")
