@@ -13,7 +13,7 @@ import pytest
 import hopsim as hs
 
 PTX = Path(__file__).parents[2] / "data" / "nvcc" / "elementwise.ptx"
-RECORDED: dict[str, Any] = json.loads((FOLDER / "elementwise.json").read_text(encoding="utf-8"))
+RECORDED: dict[str, Any] = json.loads(PTX.with_suffix(".json").read_text(encoding="utf-8"))
 # Arrays of each kernel, and elements of a thread; 0: 132 CTAs go over all of it.
 KERNELS = {"vadd": (3, 1), "vadd4": (3, 4), "saxpy": (2, 1), "copy_stride": (2, 0)}
 QUICK = 1 << 18
