@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import re
+import math
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
@@ -33,6 +33,7 @@ from hopsim.cli.options import (
     ValuesOption,
     Warm,
     WarmOption,
+    extents,
     overrides,
 )
 from hopsim.errors import ConfigError
@@ -167,22 +168,23 @@ def gemm(
     problem = GemmProblem(
         m, n, k, dtype.value, out_dtype.value if out_dtype else "", a_major.value, b_major.value
     )
-    along_m, along_n = _extents(cluster, 2, "--cluster", "2x1")
+    hardware = load(gpu, overrides(settings))
+    along_m, along_n = extents(cluster, 2, "--cluster", "2x1")
     wanted: dict[str, Any] = {
         "cluster": (along_m, along_n), "persistent": persistent, "order": order.value,
         "group_m": group_m, "splits": splits, "reduction": reduction.value,
         "swizzle": Swizzle[swizzle.name] if swizzle else None, "a_in_registers": a_in_registers,
     }  # fmt: skip
-    given_tile = Tile(*_extents(tile, 3, "--tile", "128x128x64")) if tile is not None else None
+    given_tile = Tile(*extents(tile, 3, "--tile", "128x128x64")) if tile is not None else None
     if schedule is KernelSchedule.CHOSEN:
         _refuse_choices(
             {"tile": given_tile, "warpgroups": warpgroups, "stages": stages} | plan_options(wanted)
         )
-        kernel, rows, chosen = _by_rules(problem)
+        kernel, rows, chosen = _by_rules(problem, hardware)
     else:
         kernel, rows, chosen = _fitted(
             problem,
-            load(gpu, overrides(settings)),
+            hardware,
             schedule.value,
             given_tile,
             warpgroups,
@@ -308,16 +310,6 @@ class _Outcome:
         self.content = {"comparison": None, "largest_error": worst, "within_bound": self.is_right}
 
 
-def _extents(text: str, count: int, where: str, example: str) -> tuple[int, ...]:
-    if not re.fullmatch("x".join([r"\d{1,6}"] * count), text.strip()):
-        raise ConfigError(
-            f"expected {count} numbers joined by x, got {text!r}",
-            where=where,
-            hint=f"{where} {example}",
-        )
-    return tuple(int(part) for part in text.split("x"))
-
-
 def _words(problem: GemmProblem) -> str:
     p = problem
     sums = "s32" if p.out_dtype == "s32" else "f32"
@@ -342,11 +334,13 @@ def _refuse_choices(given: dict[str, Any]) -> None:
         )
 
 
-def _by_rules(problem: GemmProblem) -> tuple[GemmKernel, list[Row], tuple[str, ...]]:
+def _by_rules(
+    problem: GemmProblem, hardware: HardwareConfig
+) -> tuple[GemmKernel, list[Row], tuple[str, ...]]:
     """Return the kernel of `hopsim.kernels.choose`, and why."""
     from hopsim.kernels.gemm.choice import choose_for
 
-    found = choose_for(problem)
+    found = choose_for(problem, hardware.device.sm_count)
     labels = ["choice", *[""] * (len(found.reasons) - 1)]
     chosen = ("schedule", "tile", "stages", "warpgroups", "cluster", "order")
     return found.build(), list(zip(labels, found.reasons, strict=True)), chosen
@@ -363,6 +357,7 @@ def _fitted(
 ) -> tuple[GemmKernel, list[Row], tuple[str, ...]]:
     """Return the kernel of a schedule with what is left open fitted by the roofline."""
     from hopsim.kernels.gemm.kernel import build, plan_options
+    from hopsim.kernels.gemm.residency import resident_ctas
     from hopsim.kernels.gemm.roofline import fit
     from hopsim.kernels.gemm.schedules import schedule_named
 
@@ -371,7 +366,8 @@ def _fitted(
         tile=tile, warpgroups=warpgroups, stages=stages, given=plan_options(wanted),
     )  # fmt: skip
     kernel = build(
-        schedule, problem, found.tile, found.stages, warpgroups=found.warpgroups, **wanted
+        schedule, problem, found.tile, found.stages, warpgroups=found.warpgroups,
+        resident_ctas=resident_ctas(hardware, math.prod(wanted["cluster"])), **wanted,
     )  # fmt: skip
     words = {
         "tile": f"tile {found.tile}",

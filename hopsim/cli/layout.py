@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from hopsim.cli.command import Command, Group
-from hopsim.cli.options import GpuOption, JsonOption
+from hopsim.cli.options import GpuOption, JsonOption, extents
 from hopsim.errors import ConfigError, MachineFault
 
 if TYPE_CHECKING:
@@ -241,15 +241,8 @@ def _output(svg: str | None, html: str | None, json_file: str | None) -> Output:
 
 
 def _pair(text: str, option: str) -> tuple[int, int]:
-    first, found, second = text.partition("x")
-    numbers = [int(part) for part in (first, second) if part.isdigit() and int(part)]
-    if not found or len(numbers) != 2:
-        raise ConfigError(
-            f"expected two positive numbers joined by x, got {text!r}",
-            where=option,
-            hint=f"{option} 2x2",
-        )
-    return numbers[0], numbers[1]
+    first, second = extents(text, 2, option, "2x2")
+    return first, second
 
 
 def _swizzle(name: SwizzleName) -> Swizzle:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -116,6 +117,21 @@ TraceOption = Annotated[
 BackendOption = Annotated[
     Backend, typer.Option("--backend", help="The simulator, or a real sm_90 device.")
 ]
+
+
+def extents(text: str, count: int, option: str, example: str) -> tuple[int, ...]:
+    """Return so many positive numbers that are joined by x.
+
+    Raises: ConfigError: they are not, or one is 0.
+    """
+    numbers = [int(part) for part in text.strip().split("x") if re.fullmatch(r"[0-9]{1,6}", part)]
+    if len(numbers) != count or text.count("x") != count - 1 or 0 in numbers:
+        raise ConfigError(
+            f"expected {count} positive numbers joined by x, got {text!r}",
+            where=option,
+            hint=f"{option} {example}",
+        )
+    return tuple(numbers)
 
 
 def overrides(settings: list[str] | None) -> dict[str, str]:

@@ -15,6 +15,7 @@ from hopsim.cli.options import (
     RunScheduleOption,
     SeedOption,
     SetOption,
+    extents,
     overrides,
 )
 
@@ -139,16 +140,8 @@ def _same(got: NDArray[Any], expected: NDArray[Any]) -> bool:
 
 
 def _tile(text: str) -> tuple[int, int, int]:
-    from hopsim.errors import ConfigError
-
-    parts = text.split("x")
-    if len(parts) != 3 or not all(part.isdigit() for part in parts):
-        raise ConfigError(
-            f"expected three numbers joined by x, got {text!r}",
-            where="--tile",
-            hint="--tile 128x128x64",
-        )
-    return int(parts[0]), int(parts[1]), int(parts[2])
+    m, n, k = extents(text, 3, "--tile", "128x128x64")
+    return m, n, k
 
 
 def _finish(name: str, ways: list[Way], output: Output, parameters: dict[str, Any]) -> None:

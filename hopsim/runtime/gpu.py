@@ -229,7 +229,7 @@ class Gpu:
         if trace:
             from hopsim.trace.timeline import Timeline
 
-            recorder = Timeline()
+            recorder = Timeline(title=kernel.name)
         plan = self._schedule(schedule, seed, max_cycles, warm, recorder, progress)
         checker = None
         places: Places = {}
@@ -369,6 +369,8 @@ class Gpu:
         facts = outcome.facts
         # The timed schedule says what load does to the clock.
         clock = float(facts.get("clock_hz", self.config.device.clock_hz))
+        if recorder is not None:
+            recorder.clock_hz = clock
         return LaunchResult(
             verdict=decide_verdict(hazards, deadlock, notes),
             kernel=kernel.name,

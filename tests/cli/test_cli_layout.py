@@ -50,7 +50,7 @@ def test_images_and_pages_show_every_cell(arguments: tuple[str, ...], tmp_path: 
     ("arguments", "said"),
     [
         (("mma", "m16n8k16", "--dtype", "int4"), "dtype must be one of"),
-        (("mma", "m16n8k16", "--atoms", "2"), "expected two positive numbers joined by x"),
+        (("mma", "m16n8k16", "--atoms", "2"), "expected 2 positive numbers joined by x"),
         (("copy", "--thr", "(16,8):(8,2)", "--val", "(1,8)"), "must number its 128 elements"),
         (
             ("copy", "--thr", "(16,8)", "--val", "(1,8)", "--tensor", "8x8"),

@@ -16,16 +16,12 @@ from hopsim.kernels.gemm import stream_k
 from hopsim.kernels.gemm.frame import SHARED_SYMBOL
 from hopsim.kernels.gemm.plan import GemmPlan, Tile
 from hopsim.kernels.gemm.problem import GemmProblem, element_type
+from hopsim.kernels.gemm.residency import H100_CTAS
 from hopsim.kernels.gemm.scheduler import grid_ctas, units
 from hopsim.kernels.gemm.schedules import Schedule, schedule_named
 from hopsim.kernels.ptx.text import module_text
 from hopsim.layout.operand_tile import OperandTile
 from hopsim.layout.swizzle import Swizzle
-
-_RESIDENT_CTAS = {1: 132, 2: 132, 4: 120}
-"""CTAs, one an SM, that run at once in clusters of 1, 2 and 4: a cluster stays inside a GPC.
-Source: cuOccupancyMaxActiveClusters on an H100 80GB HBM3, driver 580.159.04: 132, 66 and 30
-clusters. Dies differ in how the SMs spread over GPCs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +148,7 @@ def build(
     })  # fmt: skip
     tile = tile if isinstance(tile, Tile) else Tile(*tile)
     plan = make_plan(found, problem, tile, stages, given)
-    resident = resident_ctas or _RESIDENT_CTAS[plan.cluster_size]
+    resident = resident_ctas or H100_CTAS[plan.cluster_size]
     ctas = grid_ctas(problem, plan, resident)
     if found.has_workspace:
         ctas = stream_k.grid_ctas(
