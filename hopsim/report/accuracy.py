@@ -14,9 +14,9 @@ from itertools import combinations
 from statistics import mean
 from typing import Final
 
-from rich.table import Table
 from rich.text import Text
 
+from hopsim.report.columns import Column, Columns, Kind, Words
 from hopsim.report.quantities import grouped
 
 Size = tuple[int, int, int]
@@ -205,16 +205,16 @@ def size_words(size: Size) -> str:
     return str(m) if m == n == k else f"{m} x {n} x {k}"
 
 
-def rows_table(rows: Sequence[Row]) -> Table:
+def rows_table(rows: Sequence[Row]) -> Columns:
     """Return the rows: kernel, size, predicted, measured, error."""
-    table = Table(box=None, pad_edge=False)
-    table.add_column("kernel")
-    for name in ("M x N x K", "predicted", "measured", "error"):
-        table.add_column(name, justify="right")
-    table.add_column("set")
+    table = Columns(
+        Column("kernel"),
+        *(Column(name, Kind.NUMBER) for name in ("M x N x K", "predicted", "measured", "error")),
+        Column("set"),
+    )
     for row in rows:
         if row.predicted is None:
-            values = ("-", grouped(row.measured), row.note)
+            values = ("-", grouped(row.measured), Words(row.note))
         else:
             values = (row.predicted_words, grouped(row.measured), f"{row.error:+.1f} %")
         table.add_row(row.program, size_words(row.size), *values, row.role)
@@ -254,12 +254,12 @@ def figure_lines(found: Figures) -> list[str]:
     return lines
 
 
-def counter_table(expected: Mapping[str, float], got: Mapping[str, float]) -> Table:
+def counter_table(expected: Mapping[str, float], got: Mapping[str, float]) -> Columns:
     """Return the counters that both sides know, side by side."""
-    table = Table(box=None, pad_edge=False)
-    table.add_column("counter")
-    for name in ("predicted", "measured", "error"):
-        table.add_column(name, justify="right")
+    table = Columns(
+        Column("counter"),
+        *(Column(name, Kind.NUMBER) for name in ("predicted", "measured", "error")),
+    )
     for name in sorted(expected.keys() & got.keys()):
         wanted, value = expected[name], got[name]
         error = f"{100 * (value - wanted) / wanted:+.1f} %" if wanted else "-"

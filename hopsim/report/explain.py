@@ -6,10 +6,10 @@ from collections.abc import Iterable
 from typing import Any
 
 from rich.console import Group, RenderableType
-from rich.table import Table
 from rich.text import Text
 
 from hopsim.hazards.rules import EFFECTS, Rule
+from hopsim.report.columns import Column, Columns, Kind
 from hopsim.report.explanations import EXPLANATIONS
 from hopsim.report.facts import Row, fact_table
 from hopsim.report.zoo import marked
@@ -24,12 +24,9 @@ FOUND = {
 }
 
 
-def rule_list(rules: Iterable[Rule]) -> Table:
+def rule_list(rules: Iterable[Rule]) -> Columns:
     """Return one line for each rule."""
-    table = Table.grid(padding=(0, 2, 0, 0))
-    table.add_column(no_wrap=True, style="bold")
-    table.add_column(no_wrap=True)
-    table.add_column(overflow="fold")
+    table = Columns(Column(style="bold"), Column(), Column(kind=Kind.NOTE))
     for rule in rules:
         table.add_row(rule.id, rule.name, rule.sentence)
     return table

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rich.table import Table
-
 from hopsim.kernels.fp8_scaled.errors import Outcome
+from hopsim.report.columns import Column, Columns, Kind
 from hopsim.report.launch import tflops
 
 
-def fp8_table(outcomes: Sequence[Outcome], flops: int) -> Table:
+def fp8_table(outcomes: Sequence[Outcome], flops: int) -> Columns:
     """Return one row for each kernel; errors are relative to the size of a row of C."""
-    table = Table(box=None, pad_edge=False)
-    for name in ("kernel", "verdict", "bits"):
-        table.add_column(name)
-    for name in ("cycles", "TFLOP/s", "error of the sums", "worst", "error in all", "worst"):
-        table.add_column(name, justify="right")
+    numbers = ("cycles", "TFLOP/s", "error of the sums", "worst", "error in all", "worst")
+    table = Columns(
+        *(Column(name) for name in ("kernel", "verdict", "bits")),
+        *(Column(name, Kind.NUMBER) for name in numbers),
+    )
     for one in outcomes:
         cycles, time_us = one.result.cycles, one.result.time_us
         table.add_row(

@@ -5,11 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from rich.table import Table
-from rich.text import Text
-
+from hopsim.report.columns import Bar, Column, Columns, Kind
 from hopsim.report.quantities import grouped
-from hopsim.report.stalls import bar
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,21 +45,18 @@ class Rung:
         return self.measured_tflops
 
 
-def ladder_table(rungs: Sequence[Rung]) -> Table:
+def ladder_table(rungs: Sequence[Rung]) -> Columns:
     """Return the table: rates, gain over the rung before, what bounds each, and a bar for its rate."""
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    table.add_column("schedule", no_wrap=True)
-    table.add_column("tile, stages", no_wrap=True)
-    table.add_column("cycles", justify="right", no_wrap=True)
-    table.add_column("TFLOP/s", justify="right", no_wrap=True)
-    table.add_column("gain", justify="right", no_wrap=True)
     has_silicon = any(rung.measured_tflops is not None for rung in rungs)
     has_cycles = any(rung.measured_cycles is not None for rung in rungs)
-    if has_silicon:
-        table.add_column("device", justify="right", no_wrap=True)
-        table.add_column("off", justify="right", no_wrap=True)
-    table.add_column("bound by", no_wrap=True)
-    table.add_column("", no_wrap=True)
+    numbers = ("cycles", "TFLOP/s", "gain", *(("device", "off") if has_silicon else ()))
+    table = Columns(
+        Column("schedule"),
+        Column("tile, stages"),
+        *(Column(name, Kind.NUMBER) for name in numbers),
+        Column("bound by"),
+        Column(kind=Kind.BAR),
+    )
     most = max((max(rung.tflops, rung.device_tflops or 0.0) for rung in rungs), default=1.0)
     before: float | None = None
     for rung in rungs:
@@ -71,13 +65,12 @@ def ladder_table(rungs: Sequence[Rung]) -> Table:
             rung.name, rung.tile, f"{about}{grouped(rung.cycles)}", f"{about}{rung.tflops:.1f}",
             "" if before is None else percent(rung.tflops / before - 1),
         ]  # fmt: skip
-        bars = Text(bar(rung.tflops / most), style="cyan")
         if has_silicon:
             cells += [_device(rung, has_cycles), "" if rung.off is None else percent(rung.off)]
-        table.add_row(*cells, rung.bound, bars)
+        table.add_row(*cells, rung.bound, Bar(rung.tflops / most))
         if rung.device_tflops is not None:
             blank = [""] * (len(cells) + 1)
-            table.add_row(*blank, Text(bar(rung.device_tflops / most), style="green"))
+            table.add_row(*blank, Bar(rung.device_tflops / most, style="green"))
         before = rung.tflops
     return table
 

@@ -4,14 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from rich.table import Table
-from rich.text import Text
-
+from hopsim.report.columns import Bar, Column, Columns, Kind
 from hopsim.report.quantities import share
 
-BAR_CELLS = 40
 LEAST_SHARE = 0.0005
-_EIGHTHS = " ▏▎▍▌▋▊▉"
 
 # What each state means to somebody who reads PTX; the words are Nsight Compute's where it has the state.
 MEANINGS: Mapping[str, str] = {
@@ -37,24 +33,19 @@ MEANINGS: Mapping[str, str] = {
 }
 
 
-def stall_chart(stalls: Mapping[str, float]) -> Table:
+def stall_chart(stalls: Mapping[str, float]) -> Columns:
     """Return a bar chart of shares of warp time, the largest first.
 
     Args:
         stalls: share by reason, as `LaunchResult.stalls` has them.
     """
-    table = Table.grid(padding=(0, 2, 0, 0))
-    table.add_column(width=20, no_wrap=True)
-    table.add_column(justify="right", width=7, no_wrap=True)
-    table.add_column(width=BAR_CELLS, no_wrap=True)
-    table.add_column(no_wrap=True, style="dim")
+    table = Columns(
+        Column(width=20),
+        Column(kind=Kind.NUMBER, width=7),
+        Column(kind=Kind.BAR),
+        Column(kind=Kind.NOTE, style="dim"),
+    )
     kept = [(name, part) for name, part in stalls.items() if part >= LEAST_SHARE]
     for name, part in sorted(kept, key=lambda item: (-item[1], item[0])):
-        table.add_row(name, share(part), Text(bar(part), style="cyan"), MEANINGS.get(name, ""))
+        table.add_row(name, share(part), Bar(part), MEANINGS.get(name, ""))
     return table
-
-
-def bar(part: float) -> str:
-    """Return a bar of block characters for a part of one."""
-    eighths = round(part * BAR_CELLS * 8)
-    return ("█" * (eighths // 8) + _EIGHTHS[eighths % 8]).rstrip()

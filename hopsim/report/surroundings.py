@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from rich.table import Table
-
 from hopsim.kernels.surroundings.end_to_end import NamedLaunch
+from hopsim.report.columns import Column, Columns, Kind
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,13 +28,12 @@ class Way:
     cycles: int | None
 
 
-def ways_table(ways: Sequence[Way]) -> Table:
+def ways_table(ways: Sequence[Way]) -> Columns:
     """Return one row for each way; the last column compares with the first way."""
-    table = Table(box=None, pad_edge=False)
-    for name in ("way", "verdict", "bits", "launches"):
-        table.add_column(name)
-    for name in ("end to end", "against the first"):
-        table.add_column(name, justify="right")
+    table = Columns(
+        *(Column(name) for name in ("way", "verdict", "bits", "launches")),
+        *(Column(name, Kind.NUMBER) for name in ("end to end", "against the first")),
+    )
     first = ways[0].cycles
     for way in ways:
         parts = " + ".join(

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from rich.table import Table
 from rich.text import Text
 
+from hopsim.report.columns import Column, Columns, Kind
 from hopsim.report.facts import fact_table
 from hopsim.zoo.silicon import Recording
 from hopsim.zoo.steps import expand
@@ -17,13 +17,13 @@ from hopsim.zoo.twin import Twin
 NOBODY = "not recorded yet; `hopsim zoo record` does it on a machine with an sm_90 device"
 
 
-def zoo_table(twins: Iterable[Twin], recording: Recording) -> Table:
+def zoo_table(twins: Iterable[Twin], recording: Recording) -> Columns:
     """Return one line for each twin."""
-    table = Table.grid(padding=(0, 2, 0, 0))
-    for column in ("rule", "twin", "silicon", "modelled on"):
-        table.add_column(column, no_wrap=True)
-    table.add_row(
-        *(Text(word, style="bold") for word in ("rule", "twin", "silicon", "modelled on"))
+    table = Columns(
+        Column("rule"),
+        Column("twin"),
+        Column("silicon", Kind.NOTE),
+        Column("modelled on", Kind.NOTE),
     )
     for twin in twins:
         table.add_row(twin.rule, twin.name, recording.silicon(twin), twin.incident)

@@ -9,13 +9,14 @@ import pytest
 from hopsim.cli.output import plain_text
 from hopsim.errors import LaunchError
 from hopsim.isa.support import SupportRow
+from hopsim.report.columns import bar
 from hopsim.report.comparison import compare_bits
 from hopsim.report.deadlock import deadlock_story
 from hopsim.report.hazards import hazard_findings
 from hopsim.report.launch import beyond_choice, exit_code, launch_report, not_checked
 from hopsim.report.lint import KernelLint, lint_report
 from hopsim.report.quantities import clock, grouped, lanes_of, plural, ranges, share, size, triple
-from hopsim.report.stalls import bar, stall_chart
+from hopsim.report.stalls import stall_chart
 from hopsim.report.support import support_table
 from hopsim.results import (
     Access,
