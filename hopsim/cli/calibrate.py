@@ -29,11 +29,10 @@ def calibrate(
     json_file: JsonOption = None,
 ) -> None:
     """Derive what microbenchmarks decide, and show where it differs from a configuration."""
-    from rich.table import Table
-
     from hopsim.cli.output import Output, check_targets, write_file
     from hopsim.config import load
     from hopsim.kernels.micro.calibration import derive
+    from hopsim.report.columns import Column, Columns, Kind, Words
 
     output = Output(json_file)
     check_targets((out, "--out"))
@@ -49,16 +48,19 @@ def calibrate(
     known = {fact.key: fact for fact in held.facts}
     changed = load(gpu, {key: text for key, (text, _) in derived.items() if key in known})
     values = {fact.key: fact.value for fact in changed.facts}
-    table = Table(box=None, pad_edge=False)
-    for name in ("key", "configuration", "recorded", "difference", "from"):
-        table.add_column(name)
+    numbers = ("configuration", "recorded", "difference")
+    table = Columns(
+        Column("key"),
+        *(Column(name, Kind.NUMBER, is_left=True) for name in numbers),
+        Column("from", Kind.NOTE),
+    )
     rows: list[dict[str, Any]] = []
     for key, (text, source) in derived.items():
         old = known[key].value if key in known else None
         row: dict[str, Any] = {"key": key, "recorded": text, "source": source}
         if old is None:
             row["note"] = "not a key of this configuration"
-            table.add_row(key, "-", text, row["note"], source)
+            table.add_row(key, "-", text, Words(row["note"]), source)
         else:
             new = values[key]
             row |= {

@@ -12,9 +12,8 @@ from hopsim.cli.options import Backend, BackendOption, GpuOption, JsonOption, Se
 from hopsim.errors import ConfigError
 
 if TYPE_CHECKING:
-    from rich.table import Table
-
     from hopsim.kernels.micro.clocked import Benchmark
+    from hopsim.report.columns import Columns
 
 
 def micro(
@@ -86,16 +85,14 @@ def _recorded(folder: Path) -> dict[str, dict[str, Any]]:
     return {row["name"]: row for row in rows}
 
 
-def _table(row: dict[str, Any], real: dict[str, Any] | None, backend: str) -> Table:
+def _table(row: dict[str, Any], real: dict[str, Any] | None, backend: str) -> Columns:
     """Return the figures that say most: rates, else cycles a step, else cycles."""
-    from rich.table import Table
+    from hopsim.report.columns import Column, Columns, Kind
 
     kind = next(one for one in ("bytes_per_clk", "slopes", "cycles") if row.get(one))
     words = {"bytes_per_clk": "bytes a clock", "slopes": "cycles a step", "cycles": "cycles"}[kind]
-    table = Table(box=None, pad_edge=False)
-    table.add_column(words)
-    for head in (backend, *(("recorded", "difference") if real else ())):
-        table.add_column(head, justify="right")
+    heads = (backend, *(("recorded", "difference") if real else ()))
+    table = Columns(Column(words), *(Column(head, Kind.NUMBER) for head in heads))
     for label, value in row[kind].items():
         cells = [label, f"{value:,.1f}"]
         wanted = (real or {}).get(kind, {}).get(label)

@@ -11,25 +11,30 @@ from rich.text import Text
 from hopsim.learn.grading import SEEDS, Grade
 from hopsim.learn.lesson import Lesson
 from hopsim.learn.progress import Progress
+from hopsim.report.columns import Column, Columns, Kind
 from hopsim.report.deadlock import deadlock_story
 from hopsim.report.hazards import hazard_findings
 from hopsim.report.schedules import schedule_story
 from hopsim.report.suppressions import lines_of
 
 
-def lesson_list(lessons: Sequence[Lesson], progress: Progress) -> Text:
+def lesson_list(lessons: Sequence[Lesson], progress: Progress) -> RenderableType:
     """Return the lessons with what is done."""
-    text = Text()
+    table = Columns(
+        Column(style="green", width=4),
+        Column(kind=Kind.NUMBER, style="bold", width=2),
+        Column(style="bold"),
+        Column(kind=Kind.NOTE),
+    )
     for number, lesson in enumerate(lessons, 1):
         is_done = lesson.name in progress.done
-        text.append("done  " if is_done else "      ", style="green")
-        text.append(f"{number:2}  {lesson.name:<28}", style="bold")
-        text.append(f"{lesson.title}\n")
+        table.add_row("done" if is_done else "", str(number), lesson.name, lesson.title)
+    text = Text()
     following = next((one.name for one in lessons if one.name not in progress.done), None)
     done = sum(one.name in progress.done for one in lessons)
     text.append(f"\n{done} of {len(lessons)} done. ")
     text.append(f"Go on with: hopsim learn {following}" if following else "That is all of them.")
-    return text
+    return Group(table, text)
 
 
 def lesson_text(lesson: Lesson, file: str, is_new: bool) -> RenderableType:
