@@ -214,12 +214,10 @@ def _finish(
     html: str | None,
     output: Output,
 ) -> None:
-    from rich.text import Text
-
     from hopsim.cli.output import write_file
     from hopsim.report import layout_draw
 
-    output.show(Text(layout_draw.text(page, rows, columns)))
+    output.show(layout_draw.Drawing(page, rows, columns))
     if svg is not None:
         with output.saving():
             write_file(svg, layout_draw.svg(page.grids[0]), "--svg")

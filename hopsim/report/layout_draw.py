@@ -7,8 +7,13 @@ Colours go by group, so that the cells of one thread, or of one bank, look alike
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from html import escape
 
+from rich.console import Console, ConsoleOptions, RenderResult
+from rich.text import Text
+
+from hopsim.report.columns import GAP, blocks, fold
 from hopsim.report.layout_page import Grid, Page, Table
 
 _CELL_HEIGHT = 18
@@ -26,35 +31,57 @@ _PALETTE = (
 )  # fmt: skip
 
 
-def text(page: Page, most_rows: int, most_columns: int) -> str:
-    """Return the page as lines of text."""
+@dataclass(frozen=True, slots=True)
+class Drawing:
+    """A page on a console: grids and tables that are wider than a terminal go on below."""
+
+    page: Page
+    most_rows: int
+    most_columns: int
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        room = options.max_width if options.is_terminal else None
+        yield Text(text(self.page, self.most_rows, self.most_columns, room))
+
+
+def text(page: Page, most_rows: int, most_columns: int, room: int | None = None) -> str:
+    """Return the page as lines of text.
+
+    Args:
+        room: cells of a line; None: as many as there are.
+    """
     width = max((len(name) for name, _ in page.facts), default=0)
     lines = [page.title]
-    lines += [f"  {name:<{width}}  {value}" for name, value in page.facts]
+    for name, value in page.facts:
+        first, *others = [value] if room is None else fold(value, room - width - 2 * GAP)
+        lines += [f"  {name:<{width}}  {first}", *(f"  {'':<{width}}  {one}" for one in others)]
     lines += [f"  {note}" for note in page.notes]
     for table in page.tables:
-        lines += ["", table.title, *_columns([table.header, *table.rows])]
+        lines += ["", table.title, *_columns([table.header, *table.rows], room)]
     for grid in page.grids:
-        lines += ["", *_text_grid(grid, most_rows, most_columns)]
+        lines += ["", *_text_grid(grid, most_rows, most_columns, room)]
     return "\n".join(lines)
 
 
-def _columns(rows: Sequence[Sequence[str]]) -> list[str]:
+def _columns(rows: Sequence[Sequence[str]], room: int | None) -> list[str]:
     widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
     shown: list[str] = []
-    for row in rows:
-        cells = [f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)]
-        shown.append(("  " + "  ".join(cells)).rstrip())
+    inner = sum(widths) + GAP * len(widths) if room is None else room - GAP
+    for block in blocks(widths, inner, GAP):
+        shown += [""] if shown else []
+        for row in rows:
+            cells = [f"{row[i]:<{widths[i]}}" for i in block]
+            shown.append(("  " + "  ".join(cells)).rstrip())
     return shown
 
 
-def _text_grid(grid: Grid, most_rows: int, most_columns: int) -> list[str]:
+def _text_grid(grid: Grid, most_rows: int, most_columns: int, room: int | None) -> list[str]:
     shown_rows = min(len(grid.rows), most_rows)
     shown_columns = min(len(grid.columns), most_columns)
     dots = ["..."] if shown_columns < len(grid.columns) else []
     body = [["", *grid.columns[:shown_columns], *dots]]
     body += [[grid.rows[r], *grid.cells[r][:shown_columns], *dots] for r in range(shown_rows)]
-    lines = [grid.title, *_columns(body)]
+    lines = [grid.title, *_columns(body, room)]
     if dots or shown_rows < len(grid.rows):
         lines.append(
             f"  (rows 0 to {shown_rows - 1} of {len(grid.rows)}, columns 0 to "
