@@ -62,7 +62,6 @@ class Device(Group):
     registers_per_thread_max: Count
     register_allocation_unit: Count
     """Registers are given to a warp in multiples of this."""
-    threads_per_cta_max: Count
     max_warps_per_sm: Count
     max_ctas_per_sm: Count
     shared_per_sm_bytes: Bytes
@@ -70,7 +69,6 @@ class Device(Group):
     reserved_shared_per_cta_bytes: Bytes
     shared_allocation_unit_bytes: Bytes
     subpartitions: Count
-    cluster_size_portable: Count
     cluster_size_max: Count
 
     @model_validator(mode="after")
@@ -182,8 +180,6 @@ class Tensor(Group):
     issue_rs_cycles: Interval
     latency_base_cycles: Cycles
     """Wait for one group of one m64nN: this plus N/2."""
-    op_overhead_cycles: Interval
-    """Added to every operation that follows another without a gap."""
     queue_depth: Count
     """Operations that may be outstanding before issue itself waits; the warpgroups at work share them."""
     operand_bandwidth_bytes_per_clk: Rate

@@ -40,7 +40,6 @@ class L2(Group):
 
     capacity_bytes: Bytes
     partitions: Count
-    slices: Count
     ways: Count
     """Lines of a set; which set a line goes to is a hash."""
     set_spread: Ratios

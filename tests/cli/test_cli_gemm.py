@@ -200,7 +200,11 @@ def test_a_deadline_is_not_modelled(tmp_path: Path) -> None:
             2,
             "--tile: expected 3 positive numbers joined by x, got '64x64'\n  try: --tile 128x128x64\n",
         ),
-        (("--tile", "64x64x0"), 2, "--tile: expected 3 positive numbers joined by x, got '64x64x0'"),
+        (
+            ("--tile", "64x64x0"),
+            2,
+            "--tile: expected 3 positive numbers joined by x, got '64x64x0'",
+        ),
         (("--cluster", "3"), 2, "--cluster: expected 2 positive numbers joined by x"),
         (("--stages", "40"), 2, "40 stages"),
         (("--set", "nonsense"), 2, "--set: expected KEY=VALUE, got 'nonsense'"),
