@@ -19,7 +19,7 @@ from hopsim.hazards.grids import Grids
 from hopsim.hazards.lifetime import Lifetime
 from hopsim.hazards.maps import Maps
 from hopsim.hazards.mbarriers import Mbarriers
-from hopsim.hazards.ordering import ORDER, Gap, find_gap
+from hopsim.hazards.ordering import ORDER, Gap, Orders, find_gap
 from hopsim.hazards.races import Races
 from hopsim.hazards.records import Eye, Flight, Ints, Record, is_array
 from hopsim.hazards.rules import RULES
@@ -261,14 +261,14 @@ class Memory:
 
     def _reading(self, region: Region, record: Record, eyes: list[Eye]) -> Callable[..., State]:
         states = self.world.states
-        ordered: set[int] = set()
+        ordered = Orders(record, eyes)
 
         def step(state: State, where: Callable[[], Ints]) -> State:
             for writer in state.writers:
-                if writer.number not in ordered:
+                if writer not in ordered:
                     gap = self._judge(writer, record, eyes, region, where)
                     if gap is None:
-                        ordered.add(writer.number)
+                        ordered.add(writer)
                         self._made_use(writer, record, eyes)
             if not state.writers and region.deferred is None and record.space == "shared":
                 if not record.unwritten and (
@@ -297,7 +297,7 @@ class Memory:
 
     def _writing(self, region: Region, record: Record, eyes: list[Eye]) -> Callable[..., State]:
         states = self.world.states
-        ordered: set[int] = set()
+        ordered = Orders(record, eyes)
 
         def step(state: State, where: Callable[[], Ints]) -> State:
             kept: list[Record] = []
@@ -306,7 +306,7 @@ class Memory:
             for other in (*state.readers, *state.writers):
                 if other.flight is record.flight and record.flight is not None:
                     continue
-                if other.number in ordered:
+                if other in ordered:
                     continue
                 if other.scope and record.scope and self._morally_strong(other, record):
                     if other.kind != "r":
@@ -314,7 +314,7 @@ class Memory:
                     continue
                 gap = self._judge(other, record, eyes, region, where, raced and other.kind != "r")
                 if gap is None:
-                    ordered.add(other.number)
+                    ordered.add(other)
                     self._two_ctas(other, record, region, where)
                 elif other.kind == "r":
                     raced = True

@@ -54,23 +54,65 @@ def find_gap(first: Record, second: Record, eyes: list[Eye], where: Where | None
     """
     if first.tids is None:
         return _after_operation(first, second, eyes)
+    if is_ordered(first, second, eyes):
+        return None
+    if second.tids is None:
+        bridge = _demanded_bridge(first, second)
+        return _threads_before_operation(first, second, eyes, bridge, where)
+    return _threads_before_threads(first, second, eyes, where)
+
+
+def is_ordered(first: Record, second: Record, eyes: list[Eye]) -> bool:
+    """Whether all of the first access is known to everybody who makes the second, whichever bytes they share."""
+    if first.tids is None:
+        return _after_operation(first, second, eyes) is None
     if (
         first.done is not None
         and first.done.observers
         and _after_operation(first, second, eyes) is None
     ):
-        return None
-    demands = (second.is_async or second.wants_bridge) and not first.is_async
-    bridge = bridge_of(first, second) if demands else None
+        return True
+    bridge = _demanded_bridge(first, second)
     own = second.tids is None
-    if all(
+    return all(
         _sees_all(view.hb, view, first.parts, agent, lanes, own, bridge)
         for agent, lanes, view in eyes
-    ):
-        return None
-    if own:
-        return _threads_before_operation(first, second, eyes, bridge, where)
-    return _threads_before_threads(first, second, eyes, where)
+    )
+
+
+def _demanded_bridge(first: Record, second: Record) -> int | None:
+    """Return the state space that a proxy fence must cover where the accesses need one."""
+    demands = (second.is_async or second.wants_bridge) and not first.is_async
+    return bridge_of(first, second) if demands else None
+
+
+class Orders:
+    """Which earlier accesses are ordered before one access over all bytes that both touch.
+
+    What is ordered over some bytes only must be asked for again over others.
+    """
+
+    __slots__ = ("_eyes", "_known", "_second")
+
+    def __init__(self, second: Record, eyes: list[Eye]) -> None:
+        self._second = second
+        self._eyes = eyes
+        # By number; None: over some bytes, and nobody has asked for others yet.
+        self._known: dict[int, bool | None] = {}
+
+    def __contains__(self, first: Record) -> bool:
+        number = first.number
+        if number not in self._known:
+            return False
+        known = self._known[number]
+        if known is None:
+            known = find_gap(first, self._second, self._eyes, None) is None
+            self._known[number] = known
+        return known
+
+    def add(self, first: Record) -> None:
+        """Note that an access is ordered before it over some bytes."""
+        self._known.setdefault(first.number, None)
 
 
 def _sees_all(

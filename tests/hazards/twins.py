@@ -30,6 +30,7 @@ SYNC = "bar.sync 0;\n"
 CLUSTER = "barrier.cluster.arrive;\nbarrier.cluster.wait;\n"
 FENCE = "fence.proxy.async;\n"
 LOADED = init() + SYNC + expect() + load() + wait()
+WORDS_OF_THREADS = "mad.lo.u32 %r0, %t, 4, %s;\nst.shared.b32 [%r0], %t; //a\n"
 NEIGHBOUR = "xor.b32 %r5, %t, 127;\nmad.lo.u32 %r0, %r5, 16, %s;\n"
 # The first CTA sets a flag behind a word of data that the second one reads; fences stand for RELEASE and ACQUIRE.
 FLAG = (
@@ -453,6 +454,16 @@ PROXIES = [
         + store(name="b", count_bytes=16)
         + STORED,
         (("HS101", "a", "b"),),
+    ),
+    Twin(
+        "gen-write-to-tma-store, half of it fenced and the other half read",
+        put("a")
+        + "setp.ge.u32 %p1, %t, 64;\n@%p1 ld.shared.v4.b32 {%r1, %r2, %r3, %r4}, [%r0];\n"
+        + "-@!%p1 fence.proxy.async;\n+fence.proxy.async;\n"
+        + SYNC
+        + store(name="b")
+        + STORED,
+        (("HS101 HS105", "a", "b"),),
     ),
     Twin(
         "gen-write-to-wgmma",
@@ -1392,6 +1403,23 @@ THREADS = [
         + "stmatrix.sync.aligned.m8n8.x2.shared.b16 [%r0], {%t, %t}; //a\n+bar.sync 0;\n"
         + "xor.b32 %r5, %t, 32;\nmad.lo.u32 %r0, %r5, 16, %s;\nst.shared.v4.b32 [%r0], {%t, %t, %t, %t}; //b\n",
         (("HS500", "a", "b"),),
+    ),
+    # Some bytes are met by the threads that wrote them alone: others of the same access are judged all the same.
+    Twin(
+        "thread-race over bytes that some have read already",
+        WORDS_OF_THREADS
+        + "setp.ge.u32 %p1, %t, 32;\n@%p1 ld.shared.b32 %r1, [%r0];\n+bar.sync 0;\n"
+        + "xor.b32 %r2, %t, 96;\nselp.b32 %r2, %r2, %t, %p1;\nmad.lo.u32 %r3, %r2, 4, %s;\nld.shared.b32 %r4, [%r3]; //b\n",
+        (("HS500", "a", "b"),),
+        threads=96,
+    ),
+    Twin(
+        "missing-syncwarp over words that lanes have read already",
+        WORDS_OF_THREADS
+        + "setp.ge.u32 %p1, %t, 16;\n@%p1 ld.shared.b32 %r1, [%r0];\n+bar.warp.sync -1;\n"
+        + "xor.b32 %r2, %t, 1;\nselp.b32 %r2, %r2, %t, %p1;\nmad.lo.u32 %r3, %r2, 4, %s;\nld.shared.b32 %r4, [%r3]; //b\n",
+        (("HS502", "a", "b"),),
+        threads=32,
     ),
     Twin(
         "aligned-barrier-divergent",
