@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from copy import copy
+from operator import attrgetter
 
 import numpy as np
 
@@ -24,6 +25,7 @@ from hopsim.hazards.races import Races
 from hopsim.hazards.records import Eye, Flight, Ints, Record, is_array
 from hopsim.hazards.rules import RULES
 from hopsim.hazards.shadow import Region, State, walk
+from hopsim.hazards.strength import follows, is_morally_strong, is_no_stronger, latest
 from hopsim.hazards.world import CtaState, World
 
 DEFERRED_MOST = 4096
@@ -264,12 +266,16 @@ class Memory:
         ordered = Orders(record, eyes)
 
         def step(state: State, where: Callable[[], Ints]) -> State:
-            for writer in state.writers:
-                if writer not in ordered:
-                    gap = self._judge(writer, record, eyes, region, where)
-                    if gap is None:
-                        ordered.add(writer)
-                        self._made_use(writer, record, eyes)
+            raced: Record | None = None
+            for writer in reversed(state.writers):
+                if writer in ordered:
+                    continue
+                gap = self._judge(writer, record, eyes, region, where, follows(writer, raced))
+                if gap is None:
+                    ordered.add(writer)
+                    self._made_use(writer, record, eyes)
+                else:
+                    raced = writer
             if not state.writers and region.deferred is None and record.space == "shared":
                 if not record.unwritten and (
                     record.is_thread or record.flight is None or record.flight.kind == "wgmma"
@@ -289,7 +295,7 @@ class Memory:
         """Return the readers that a later write must still be compared with, besides a new one."""
         kept: list[Record] = []
         for reader in readers:
-            if not self._covered(reader, record, eyes):
+            if not self._stands_for(record, reader, eyes):
                 kept.append(reader)
             elif reader.is_thread == record.is_thread and reader.parts[0][0] is record.parts[0][0]:
                 record.before = reader.before or reader
@@ -301,28 +307,34 @@ class Memory:
 
         def step(state: State, where: Callable[[], Ints]) -> State:
             kept: list[Record] = []
-            # Readers first: where one of them races, that older writes do follows from it.
-            raced = False
-            for other in (*state.readers, *state.writers):
+            raced: Record | None = None
+            # The latest first: where it races, that some earlier ones do follows from it.
+            seen = [*state.readers, *state.writers]
+            if len(seen) > 1:
+                seen.sort(key=attrgetter("number"), reverse=True)
+            for other in seen:
                 if other.flight is record.flight and record.flight is not None:
                     continue
-                if other in ordered:
+                if other.scope and record.scope and is_morally_strong(other, record):
+                    kept.append(other)
                     continue
-                if other.scope and record.scope and self._morally_strong(other, record):
-                    if other.kind != "r":
-                        kept.append(other)
-                    continue
-                gap = self._judge(other, record, eyes, region, where, raced and other.kind != "r")
-                if gap is None:
+                if other not in ordered:
+                    follow = follows(other, raced)
+                    gap = self._judge(other, record, eyes, region, where, follow)
+                    if gap is not None:
+                        raced = other
+                        if other.kind != "r" and len(record.over) < OVER_KEPT:
+                            record.over = (*record.over, other, *other.over)[:OVER_KEPT]
+                        continue
                     ordered.add(other)
                     self._two_ctas(other, record, region, where)
-                elif other.kind == "r":
-                    raced = True
-                elif len(record.over) < OVER_KEPT:
-                    record.over = (*record.over, other, *other.over)[:OVER_KEPT]
-            if kept:
-                kept = [k for k in kept[-64:] if not self._covered(k, record, eyes)]
-            return states.get((*kept, record), ())
+                # A weak access races with whatever one before it would; a strong one only stands for those as strong.
+                if record.scope:
+                    kept.append(other)
+            if not kept:
+                return states.get((record,), ())
+            writers, readers = latest([k for k in kept if not self._stands_for(record, k, eyes)])
+            return states.get((*writers, record), readers)
 
         return step
 
@@ -333,13 +345,13 @@ class Memory:
         eyes: list[Eye],
         region: Region,
         where: Callable[[], Ints],
-        follows: bool = False,
+        told: bool = False,
     ) -> Gap | None:
-        """Return what is missing between two accesses, and report it unless it `follows` from something told."""
-        if first.scope and second.scope and self._morally_strong(first, second):
+        """Return what is missing between two accesses, and report it unless what is `told` explains it."""
+        if first.scope and second.scope and is_morally_strong(first, second):
             return None
         gap = find_gap(first, second, eyes, lambda: (region.base, region.shift, where()))
-        if gap is not None and not follows:
+        if gap is not None and not told:
             name = region.name if second.space == "global" else ""
             span = self._span(region, where())
             if name:
@@ -359,27 +371,14 @@ class Memory:
         low, high = int(cells.min()), int(cells.max())
         return region.base + (low << region.shift), region.base + ((high + 1) << region.shift)
 
-    def _morally_strong(self, first: Record, second: Record) -> bool:
-        """Whether two strong accesses are: same proxy, same size, scopes that include each other."""
-        if first.is_async != second.is_async:
-            return False
-        if not first.is_async and first.count_bytes != second.count_bytes:
-            return False
-        return self._includes(first.scope, first, second) and self._includes(
-            second.scope, first, second
-        )
-
-    @staticmethod
-    def _includes(scope: str, first: Record, second: Record) -> bool:
-        if scope == "cta":
-            return first.cta is second.cta
-        if scope == "cluster":
-            return first.cta.cluster == second.cta.cluster
-        return True
+    @classmethod
+    def _stands_for(cls, later: Record, earlier: Record, eyes: list[Eye]) -> bool:
+        """Whether whatever races with `earlier` races with `later` too, so that the earlier one can be forgotten."""
+        return is_no_stronger(later, earlier) and cls._covered(earlier, later, eyes)
 
     @staticmethod
     def _covered(earlier: Record, later: Record, eyes: list[Eye]) -> bool:
-        """Whether whatever is ordered after `later` is ordered after `earlier` too, so that it can be forgotten."""
+        """Whether whatever is ordered after `later` is ordered after `earlier` too."""
         if earlier.tids is None:
             assert earlier.done is not None
             return all(earlier.done.known_to(view.hb, agent, lanes) for agent, lanes, view in eyes)

@@ -1432,6 +1432,43 @@ THREADS = [
         put("a") + FENCE + "+bar.sync 0;\n" + store(name="b") + STORED,
         (("HS500", "a", "b"),),
     ),
+    # A strong access hides no weak one before it from other strong accesses.
+    Twin(
+        "thread-race of a counter that one zeroes and adds to first",
+        "@%leader st.shared.b32 [%s], 0; //a\nbar.warp.sync -1;\n+bar.sync 0;\nsetp.lt.u32 %p1, %t, 32;\n"
+        "@%p1 red.shared.add.u32 [%s], 1;\n@!%p1 red.shared.add.u32 [%s], 1; //b\n",
+        (("HS500", "a", "b"),),
+        threads=64,
+    ),
+    Twin(
+        "thread-race of a word that one reads and adds to first",
+        "@!%leader bra END;\nmov.u32 %r9, %ctaid.x;\nsetp.eq.u32 %p0, %r9, 0;\n"
+        "-@%p0 ld.global.b32 %r1, [%out]; //a\n+@%p0 ld.relaxed.gpu.global.b32 %r1, [%out];\n"
+        "atom.global.add.u32 %r2, [%out], 1; //b\nEND:\n",
+        (("HS500", "a", "b"),),
+        threads=32,
+        ctas=2,
+    ),
+    Twin(
+        "thread-race of a strong read behind a strong write",
+        "@!%leader bra END;\nmov.u32 %r9, %ctaid.x;\nsetp.eq.u32 %p0, %r9, 0;\n@%p0 bra A;\nsetp.eq.u32 %p0, %r9, 1;\n"
+        "@%p0 bra B;\nL:\nld.acquire.gpu.global.b32 %r2, [%out+256];\nsetp.ne.u32 %p1, %r2, 2;\n@%p1 bra L;\n"
+        "st.global.b32 [%out], 9; //b\nbra END;\nA:\nld.relaxed.gpu.global.b32 %r1, [%out]; //a\n"
+        "-red.relaxed.gpu.global.add.u32 [%out+256], 1;\n+red.release.gpu.global.add.u32 [%out+256], 1;\nbra END;\n"
+        "B:\nst.relaxed.gpu.global.b32 [%out], 1;\nred.release.gpu.global.add.u32 [%out+256], 1;\nEND:\n",
+        (("HS216", "a", "b"),),
+        threads=32,
+        ctas=3,
+    ),
+    Twin(
+        "scope-too-narrow before an access that is wide enough",
+        "@!%leader bra END;\nmov.u32 %r9, %ctaid.x;\nsetp.eq.u32 %p0, %r9, 0;\n"
+        "-@%p0 red.relaxed.cta.global.add.u32 [%out], 1; //a\n+@%p0 red.relaxed.gpu.global.add.u32 [%out], 1;\n"
+        "red.relaxed.gpu.global.add.u32 [%out], 1; //b\nEND:\n",
+        (("HS510", "a", "b"),),
+        threads=32,
+        ctas=2,
+    ),
     Twin(
         "scope-too-narrow",
         "mov.u32 %r1, %ctaid.x;\nsetp.ne.u32 %p0, %r1, 0;\n@%p0 bra READER;\n"
