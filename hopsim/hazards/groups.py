@@ -22,10 +22,15 @@ WGMMA_GROUPS_KEPT = 64
 
 @dataclass(slots=True)
 class Group:
-    """Copies that lanes of a warp committed together."""
+    """Copies that lanes of a warp committed together.
+
+    Args:
+        read: lanes that know that all sources are free.
+    """
 
     mask: int
     flights: list[tuple[Flight, int]]
+    read: int = 0
 
 
 @dataclass(slots=True)
@@ -73,8 +78,11 @@ class Groups:
         for flight in products.open:
             flight.group = products.committed
         products.groups[products.committed] = products.open
-        products.groups.pop(products.committed - WGMMA_GROUPS_KEPT, None)
         products.open = []
+        if len(products.groups) > WGMMA_GROUPS_KEPT:
+            # A wait that covers the younger one covers the older one.
+            oldest, younger = list(products.groups)[:2]
+            products.groups[younger][:0] = products.groups.pop(oldest)
         products.committed += 1
 
     def wait_products(self, event: SyncEvent) -> None:
@@ -121,8 +129,17 @@ class Groups:
     @staticmethod
     def _enter(groups: list[Group], group: Group) -> None:
         groups.append(group)
-        if len(groups) > GROUPS_KEPT:
-            del groups[: GROUPS_KEPT // 2]
+        if len(groups) <= GROUPS_KEPT:
+            return
+        # Old groups of the same lanes become one: a wait that covers the youngest of them covers all.
+        merged: dict[int, Group] = {}
+        for old in groups[: GROUPS_KEPT // 2]:
+            oldest = merged.pop(old.mask, old)
+            if oldest is not old:
+                oldest.flights += old.flights
+                oldest.read &= old.read
+            merged[old.mask] = oldest
+        groups[: GROUPS_KEPT // 2] = merged.values()
 
     def wait_stores(self, event: SyncEvent) -> None:
         """cp.async.bulk.wait_group, with or without .read."""
@@ -130,11 +147,16 @@ class Groups:
         for agent, mask in self.world.parties(event.agent):
             agent.cta.store_waits.append((self.world.seq, agent, mask, event.line))
             mine = [group for group in agent.store_groups if group.mask & mask]
+            covered = mine[: max(len(mine) - newest, 0)]
             for position, group in enumerate(mine):
+                if reading and not group.mask & mask & ~group.read:
+                    continue
+                if position < len(covered):
+                    group.read |= group.mask & mask
                 for flight, lanes in group.flights:
                     if not lanes & mask:
                         continue
-                    if position >= len(mine) - newest:
+                    if position >= len(covered):
                         if not flight.read.observers:
                             flight.left_at = (event.line, newest)
                         continue
@@ -145,10 +167,7 @@ class Groups:
                     if not reading:
                         flight.landed.observe(agent, lanes & mask)
             if not reading:
-                over = mine[: len(mine) - newest]
-                agent.store_groups = [
-                    group for group in agent.store_groups if group.mask & ~mask or group not in over
-                ]
+                agent.store_groups = _without(agent.store_groups, covered, mask)
 
     # -- cp.async ----------------------------------------------------------------------------------
 
@@ -166,7 +185,7 @@ class Groups:
         newest: int | None = event.detail
         for agent, mask in self.world.parties(event.agent):
             mine = [group for group in agent.copy_groups if group.mask & mask]
-            covered = mine[: len(mine) - (newest or 0)]
+            covered = mine[: max(len(mine) - (newest or 0), 0)]
             for group in covered:
                 for flight, lanes in group.flights:
                     _observed(flight, agent, lanes & mask)
@@ -176,9 +195,13 @@ class Groups:
                 agent.copies = [
                     (flight, lanes & ~mask) for flight, lanes in agent.copies if lanes & ~mask
                 ]
-            agent.copy_groups = [
-                group for group in agent.copy_groups if group.mask & ~mask or group not in covered
-            ]
+            agent.copy_groups = _without(agent.copy_groups, covered, mask)
+
+
+def _without(groups: list[Group], covered: list[Group], mask: int) -> list[Group]:
+    """Return the groups that a wait of these lanes leaves to others or to a later wait."""
+    over = {id(group) for group in covered if not group.mask & ~mask}
+    return [group for group in groups if id(group) not in over]
 
 
 def _observed(flight: Flight, agent: Agent, mask: int) -> None:

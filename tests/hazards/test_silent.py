@@ -342,6 +342,39 @@ PROGRAMS = [
         ctas=2,
     ),
     Twin(
+        "more groups left pending than there are, then a wait for all",
+        put()
+        + FENCE
+        + SYNC
+        + store()
+        + COMMIT_STORE
+        + store(to=2048)
+        + COMMIT_STORE
+        + store(to=4096)
+        + COMMIT_STORE
+        + "@%leader cp.async.bulk.wait_group 4;\n"
+        + WAIT_STORE
+        + SYNC
+        + put(),
+        (),
+    ),
+    Twin(
+        "hundreds of groups whose sources are free, then a wait for all",
+        put()
+        + FENCE
+        + SYNC
+        + "mov.b32 %r30, 0;\nLOOP:\n"
+        + store(count_bytes=64)
+        + COMMIT_STORE
+        + WAIT_READ
+        + "add.u64 %out, %out, 64;\nadd.u32 %r30, %r30, 1;\n"
+        + "setp.lt.u32 %p15, %r30, 300;\n@%p15 bra LOOP;\n"
+        + WAIT_STORE
+        + SYNC
+        + "ld.global.b32 %r1, [%out+-19200];\n",
+        (),
+    ),
+    Twin(
         "atomics of one scope",
         "atom.relaxed.gpu.global.add.u32 %r1, [%out], 1;\nred.relaxed.gpu.global.add.u32 [%out], 1;\n",
         (),

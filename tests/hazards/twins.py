@@ -421,6 +421,15 @@ WAITING = [
         (("HS017", "a", "b"),),
     ),
     Twin(
+        "cp-async-unwaited, more groups left pending than there are",
+        MINE
+        + "mul.wide.u32 %rd0, %t, 16;\nadd.u64 %rd0, %rd0, %in;\n"
+        + "cp.async.cg.shared.global [%r0], [%rd0], 16; //a\ncp.async.commit_group;\n"
+        + "cp.async.commit_group;\ncp.async.commit_group;\n"
+        + "-cp.async.wait_group 4;\n+cp.async.wait_group 2;\nld.shared.b32 %r1, [%r0]; //b\ncp.async.wait_group 0;\n",
+        (("HS017", "a", "b"),),
+    ),
+    Twin(
         "cp-async-wait-not-published",
         MINE
         + "mul.wide.u32 %rd0, %t, 16;\nadd.u64 %rd0, %rd0, %in;\ncp.async.cg.shared.global [%r0], [%rd0], 16; //a\n"
@@ -979,6 +988,24 @@ BULK = [
         (("HS301", "a", "b"),),
     ),
     Twin(
+        "store-source-reuse behind hundreds of groups",
+        put()
+        + put(at=2048)
+        + FENCE
+        + SYNC
+        + store(name="a")
+        + COMMIT_STORE
+        + "mov.b32 %r30, 0;\nLOOP:\nadd.u64 %out, %out, 16;\n"
+        + store(2048, count_bytes=16, to=2048)
+        + COMMIT_STORE
+        + "add.u32 %r30, %r30, 1;\nsetp.lt.u32 %p15, %r30, 300;\n@%p15 bra LOOP;\n+"
+        + WAIT_READ
+        + "+bar.sync 0;\n"
+        + put("b")
+        + WAIT_STORE,
+        (("HS301", "a", "b"),),
+    ),
+    Twin(
         "store-source-reuse by a load of the same thread",
         init()
         + put()
@@ -1225,6 +1252,20 @@ CLUSTERS = [
         + "setp.eq.u32 %p0, %c, 0;\n@%p0 bra OWNER;\nmapa.shared::cluster.u32 %r1, %s, 0;\n"
         "@%leader mbarrier.arrive.relaxed.cluster.shared::cluster.b64 _, [%r1+8192]; //a\nbra END;\nOWNER:\n"
         + wait(scope=".relaxed.cluster", mark="+")
+        + "END:\n",
+        (("HS402", "a", ""),),
+        ctas=2,
+        cluster=2,
+    ),
+    Twin(
+        "dsmem-early-exit before an st.async is issued",
+        init()
+        + expect(count_bytes=4)
+        + CLUSTER
+        + "setp.eq.u32 %p0, %c, 0;\n@%p0 bra OWNER;\nmapa.shared::cluster.u32 %r2, %s, 0;\nadd.u32 %r3, %r2, 8192;\n"
+        "nanosleep.u32 1000;\n"
+        "@%leader st.async.shared::cluster.mbarrier::complete_tx::bytes.b32 [%r2], 7, [%r3]; //a\nbra END;\nOWNER:\n"
+        + wait(mark="+", scope=".acquire.cluster")
         + "END:\n",
         (("HS402", "a", ""),),
         ctas=2,
