@@ -97,6 +97,9 @@ class Lifetime:
 
     def watch(self, owner: CtaState, flight: Flight, record: Record) -> None:
         """An operation will read or write a CTA's shared memory."""
+        if not owner.live:
+            self._left_behind(owner, flight, record, owner.leaving[-1][0].exit_line)
+            return
         owner.flights.append((flight, record))
         if len(owner.flights) >= FLIGHTS_KEPT:
             owner.flights = [entry for entry in owner.flights if not self._is_over(*entry)]
