@@ -38,7 +38,7 @@ from hopsim.kernels.measured.again import key
 from hopsim.kernels.measured.again import read as read_again
 from hopsim.report.accuracy_page import told_earlier
 from hopsim.report.ladder import percent
-from hopsim.report.stalls import bar
+from hopsim.report.columns import bar
 from hopsim.runtime.gpu import Gpu
 
 ROOT = Path(__file__).parents[1]
