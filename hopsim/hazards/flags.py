@@ -28,6 +28,7 @@ ACQUIRING: Final = frozenset({"acquire", "acq_rel"})
 RED: Final = re.compile(r"^red\b")
 WIDTH: Final = ("cta", "cluster", "gpu", "sys")
 PENDING_KEPT: Final = 8
+RELEASED_KEPT: Final = 32
 
 
 @dataclass(slots=True)
@@ -48,13 +49,15 @@ class Published:
 class Flag:
     """A location that somebody wrote with a strong access: what reading it may teach."""
 
-    __slots__ = ("carried", "members", "scope")
+    __slots__ = ("carried", "members", "released", "scope")
 
     def __init__(self) -> None:
         # By whom it is for; neither the table nor its views ever change, they are replaced.
         self.carried: dict[Reach, View] = {}
         self.scope = ""
         self.members: list[Source] = []
+        # What threads released here, by (warp, lanes), as (scope, view): their later strong writes publish it too.
+        self.released: dict[tuple[int, int], tuple[str, View]] = {}
 
     def sources(self) -> Iterator[Source]:
         """Yield the edges into those who read it."""
@@ -186,8 +189,12 @@ class Flags:
         if kind == "r":
             return
         if flag is None or kind == "w":
+            before = flag
             flag = self.flags[key] = Flag()
+            if before is not None:
+                flag.released = before.released
         published = self.published(agent, mask, semantics in RELEASING)
+        self._released_before(flag, published, (agent.number, mask), semantics, scope)
         for width, view in published.views.items():
             whom = reach(width, agent.cta)
             fresh = view.copy()
@@ -199,6 +206,24 @@ class Flags:
         source = Source(agent, agent.now, mask, event.line, weak, published.fence)
         flag.members = [*flag.members[-31:], source]
         agent.end_epoch("release" if published.views else "relaxed access", event.line)
+
+    @staticmethod
+    def _released_before(
+        flag: Flag, published: Published, who: tuple[int, int], semantics: str, scope: str
+    ) -> None:
+        """A release and a later strong write by the same thread make a release pattern, of the scope of the release."""
+        if semantics in RELEASING:
+            kept = list(flag.released.items())[1 - RELEASED_KEPT :]
+            width = scope if scope in ("cta", "cluster") else ""
+            flag.released = {**dict(kept), who: (width, published.views[""])}
+        elif who in flag.released:
+            width, view = flag.released[who]
+            known = published.views.get(width)
+            if known is not None:
+                view = view.copy()
+                view.join(known)
+            published.views[width] = view
+            published.is_whole = True
 
     def _acquire(self, event: Access, flag: Flag, agent: Agent, mask: int, scope: str) -> None:
         semantics = event.semantics

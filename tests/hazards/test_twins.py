@@ -8,7 +8,7 @@ import pytest
 
 from hopsim.results import Hazard
 from tests.hazards.programs import Twin, findings, launch, line_of, put, text_of
-from tests.hazards.twins import TWINS
+from tests.hazards.twins import FLAG, TWINS
 
 
 @pytest.mark.parametrize("twin", TWINS, ids=lambda twin: twin.name)
@@ -94,3 +94,12 @@ def test_lanes_that_hold_a_row(trans: str, readers: int) -> None:
     assert hazard.first is not None
     assert hazard.second is not None
     assert (hazard.first.lanes, hazard.second.lanes) == (0xFF, readers)
+
+
+# A reader that polls before both writes may read the release itself, so that one order is looked at.
+def test_a_release_does_not_reach_through_a_write_of_another_thread() -> None:
+    release = "@%leader st.release.gpu.global.b32 [%out], 0;\nbar.warp.sync -1;\n-setp.eq.u32 %leader, %t, 1;"
+    body = FLAG.replace("RELEASE", release).replace("ACQUIRE", "fence.acq_rel.gpu;")
+    twin = Twin("other", body, (), threads=32, ctas=2)
+    assert [rule for rule, _, _ in findings(launch(twin, good=False))] == ["HS216"]
+    assert findings(launch(twin, good=True)) == []

@@ -1536,6 +1536,17 @@ THREADS = [
         ctas=2,
     ),
     Twin(
+        "flag whose release is overwritten by its thread",
+        FLAG.replace(
+            "RELEASE",
+            "-@%leader st.relaxed.gpu.global.b32 [%out], 1;\n+@%leader st.release.gpu.global.b32 [%out], 1;",
+        )
+        .replace("[%out], 1;\nbra END", "[%out], 2;\nbra END")
+        .replace("ACQUIRE", "fence.acq_rel.gpu;"),
+        (("HS216", "a", "b"),),
+        ctas=2,
+    ),
+    Twin(
         "flag without acquire",
         "mov.u32 %r1, %ctaid.x;\nsetp.ne.u32 %p0, %r1, 0;\n@%p0 bra READER;\n"
         "@%leader st.global.b32 [%out+64], 7; //a\n@%leader st.release.gpu.global.b32 [%out], 1;\nbra END;\n"
