@@ -158,6 +158,21 @@ class StrandCore:
         self.machine.exited(self, segment.last_line)
         leave(self)
 
+    def let_leave(self) -> None:
+        """Let lanes leave that wait for this strand where the program ends: they have nothing to do but `ret`.
+
+        As on an H100: ptxas makes a predicated EXIT of a branch to a `ret`, and a barrier does not wait for those lanes.
+        """
+        join = self.join
+        while join is not None:
+            segment = self.machine.program[join.segment]
+            if join.segment != EXIT and segment.only_leaves and join.arrived:
+                gone, join.arrived = join.arrived, []
+                self.machine.parted.pop(join, None)
+                for strand in gone:
+                    strand._exit(segment)
+            join = join.outer
+
     # -- divergence --------------------------------------------------------------------------------
 
     def diverge(

@@ -30,7 +30,7 @@ from hopsim.isa.forms.decode import (
     TupleArg,
 )
 from hopsim.isa.forms.form import BLOCKED
-from hopsim.isa.program.flow import EXIT, SegmentPlan, is_synchronising, leaving_segments
+from hopsim.isa.program.flow import EXIT, SegmentPlan, is_synchronising
 from hopsim.isa.types import DTYPES
 from hopsim.isa.values import Array, Predicate, Value, collapse, narrow, resize, select, widen
 
@@ -56,6 +56,11 @@ class Segment:
     successors: tuple[int, ...]
     line: int
     last_line: int
+
+    @property
+    def only_leaves(self) -> bool:
+        """Whether it is one `ret` or `exit` of the whole program."""
+        return self.successors == (EXIT,) and len(self.instructions) == 1 and self.head is None
 
 
 def invert(predicate: Predicate) -> Predicate:
@@ -293,19 +298,8 @@ class _Source:
         out += [f"    {line}" for line in stores]
         out.append("    return 0")
 
-    def body(
-        self,
-        plan: SegmentPlan,
-        body: Sequence[BoundInstruction],
-        join: int,
-        leaving: frozenset[int] = frozenset(),
-    ) -> str:
-        """Write the plain run of a segment and return its name.
-
-        Args:
-            leaving: segments that do nothing but leave: lanes that part ways to them leave at once, as if they were
-                predicated (ptxas makes EXIT of such branches), and are not waited for.
-        """
+    def body(self, plan: SegmentPlan, body: Sequence[BoundInstruction], join: int) -> str:
+        """Write the plain run of a segment and return its name."""
         out = self.lines
         name = f"b{plan.number}"
         out.append(f"def {name}(s, r):")
@@ -325,8 +319,7 @@ class _Source:
         out.append(f"    p = r[{guard[0].index}]")
         out.append(f"    if p is True: return {when_true}")
         out.append(f"    if p is False: return {when_false}")
-        parted = [EXIT if number in leaving else number for number in (when_true, when_false)]
-        out.append(f"    return s.diverge(p, {parted[0]}, {parted[1]}, {join})")
+        out.append(f"    return s.diverge(p, {when_true}, {when_false}, {join})")
         return name
 
 
@@ -352,10 +345,9 @@ def generate(
     """
     source = _Source(layout, tainted, values)
     names: list[tuple[str | None, str]] = []
-    leaving = leaving_segments(plans)
     for plan in plans:
         head = source.head(body[plan.start], plan.start) if plan.has_head else None
-        names.append((head, source.body(plan, body, joins[plan.number], leaving)))
+        names.append((head, source.body(plan, body, joins[plan.number])))
     exec(compile("\n".join(source.lines) + "\n", "<hopsim program>", "exec"), source.space)
     result: list[Segment] = []
     for plan, (head, run) in zip(plans, names, strict=True):

@@ -74,15 +74,6 @@ def segments(body: Sequence[BoundInstruction], targets: set[int]) -> list[Segmen
     return plans
 
 
-def leaving_segments(plans: Sequence[SegmentPlan]) -> frozenset[int]:
-    """Return the segments that are one `ret` or `exit` of the whole program."""
-    return frozenset(
-        plan.number
-        for plan in plans
-        if plan.successors == (EXIT,) and plan.branch == plan.start and not plan.has_head
-    )
-
-
 def post_dominators(plans: Sequence[SegmentPlan]) -> list[int]:
     """Return the immediate post-dominator of each segment (EXIT when it is the end of the function)."""
     count = len(plans)
