@@ -37,8 +37,8 @@ from hopsim.kernels.gemm.timing import StepTime, time_step
 from hopsim.kernels.measured.again import key
 from hopsim.kernels.measured.again import read as read_again
 from hopsim.report.accuracy_page import told_earlier
-from hopsim.report.ladder import percent
 from hopsim.report.columns import bar
+from hopsim.report.ladder import percent
 from hopsim.runtime.gpu import Gpu
 
 ROOT = Path(__file__).parents[1]

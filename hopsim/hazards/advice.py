@@ -228,6 +228,16 @@ TOLD_BY_MBARRIER: Final = (
     "wait for the mbarrier that :{a} names, in the CTA where it lies (no bulk group tracks this copy);  then, before :{b}:  "
     "{meet}"
 )
+ONE_LINE: Final = (
+    "let one thread alone execute :{a}, give each thread bytes of its own, or use an atomic;  where a loop comes to it once"
+    " more:  {barrier} in each round"
+)
+ONE_LINE_APART: Final = (
+    "let one CTA alone execute :{a}, give each CTA bytes of its own, or use an atomic of .gpu scope"
+)
+"""Where threads meet at one instruction, nothing can stand between it and itself."""
+BY_THREADS: Final = {"HS500": "bar.sync 0;", "HS502": "bar.warp.sync 0xffffffff;"}
+"""Races of threads, and the barrier of those who take part."""
 NO_ADVICE: Final = ("an edge between the two accesses", "order :{a} before :{b}")
 
 
@@ -287,9 +297,12 @@ def advise(
     missing, hint = ADVICE.get(rule, NO_ADVICE)
     if rule == "HS217" and "fences" in places:
         missing, hint = NARROW_FENCE
+    if rule in BY_THREADS and first.line == second.line:
+        hint = ONE_LINE if first.cta is second.cta else ONE_LINE_APART
     facts = {
         "a": first.line, "b": second.line, "refill": refill(first, second), "between": between(first, second),
         "rejoin": f"before :{second.line}:  bar.sync 0;" if first.cta is second.cta else between(first, second),
-        "settle": settle(first, second), "meet": meet(first.cta, second.cta), **places,
+        "settle": settle(first, second), "meet": meet(first.cta, second.cta),
+        "barrier": BY_THREADS.get(rule, ""), **places,
     }  # fmt: skip
     return RULES[rule].sentence, missing.format(**facts), hint.format(**facts)
