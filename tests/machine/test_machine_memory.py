@@ -296,13 +296,6 @@ def test_floats_of_another_width_as_initial_values() -> None:
     expect(body, np.array(expected, np.uint32), block=1, module=module, orders=UNTIMED[:2])
 
 
-def test_module_variables_are_fresh_in_each_launch() -> None:
-    module = ".global .align 4 .u32 counter = 5;"
-    body = "atom.global.add.u32 %r1, [counter], 1; st.global.u32 [%mine], %r1;"
-    for _ in range(2):
-        expect(body, 5 + LANES, module=module, orders=ONE)
-
-
 def test_parameters_through_registers_vectors_and_generic_addresses() -> None:
     kernel = build(
         """

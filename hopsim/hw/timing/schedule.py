@@ -376,7 +376,7 @@ class TimedSchedule(Schedule):
                 # What it does next comes when it is known for how long the tensor cores worked.
                 break
             cost = costs[strand.segment]
-            if cost.head is Head.MEMORY:
+            if cost.in_turn:
                 # It comes to its pipe when it has its operands: whoever has theirs before goes first.
                 time = actor.time = charge.await_operands(actor, cost, time)
             if not cost.private and (self._runnable or not self.env.is_next(time)):
