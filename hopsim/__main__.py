@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import os
 import sys
 
 
@@ -22,8 +21,9 @@ def main() -> None:
     except OSError as error:
         if error.errno != errno.ENOSPC:
             raise
-        # Python flushes standard output when it ends, and would fail again.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        from hopsim.cli.output import drop_stdout
+
+        drop_stdout()
         sys.stderr.write(f"standard output: cannot write: {error.strerror}\n")
         sys.exit(2)
 

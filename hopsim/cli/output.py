@@ -176,7 +176,7 @@ def write_stdout(text: str) -> None:
     except BrokenPipeError:
         raise
     except OSError as error:
-        _drop_stdout()
+        drop_stdout()
         raise ConfigError(
             f"cannot write: {error.strerror}",
             where="standard output",
@@ -184,7 +184,7 @@ def write_stdout(text: str) -> None:
         ) from None
 
 
-def _drop_stdout() -> None:
+def drop_stdout() -> None:
     """Lead standard output to nowhere: Python flushes what is left in it when it ends, and would fail again."""
     with suppress(OSError, ValueError):
         null = os.open(os.devnull, os.O_WRONLY)

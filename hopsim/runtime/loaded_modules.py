@@ -37,6 +37,8 @@ class LoadedModules:
 
     def symbols(self, kernel: Kernel) -> dict[str, int]:
         """Return the address of each module variable that a kernel names; those named first get their initial values."""
+        if not kernel.placement.globals_used:
+            return {}
         held = self._variables.setdefault(kernel.module.hash, {})
         fresh: list[tuple[Variable, Region]] = []
         for variable in kernel.placement.globals_used:
@@ -48,7 +50,7 @@ class LoadedModules:
                 held[variable.name] = region
                 fresh.append((variable, region))
         addresses = {name: region.base for name, region in held.items()}
-        named = function_addresses(kernel.module.tree) | addresses
+        named = function_addresses(kernel.module.tree) | addresses if fresh else addresses
         for variable, region in fresh:
             initial = initial_bytes(variable, named)
             region.data[: len(initial)] = initial

@@ -48,7 +48,6 @@ class SyncOps(ConvergenceOps):
             raise self.fault(f"barrier thread count {threads} must be a positive multiple of 32")
         if aligned and not self.is_whole:
             self.let_leave()
-        if aligned and not self.is_whole:
             gathered = self.converge(
                 f"aligned barrier {identity}",
                 "use barrier.sync (not aligned), or let the warp converge first",

@@ -321,7 +321,7 @@ class Module:
         """What its kernels may call."""
         return Functions(self.tree)
 
-    @property
+    @cached_property
     def hash(self) -> str:
         """SHA-256 of the text."""
         return hashlib.sha256(self.tree.text.encode()).hexdigest()
