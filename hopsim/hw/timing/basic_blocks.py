@@ -5,9 +5,10 @@ the first one, however late the program asks for it; and a barrier is issued bef
 a warp goes on with arithmetic while it waits for the others.  Shared instructions keep their order.
 
 Source: machine code of ptxas 13.0 for Triton's GEMMs (in each of them the predicates, coordinates and addresses of the
-next copies, `elect.sync` included, lie between the first and the second HGMMA; a parity is computed after the BAR that it
-stands before); hopsim's recording, H100 SXM, tests/silicon/micro.json, bar_among_*: up to 16 dependent instructions after
-bar.sync take as long as they do without it.
+next copies by TMA, `elect.sync` included, lie between the first and the second HGMMA; of the addresses of copies by threads
+some do, and others lie just before their LDGSTS; a parity is computed after the BAR that it stands before); hopsim's
+recording, H100 SXM, tests/silicon/micro.json, bar_among_*: up to 16 dependent instructions after bar.sync take as long as
+they do without it.
 """
 
 from __future__ import annotations
@@ -22,6 +23,11 @@ from hopsim.isa.program.codegen import Segment
 MULTIPLIES: Final = "tensor"
 BARRIER: Final = "barrier"
 COPIES: Final = "tma"
+THREAD_COPIES: Final = ("cp.async.ca", "cp.async.cg")
+AHEAD: Final = 4
+"""Of what copies by threads read, so much is worked out beside the first wgmma of a block. Source: machine code of ptxas 13.0
+for GEMMs that load through pointers: the addresses of four of eight and of twelve copies, and of one where registers are
+short; the others come between the copies."""
 TESTS: Final = "mbarrier.try_wait"
 WAIT: Final = "wgmma.wait_group"
 MOVABLE_HEADS: Final = ("elect.sync",)
@@ -63,6 +69,7 @@ def placed(program: Sequence[Segment]) -> list[Placed]:
     for block in _blocks(program):
         _move_up(program, block, found, sums)
         _move_down(program, block, found)
+        _move_to_copies(program, block, found)
     return found
 
 
@@ -112,6 +119,10 @@ def _move_up(
         return
     kept_reads: set[int] = set()
     kept_writes = set(program[first].instructions[0].writes)
+    addresses = frozenset[int]().union(
+        *(program[number].instructions[0].reads for number in block if _copies(program[number]))
+    )
+    ahead = 0
     wanted = _wanted(program, block)
     for number in block[block.index(first) + 1 :]:
         segment = program[number]
@@ -122,6 +133,9 @@ def _move_up(
                 return
             depends = bool(one.reads & kept_writes)
             moves = one.form.name in MOVABLE_HEADS if is_head else id(one) in wanted
+            if moves and one.writes & addresses:
+                ahead += 1
+                moves = ahead <= AHEAD
             if moves and not depends and not one.writes & (kept_writes | kept_reads):
                 found[first].instructions.append(one)
                 continue
@@ -168,6 +182,39 @@ def _move_down(program: Sequence[Segment], block: range, found: list[Placed]) ->
         if not any(one.writes & barrier.reads for one in before[begin:]):
             found[number].instructions = [barrier, *before[begin:], *after]
             del before[begin:]
+
+
+def _move_to_copies(program: Sequence[Segment], block: range, found: list[Placed]) -> None:
+    """Move what copies by threads wait for, and what did not go under the first wgmma of a block, to just before each."""
+    first = next((number for number in block if _head_unit(program[number]) == MULTIPLIES), None)
+    if first is None:
+        return
+    for number in block[block.index(first) + 1 :]:
+        if not _copies(program[number]):
+            continue
+        wanted = set(program[number].instructions[0].reads)
+        # What stays between is not to be passed by what it reads, writes, or whose operands it writes.
+        reads, writes = set[int](), set[int]()
+        moved: list[BoundInstruction] = []
+        for earlier in range(number - 1, first, -1):
+            staying: list[BoundInstruction] = []
+            for one in reversed(found[earlier].instructions):
+                is_head = one is program[earlier].instructions[0] and _head_unit(program[earlier])
+                is_free = not (one.writes & (reads | writes) or one.reads & writes)
+                if is_free and not is_head and one.writes & wanted:
+                    moved.append(one)
+                    wanted |= one.reads
+                else:
+                    staying.append(one)
+                    reads |= one.reads
+                    writes |= one.writes
+            found[earlier].instructions = staying[::-1]
+        found[number - 1].instructions += moved[::-1]
+
+
+def _copies(segment: Segment) -> bool:
+    """Whether a segment begins with a copy by threads."""
+    return segment.head is not None and segment.instructions[0].form.name in THREAD_COPIES
 
 
 def _head_unit(segment: Segment) -> str:

@@ -192,3 +192,41 @@ def test_what_follows_a_test_passes_while_it_is_answered() -> None:
     # Come to in another way too, it takes its time.
     program = kernel(f"@%p3 bra A; {TEST} A: {chain} st.shared.u32 [%r0],%r2; ret;").program(True)
     assert after_tests(program) == frozenset()
+
+
+def copies(count: int) -> str:
+    """Return sums of 64 bits, a barrier, and copies by threads of what lies there."""
+    sums = "".join(f"add.s64 %rd{10 + n},%rd{20 + n},%rd2; " for n in range(count))
+    copied = "".join(f"cp.async.cg.shared.global [%r{n}],[%rd{10 + n}],16; " for n in range(count))
+    return f"{sums}bar.sync 0; {copied}cp.async.commit_group; ret;"
+
+
+def test_four_addresses_of_copies_by_threads_go_under_a_wgmma_and_each_other_before_its_copy() -> (
+    None
+):
+    found = made(f"{MULTIPLY} {MULTIPLY} {WAIT} {copies(7)}")
+    here = [opcodes(one) for one in found if opcodes(one)]
+    first = next(one for one in here if one[0] == "wgmma.mma_async")
+    assert first == ["wgmma.mma_async", *["add.s64"] * 4]
+    assert [one for one in here if one[0] == "cp.async"] == [
+        *[["cp.async"]] * 3,
+        *[["cp.async", "add.s64"]] * 3,
+        ["cp.async"],
+        # The commit.
+        ["cp.async", "ret"],
+    ]
+
+
+def test_where_nothing_multiplies_addresses_of_copies_stay_where_they_are() -> None:
+    found = [opcodes(one) for one in made(copies(6)) if opcodes(one)]
+    assert found == [["bar.sync", *["add.s64"] * 6], *[["cp.async"]] * 6, ["cp.async", "ret"]]
+
+
+def test_an_address_does_not_pass_what_overwrites_its_operands() -> None:
+    body = (
+        f"{MULTIPLY} {WAIT} ld.shared.u64 %rd30,[%r0]; add.s64 %rd10,%rd30,%rd2; "
+        "ld.shared.u64 %rd30,[%r1]; cp.async.cg.shared.global [%r2],[%rd10],16; ret;"
+    )
+    here = [opcodes(one) for one in made(body)]
+    assert ["ld.shared", "add.s64"] in here
+    assert ["ld.shared"] in here
