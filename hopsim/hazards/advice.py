@@ -13,7 +13,7 @@ from hopsim.hazards.world import CtaState
 # {release} where the slot is handed on, {refill} how its readers hold up the next one, {expect} where bytes are expected,
 # {wait} what the second access waited for instead, {awaited} how it waits for what it should, {between} and {rejoin} how
 # threads order the two, {settle} how the operation of the first is waited for, {meet} how who did so tells the second,
-# {narrow} which fences of the tensormap proxy are of too narrow a scope.
+# {narrow} which fences of the tensormap proxy are of too narrow a scope, {gather} where the lanes of a warp must meet.
 ADVICE: Final[dict[str, tuple[str, str]]] = {
     "HS000": (
         "an edge from the completion of :{a} to :{b}",
@@ -107,7 +107,7 @@ ADVICE: Final[dict[str, tuple[str, str]]] = {
     ),
     "HS208": (
         "an edge from the other lanes of the warp to the lane that arrives",
-        "before the elected arrive:  bar.warp.sync 0xffffffff;",
+        "{gather}:  bar.warp.sync 0xffffffff;",
     ),
     "HS216": (
         "release on the one side and acquire on the other: .relaxed carries nothing",

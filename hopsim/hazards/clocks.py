@@ -126,6 +126,7 @@ class Agent:
         "epochs",
         "exit_line",
         "exited",
+        "exits",
         "fresh",
         "key",
 
@@ -154,6 +155,8 @@ class Agent:
         self.live = live
         self.exited = 0
         self.exit_line = 0
+        # Who left when: (epoch, lanes, PTX line).
+        self.exits: list[tuple[int, int, int]] = []
         # Whether it accessed memory, or learned something, since its last proxy fence.
         self.dirty = False
         self.now = 1
@@ -187,6 +190,10 @@ class Agent:
     def is_whole(self, mask: int) -> bool:
         """Whether `mask` holds every lane that has not exited."""
         return not self.live & ~mask
+
+    def is_every(self, mask: int) -> bool:
+        """Whether `mask` holds every lane there ever was: to exit publishes nothing of what a lane did."""
+        return not (self.live | self.exited) & ~mask
 
     def eyes(self, mask: int) -> list[tuple[int, View]]:
         """Return the views of these lanes: (lanes, view)."""
@@ -230,7 +237,7 @@ class Agent:
     def stamp(self, clock: Clock, mask: int) -> None:
         """Write into a clock what these lanes themselves have done so far."""
         now, key = self.now, self.key
-        if self.is_whole(mask):
+        if self.is_every(mask):
             clock[key] = now
             return
         for lane in bits(mask):
@@ -274,10 +281,10 @@ class Agent:
 
     def fence_proxy(self, mask: int, spaces: tuple[int, ...]) -> None:
         """Bridge what these lanes know and did to the async proxy."""
-        whole = self.is_whole(mask)
+        every = self.is_every(mask)
         for view in self.own(mask):
             for space in spaces:
-                if whole:
+                if every:
                     view.bridge(space, self.key, self.now)
                 else:
                     raise_to(view.bridges[space], view.hb)

@@ -116,6 +116,7 @@ class Lifetime:
         """Threads leave at a PTX line; with the last one the CTA's shared memory is gone."""
         for agent, mask in parties:
             agent.exit_line = line
+            agent.exits.append((agent.now, mask, line))
             agent.exited |= mask
             agent.live &= ~mask
             cta.live -= mask.bit_count()

@@ -129,7 +129,7 @@ class Races:
         places = {
             "space": self._bridge_name(first, second), "release": _released_at(chain), "expect": _expected_at(first),
             "wait": f"at :{second.fresh[2]}" if second.fresh is not None else "before it",
-            "awaited": _awaited(first, second, gap),
+            "awaited": _awaited(first, second, gap), "gather": _gather(first, gap),
             "narrow": _narrow_map_fences(first, second), **_narrow_fences(chain),
         }  # fmt: skip
         message, missing, hint = advise(rule, first, second, places)
@@ -250,6 +250,16 @@ class Races:
 def _whole(record: Record) -> tuple[Agent, int]:
     agent, _, mask = record.parts[0]
     return agent, mask
+
+
+def _gather(first: Record, gap: Gap) -> str:
+    """Return where lanes must meet the one that goes on for them, in words: those that leave publish nothing by that."""
+    if gap.first is not None:
+        agent, mask = gap.first
+        for epoch, lanes, line in agent.exits:
+            if lanes & mask and epoch == epoch_of(first, agent):
+                return f"before they leave at :{line}"
+    return "before the elected arrive"
 
 
 def _released_at(chain: Chain | None) -> str:

@@ -129,7 +129,7 @@ HS206 The barrier counts down to zero once per phase. An arrival too many comple
 HS207 Every lane that executes a copy or an arrive issues one of its own.
   > Guard it with elect.sync, or with one thread.
 HS208 An arrive releases what its own thread did. The other lanes' accesses are not included, warp
-  or not.
+  or not; nor are those of lanes that have left: to exit publishes nothing.
   > bar.warp.sync before the elected lane arrives, or let all lanes arrive.
 HS209 mbarrier.init is an ordinary write to shared memory; others may look at the object before it
   is there.

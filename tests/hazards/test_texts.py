@@ -25,6 +25,7 @@ NAMES = (
     "proxy-fence-wrong-space",
     "bridge missing behind an mbarrier",
     "elected-arrive-without-syncwarp",
+    "elected-arrive-without-syncwarp of lanes that have left",
     "init-not-visible",
     "cta-scope-across-ctas",
     "missing-arriver",

@@ -730,6 +730,41 @@ MBARRIERS = [
         threads=64,
     ),
     Twin(
+        "elected-arrive-without-syncwarp of lanes that have left",
+        init()
+        + SYNC
+        + "setp.ne.u32 %p0, %w, 0;\n@%p0 bra OTHERS;\n"
+        + put("a")
+        + "+bar.warp.sync -1;\n@!%leader ret;\n"
+        + "mbarrier.arrive.shared::cta.b64 _, [%s+8192];\nbra END;\nOTHERS:\n"
+        + wait()
+        + "and.b32 %r5, %t, 31;\nmad.lo.u32 %r0, %r5, 16, %s;\nld.shared.b32 %r1, [%r0]; //b\nEND:\n",
+        (("HS208", "a", "b"),),
+        threads=64,
+    ),
+    Twin(
+        "lanes that leave before bar.sync",
+        "setp.lt.u32 %p0, %t, 16;\n"
+        + put("a")
+        + "+bar.warp.sync -1;\n@%p0 ret;\nbar.sync 0;\n"
+        + "xor.b32 %r5, %t, 48;\nmad.lo.u32 %r0, %r5, 16, %s;\nld.shared.b32 %r1, [%r0]; //b\n",
+        (("HS208", "a", "b"),),
+        threads=64,
+    ),
+    Twin(
+        "lanes that leave before a proxy fence",
+        "setp.ne.u32 %p0, %t, 0;\n"
+        + put("a")
+        + "-@%p0 ret;\n"
+        + FENCE
+        + "bar.warp.sync -1;\n+@%p0 ret;\n"
+        + store(name="b", count_bytes=512)
+        + COMMIT_STORE
+        + WAIT_STORE,
+        (("HS502", "a", "b"),),
+        threads=32,
+    ),
+    Twin(
         "init-not-visible",
         init(name="a") + "+bar.sync 0;\n" + expect() + load() + wait(name="b"),
         (("HS209", "a", "b"),),
