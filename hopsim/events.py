@@ -114,8 +114,8 @@ class FlightEvent(NamedTuple):
 
     `kind`: `tma load`, `tma store`, `wgmma`, `cp.async`, ... as `Operation.kind`.  `tracked`: `mbarrier`, `bulk`,
     `cp.async`, `wgmma`, or empty.  `detail`: registers for wgmma `(d, a, shape)`;
-    `(address of the map, swizzle period in bytes, coordinates, box sizes)` for tensor copies; the operations that an
-    arrive follows.
+    `(address of the map, swizzle period in bytes, coordinates, box sizes)` for tensor copies; of an arrive the operations
+    that it follows, and its mbarrier `(cta, address)`.
     """
 
     agent: Any

@@ -112,12 +112,10 @@ class Checker(Observer):
         if event.kind in STORES:
             flight.read = type(flight.landed)()
         if event.kind == "cp.async arrive":
-            copies = [
-                self.mbarriers.flying[number]
-                for number in event.detail
-                if number in self.mbarriers.flying
-            ]
-            self.mbarriers.follow(flight, [copy.landed for copy in copies])
+            numbers, target = event.detail
+            flying = self.mbarriers.flying
+            copies = [flying[number].landed for number in numbers if number in flying]
+            self.mbarriers.follow(flight, copies, target)
             return
         self.mbarriers.fly(flight)
         if event.kind == "wgmma":
@@ -138,6 +136,8 @@ class Checker(Observer):
         self.world.seq += 1
         if event.kind == "mbarrier":
             self.mbarriers.event(event)
+            if event.what in ("init", "inval"):
+                self.memory.object(event)
         elif event.kind == "named":
             self.meetings.named(event)
         else:

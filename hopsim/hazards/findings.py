@@ -15,7 +15,7 @@ from hopsim.results import Access, Dim, Hazard
 Level = Literal["hazard", "note"]
 OTHERS_SHOWN = 4
 # Pairs of sites that are told once, whichever of the two came first.
-EITHER_WAY = frozenset({"HS500"})
+EITHER_WAY = frozenset({"HS114", "HS500"})
 WHAT = {"r": "read", "w": "write", "a": "atomic"}
 
 

@@ -15,7 +15,7 @@ from hopsim.hazards.clocks import CLUSTER_SHARED, CTA_SHARED, Agent, Done, View,
 from hopsim.hazards.findings import Findings
 from hopsim.hazards.flags import Flags, Published
 from hopsim.hazards.lifetime import Lifetime
-from hopsim.hazards.object_life import ObjectLife
+from hopsim.hazards.object_life import LATER, ObjectLife
 from hopsim.hazards.objects import Barrier, Phase, Source, knows, learn
 from hopsim.hazards.records import Flight, Record
 from hopsim.hazards.world import Parties, World
@@ -173,10 +173,13 @@ class Mbarriers:
             epoch = agent.end_epoch("mbarrier.arrive", event.line)
             waiting.append(Sent(agent, epoch, mask, event.line, published, []))
 
-    def follow(self, flight: Flight, copies: list[Done]) -> None:
-        """cp.async.mbarrier.arrive: an arrival that publishes the copies before it."""
+    def follow(self, flight: Flight, copies: list[Done], target: tuple[int, int]) -> None:
+        """cp.async.mbarrier.arrive: an arrival on an mbarrier that publishes the copies before it."""
         sent = self.sent[flight.number] = list[Sent]()
+        barrier = self.world.cta(target[0]).barriers.get(target[1])
         for agent, epoch, mask in flight.parts:
+            if barrier is not None:
+                self.life.used(barrier, agent, mask, flight.line, LATER)
             view = View.empty()
             view.follow(agent.leave_behind(mask, flight.kind, flight.line))
             sent.append(Sent(agent, epoch, mask, flight.line, Published({"": view}), copies))
@@ -322,7 +325,7 @@ class Mbarriers:
         if barrier is None:
             return
         for agent, mask in self.world.parties(event.agent):
-            self.life.used(barrier, agent, mask, event.line, "wait")
+            self.life.used(barrier, agent, mask, event.line, "test")
             agent.peeked = (barrier, event.phase, event.line, mask)
 
     def _check_loop(self, agent: Agent, mask: int, line: int, barrier: Barrier) -> None:

@@ -13,13 +13,14 @@ from operator import attrgetter
 import numpy as np
 
 from hopsim.events import Access as AccessEvent
-from hopsim.events import FlightEvent, Touch
+from hopsim.events import BarrierEvent, FlightEvent, Touch
 from hopsim.hazards.clocks import NEVER, Agent, Done, sees
 from hopsim.hazards.findings import WHAT, Finding, Findings, Level
 from hopsim.hazards.grids import Grids
 from hopsim.hazards.lifetime import Lifetime
 from hopsim.hazards.maps import Maps
 from hopsim.hazards.mbarriers import Mbarriers
+from hopsim.hazards.object_life import MBARRIER_BYTES
 from hopsim.hazards.ordering import ORDER, Gap, Orders, find_gap
 from hopsim.hazards.races import Races
 from hopsim.hazards.records import Eye, Flight, Ints, Record, is_array
@@ -52,6 +53,8 @@ class Memory:
         self.maps = Maps(world)
         self.grids = Grids(world, findings)
         self.unwritten: list[tuple[Record, tuple[int, int]]] = []
+        facts = world.facts
+        self._nc_lines = {line for line in facts.kernel_lines if ".nc" in facts.mnemonic(line)}
 
     # -- threads -----------------------------------------------------------------------------------
 
@@ -113,6 +116,7 @@ class Memory:
             start, stop, addresses, count, tids, scope, None, None, world.seq, event.shares,
         )  # fmt: skip
         record.fresh = parties[0][0].fresh
+        record.is_nc = event.line in self._nc_lines
         eyes = world.eyes(parties)
         for agent, _ in parties:
             agent.dirty = True
@@ -123,10 +127,30 @@ class Memory:
             if owner is not cta:
                 self.lifetime.visit(owner, record, eyes)
             if owner.barriers and stop > owner.barrier_start and start < owner.barrier_stop:
-                self.mbarriers.life.data_over(owner, record, parties[0])
+                self.mbarriers.life.data_over(owner, record, eyes)
         self.apply(region, record, eyes, None)
         if event.kind == "w" and not scope and len(parties) > 1:
             self._collide(region, record, eyes)
+
+    def object(self, event: BarrierEvent) -> None:
+        """mbarrier.init and mbarrier.inval: the threads that execute them write the bytes of the object."""
+        world = self.world
+        index, address = event.barrier
+        cta, owner = world.cta(event.agent[0]), world.cta(index)
+        parties = world.parties(event.agent)
+        record = Record(
+            world.next_record(), "w", False, cta, world.parts(parties), event.line, "shared", index, address,
+            address + MBARRIER_BYTES, address, MBARRIER_BYTES, event.agent[1], "", None, None, world.seq,
+        )  # fmt: skip
+        record.is_void = event.what == "inval"
+        eyes = world.eyes(parties)
+        for agent, _ in parties:
+            agent.dirty = True
+        if owner is not cta:
+            self.lifetime.visit(owner, record, eyes)
+        self.apply(owner.shared, record, eyes, None)
+        if len(parties) > 1:
+            self._collide(owner.shared, record, eyes)
 
     def _collide(self, region: Region, record: Record, eyes: list[Eye]) -> None:
         """Report warps that write the same bytes by one instruction: nothing orders them among themselves."""
@@ -186,7 +210,7 @@ class Memory:
                     and touch.stop > owner.barrier_start
                     and touch.start < owner.barrier_stop
                 ):
-                    self.mbarriers.life.data_over(owner, record, parties[0])
+                    self.mbarriers.life.data_over(owner, record, eyes)
             self.apply(region, record, eyes, touch.key)
         if event.detail is not None and flight.tracked in ("mbarrier", "bulk"):
             of_map = self.maps.read(event, flight)
@@ -267,7 +291,11 @@ class Memory:
 
         def step(state: State, where: Callable[[], Ints]) -> State:
             raced: Record | None = None
+            is_written = False
+            if record.is_nc and state.writers:
+                self._not_read_only(state.writers[-1], record, region, where)
             for writer in reversed(state.writers):
+                is_written = is_written or not writer.is_void
                 if writer in ordered:
                     continue
                 gap = self._judge(writer, record, eyes, region, where, follows(writer, raced))
@@ -276,7 +304,7 @@ class Memory:
                     self._made_use(writer, record, eyes)
                 else:
                     raced = writer
-            if not state.writers and region.deferred is None and record.space == "shared":
+            if not is_written and record.space == "shared":
                 if not record.unwritten and (
                     record.is_thread or record.flight is None or record.flight.kind == "wgmma"
                 ):
@@ -315,6 +343,8 @@ class Memory:
             for other in seen:
                 if other.flight is record.flight and record.flight is not None:
                     continue
+                if other.is_nc:
+                    self._not_read_only(other, record, region, where)
                 if other.scope and record.scope and is_morally_strong(other, record):
                     kept.append(other)
                     continue
@@ -374,6 +404,8 @@ class Memory:
     @classmethod
     def _stands_for(cls, later: Record, earlier: Record, eyes: list[Eye]) -> bool:
         """Whether whatever races with `earlier` races with `later` too, so that the earlier one can be forgotten."""
+        if earlier.is_nc and not later.is_nc:
+            return False
         return is_no_stronger(later, earlier) and cls._covered(earlier, later, eyes)
 
     @staticmethod
@@ -419,6 +451,25 @@ class Memory:
             fresh = agent.fresh
             if fresh is not None and fresh[0].phase(fresh[1]).done.observers is done.observers:
                 agent.fresh = None
+
+    def _not_read_only(
+        self, first: Record, second: Record, region: Region, where: Callable[[], Ints]
+    ) -> None:
+        """Report a load with .nc of bytes that the grid writes, before or after, whatever orders the two."""
+        low, high = self._span(region, where())
+        span = (low - region.base, high - region.base)
+        sides = [
+            self.findings.side(one, (one.parts[0][0], one.parts[0][2]), span, region.name)
+            for one in (first, second)
+        ]
+        load = first.line if first.is_nc else second.line
+        self.findings.add(
+            Finding(
+                "HS114", "hazard", RULES["HS114"].sentence, sides[0], sides[1],
+                "memory that nobody writes while the grid runs: no edge makes .nc loads see what was written",
+                f"at :{load}:  ld.global without .nc  (in CUDA: no __ldg, no const __restrict__)",
+            )
+        )  # fmt: skip
 
     def _two_ctas(
         self, first: Record, second: Record, region: Region, where: Callable[[], Ints]

@@ -12,15 +12,17 @@ from typing import Final
 import numpy as np
 
 from hopsim.events import BarrierEvent
-from hopsim.hazards.clocks import INIT, Agent, bits, sees
+from hopsim.hazards.clocks import INIT, Agent, View, bits, sees
 from hopsim.hazards.findings import Finding, Findings, Level
 from hopsim.hazards.lifetime import Lifetime
-from hopsim.hazards.objects import Barrier
-from hopsim.hazards.records import LOADS, Flight, Record
+from hopsim.hazards.objects import Barrier, Use
+from hopsim.hazards.records import LOADS, Eye, Flight, Record
 from hopsim.hazards.rules import RULES
 from hopsim.hazards.world import CtaState, World
 
 MBARRIER_BYTES: Final = 8
+# The arrival that follows copies of its thread: it comes when they are complete.
+LATER: Final = "cp.async arrive"
 LOCAL: Final = re.compile(r"^mbarrier\.\S*\.shared(::cta)?\.")
 
 
@@ -46,9 +48,11 @@ class ObjectLife:
         agent, mask = self.world.parties(event.agent)[0]
         old: Barrier | None = cta.barriers.get(address)
         if old is not None and old.overlaid is None:
-            level: Level = "note" if old.is_quiet and not old.used else "hazard"
-            if old.is_quiet and old.used and self._all_seen(old, agent, mask):
+            user, level = unfinished(old, self.world.eyes(self.world.parties(event.agent)))
+            if old.is_quiet and user is None:
                 level = "note"
+            elif not old.is_quiet:
+                level = "hazard"
             self.misuse(
                 "HS212", level, (old.born[0], old.born[2], old.born[3], "init"), (agent, mask, event.line, "init"),
                 address, "mbarrier.inval between the two", f"before :{event.line}:  mbarrier.inval on this object",
@@ -61,13 +65,6 @@ class ObjectLife:
         self._bound(cta)
 
     @staticmethod
-    def _all_seen(barrier: Barrier, agent: Agent, mask: int) -> bool:
-        """Whether an agent knows of the last arrivals on a barrier, so that nobody can still be using it."""
-        last = barrier.phases.get(barrier.index - 1)
-        view = agent.eyes(mask)[0][1]
-        return last is None or all(sees(view.hb, s.agent, s.epoch, s.mask) for s in last.members)
-
-    @staticmethod
     def _bound(cta: CtaState) -> None:
         addresses = list(cta.barriers)
         cta.barrier_start = min(addresses, default=0)
@@ -78,8 +75,9 @@ class ObjectLife:
         barrier = self.find(event)
         if barrier is None:
             return
-        agent, mask = self.world.parties(event.agent)[0]
-        user, level = self._unfinished(barrier, agent, mask)
+        parties = self.world.parties(event.agent)
+        agent, mask = parties[0]
+        user, level = unfinished(barrier, self.world.eyes(parties))
         if not barrier.is_quiet:
             level = "hazard"
         if not barrier.is_quiet or user is not None:
@@ -95,56 +93,41 @@ class ObjectLife:
                 user = newest.agent, newest.parts[0][2], newest.line, newest.kind
             self.misuse(
                 "HS214", level, user, (agent, mask, event.line, "inval"), barrier.address,
-                "an edge that says that the last phase is complete and nobody waits for it any more",
-                f"before :{event.line}, wait for the phase, and pass a barrier with all who wait for it",
+                "an edge that says that the last phase is complete and nobody uses the barrier any more",
+                f"before :{event.line}, wait for the phase, and pass a barrier with all who use it",
             )  # fmt: skip
         del barrier.owner.barriers[barrier.address]
         self._bound(barrier.owner)
 
-    @staticmethod
-    def _unfinished(
-        barrier: Barrier, agent: Agent, mask: int
-    ) -> tuple[tuple[Agent, int, int, str] | None, Level]:
-        """Return somebody who, as far as an agent knows, still copies for the last phase of a barrier or waits for it.
-
-        Of lanes that waited in one instruction those that the agent knows of tell that the others are through as well,
-        on a chip if not by PTX: that is a note.
-        """
-        last = barrier.phases.get(barrier.index - 1)
-        if last is None:
-            return None, "hazard"
-        hb = agent.eyes(mask)[0][1].hb
-        for flight in last.flights:
-            if not last.done.known_to(hb, agent, mask):
-                return (flight.agent, flight.parts[0][2], flight.line, flight.kind), "hazard"
-        found: tuple[Agent, int, int, str] | None = None
-        for waiter, epoch, lanes, line in last.waits:
-            if waiter is agent or sees(hb, waiter, epoch, lanes):
-                continue
-            found = waiter, lanes, line, "wait"
-            if not any(sees(hb, waiter, epoch, 1 << lane) for lane in bits(lanes)):
-                return found, "hazard"
-        return found, "note"
-
-    def data_over(self, owner: CtaState, record: Record, who: tuple[Agent, int]) -> None:
-        """Ordinary data may be written over a barrier."""
-        if record.kind == "r":
-            return
+    def data_over(self, owner: CtaState, record: Record, eyes: list[Eye]) -> None:
+        """Ordinary data may be written over a barrier, or its bytes be read as if they were data."""
+        is_read = record.kind == "r"
         for barrier in list(owner.barriers.values()):
             if barrier.overlaid is not None or not _overlaps(record, barrier.address):
                 continue
-            level: Level = "note" if barrier.is_quiet else "hazard"
+            born, _, lanes, line = barrier.born
+            if not all(knows_init(barrier, agent, mask, view) for agent, mask, view in eyes):
+                # They race with the init, and that is told.
+                continue
+            if is_read:
+                level: Level = "hazard" if record.is_thread else "note"
+            else:
+                user, level = unfinished(barrier, eyes)
+                if barrier.is_quiet and user is None:
+                    level = "note"
             span = (barrier.address, barrier.address + MBARRIER_BYTES)
-            born = barrier.born
-            barrier.overlaid = self.findings.add(
+            finding = self.findings.add(
                 Finding(
                     "HS213", level, RULES["HS213"].sentence,
-                    self.findings.thread_side(born[0], born[2], born[3], "init", start=span[0], stop=span[1]),
-                    self.findings.side(record, who, span, ""),
+                    self.findings.thread_side(born, lanes, line, "init", start=span[0], stop=span[1]),
+                    self.findings.side(record, eyes[0][:2], span, ""),
                     "mbarrier.inval before the bytes are used for something else",
+                    f"at :{record.line}, leave out the bytes of the barrier: they are no data" if is_read else
                     f"before :{record.line}, once nobody uses the barrier:  mbarrier.inval, then a barrier for all",
                 )
             )  # fmt: skip
+            if not is_read:
+                barrier.overlaid = finding
 
     def used(
         self,
@@ -164,6 +147,10 @@ class ObjectLife:
         if agent.cta is not barrier.owner:
             self.lifetime.reach(barrier.owner, agent, mask, line, what, by_copy=by_copy)
         key = (agent.number, mask)
+        if not by_copy:
+            # A copy tells of itself when it is complete.
+            use = Use(agent, agent.now, mask, line, what, barrier.index)
+            barrier.uses[*key, what == LATER] = use
         if key in barrier.acquainted:
             return
         barrier.acquainted.add(key)
@@ -175,11 +162,7 @@ class ObjectLife:
             )  # fmt: skip
         born, epoch, lanes, born_line = barrier.born
         for inside, view in agent.eyes(mask):
-            if sees(view.hb, born, epoch, lanes) or all(
-                view.hb.get(born.key + INIT + lane, 0) >= epoch for lane in bits(lanes)
-            ):
-                continue
-            if born is agent and not inside & ~lanes:
+            if knows_init(barrier, agent, inside, view):
                 continue
             relaxed = any(
                 kind == "relaxed cluster arrive"
@@ -238,11 +221,67 @@ class ObjectLife:
         )
 
 
+def knows_init(barrier: Barrier, agent: Agent, mask: int, view: View) -> bool:
+    """Whether lanes of a warp, who rely on `view`, come after the init of a barrier."""
+    born, epoch, lanes, _ = barrier.born
+    return (
+        sees(view.hb, born, epoch, lanes)
+        or (born is agent and not mask & ~lanes)
+        or all(view.hb.get(born.key + INIT + lane, 0) >= epoch for lane in bits(lanes))
+    )
+
+
+def unfinished(
+    barrier: Barrier, eyes: list[Eye]
+) -> tuple[tuple[Agent, int, int, str] | None, Level]:
+    """Return somebody who still uses a barrier, as far as those who look know: a copy for its last phase, or threads.
+
+    Of lanes that used it by one instruction those that are known of tell that the others are through as well, on a chip if
+    not by PTX: that is a note.  An arrival has happened if a wait for its phase or a later one is known of, whatever it
+    publishes.
+    """
+    last = barrier.phases.get(barrier.index - 1)
+    for flight in () if last is None else last.flights:
+        assert last is not None
+        if not all(last.done.known_to(view.hb, agent, mask) for agent, mask, view in eyes):
+            return (flight.agent, flight.parts[0][2], flight.line, flight.kind), "hazard"
+    found: tuple[Agent, int, int, str] | None = None
+    for use in barrier.uses.values():
+        for eye in eyes:
+            if _is_past(barrier, use, eye):
+                continue
+            found = use.agent, use.mask, use.line, use.what
+            _, _, view = eye
+            if use.what == LATER or not any(
+                sees(view.hb, use.agent, use.epoch, 1 << lane) for lane in bits(use.mask)
+            ):
+                return found, "hazard"
+    return found, "note"
+
+
+def _is_past(barrier: Barrier, use: Use, eye: Eye) -> bool:
+    """Whether who looks knows that an operation on a barrier is over."""
+    agent, mask, view = eye
+    is_own = use.agent is agent and use.mask & mask
+    if use.what != LATER and (is_own or sees(view.hb, use.agent, use.epoch, use.mask)):
+        return True
+    if use.what in ("wait", "test") or use.index >= barrier.index:
+        return False
+    return any(
+        (waiter is agent and lanes & mask) or sees(view.hb, waiter, epoch, lanes)
+        for index, phase in barrier.phases.items()
+        if index >= use.index
+        for waiter, epoch, lanes, _ in phase.waits
+    )
+
+
 def _overlaps(record: Record, address: int) -> bool:
     addresses = record.addresses
     stop = address + MBARRIER_BYTES
+    if record.start >= stop or record.stop <= address:
+        return False
     if addresses is None or isinstance(addresses, int):
-        return record.start < stop and record.stop > address
+        return True
     if not isinstance(addresses, np.ndarray):
         addresses = addresses()
     return bool(((addresses < stop) & (addresses + record.count_bytes > address)).any())

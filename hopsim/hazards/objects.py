@@ -139,6 +139,18 @@ def knows(view: View, agent: Agent, epoch: int) -> bool:
 
 
 @dataclass(slots=True)
+class Use:
+    """The last operation of some lanes of a warp on an mbarrier, while a phase was open."""
+
+    agent: Agent
+    epoch: int
+    mask: int
+    line: int
+    what: str
+    index: int
+
+
+@dataclass(slots=True)
 class Barrier:
     """One mbarrier object.
 
@@ -147,6 +159,7 @@ class Barrier:
         expected: arrivals that a phase needs.
         born: (warp, epoch, lanes, PTX line) of its init.
         overlaid: the record of ordinary data laid over it, if any.
+        uses: the last one of each set of lanes, by warp number, mask, and whether it comes later than what follows it.
     """
 
     owner: CtaState
@@ -160,6 +173,7 @@ class Barrier:
     phases: dict[int, Phase] = field(default_factory=dict[int, Phase])
     acquainted: set[tuple[int, int]] = field(default_factory=set[tuple[int, int]])
     overlaid: object = None
+    uses: dict[tuple[int, int, bool], Use] = field(default_factory=dict[tuple[int, int, bool], Use])
     outstanding: int = 0
 
     def phase(self, index: int) -> Phase:

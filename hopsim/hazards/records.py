@@ -98,8 +98,8 @@ class Record:
     """
 
     __slots__ = (
-        "addresses", "before", "count_bytes", "cta", "done", "flight", "fresh", "is_async", "is_map", "kind",
-        "line", "number", "over", "owner", "parts", "scope", "seq", "shares", "space", "start", "stop", "tids",
+        "addresses", "before", "count_bytes", "cta", "done", "flight", "fresh", "is_async", "is_map", "is_nc", "is_void",
+        "kind", "line", "number", "over", "owner", "parts", "scope", "seq", "shares", "space", "start", "stop", "tids",
         "unwritten", "used", "uses", "wants_bridge",
     )  # fmt: skip
 
@@ -146,6 +146,10 @@ class Record:
         self.unwritten = False
         # Writes that it went over with nothing between them: who waited for those reads too late.
         self.over: tuple[Record, ...] = ()
+        # A load with .nc: nobody of the grid may write what it reads.
+        self.is_nc = False
+        # It ends an mbarrier: no data is left in its bytes.
+        self.is_void = False
         # It reads a tensor map.
         self.is_map = False
         # It is generic, but what stands before it must be bridged as if it were not (contested: st.async).

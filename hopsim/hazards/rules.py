@@ -78,6 +78,7 @@ HS110|cta-fence-for-cluster|a .shared::cta fence for another CTA's memory|fence.
 HS111|mixed-proxy-atomics|atom or red against cp.reduce.async.bulk|atom, red|S|checked
 HS112|barrier-as-proxy-fence|a barrier is taken for a proxy bridge|bar.sync, mbarrier|S|checked
 HS113|redundant-proxy-fence|a fence that orders nothing new|fence.proxy.async|P|checked
+HS114|nc-load-of-written-data|ld.global.nc reads what the same grid writes|ld.global.nc|S|checked
 HS200|mbarrier-race|misuse of an mbarrier that matches no other class|mbarrier|S|checked
 HS201|tx-underexpected|fewer bytes expected than delivered|mbarrier.expect_tx|H,S|checked
 HS202|tx-overexpected|more bytes expected than delivered|mbarrier.expect_tx|H|checked

@@ -105,6 +105,9 @@ HS112 A barrier orders threads. It does not make what they wrote visible to anot
   > Keep the barrier and add fence.proxy.async before it.
 HS113 The fence orders nothing that was not ordered already. It only costs time.
   > Remove it, if no other path needs it.
+HS114 .nc loads may come from a cache that no write of a running grid reaches, not even the thread's
+  own; no fence or barrier makes it look again.
+  > ld.global without .nc; in CUDA no __ldg, and no const __restrict__ on what the kernel writes.
 HS200 An mbarrier is an object with rules of its own; this use is outside them.
   > See the message for what was expected.
 HS201 The bytes that arrive are taken from the tx-count. If more come than were expected, phases
@@ -141,9 +144,11 @@ HS211 Before init, and after inval, the eight bytes are no mbarrier.
   > Initialise first; do not use it after mbarrier.inval.
 HS212 A second init throws away the state that others rely on.
   > mbarrier.inval first, when nothing is pending and nobody waits.
-HS213 The object's state is its eight bytes. Ordinary data there destroys it.
+HS213 The object's state is its eight bytes. Ordinary data there destroys it; read as data they
+  mean nothing.
   > Give it memory of its own, or mbarrier.inval before the memory is used otherwise.
-HS214 A copy in flight will signal an object that is no longer there.
+HS214 A copy in flight will signal an object that is no longer there; so will an arrive or a test of a
+  thread that nothing orders before.
   > Wait for the last phase, meet, then mbarrier.inval.
 HS215 A phase must be seen by a wait before the next one is entered; else waiters cannot tell the
   two apart.

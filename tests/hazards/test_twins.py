@@ -29,11 +29,16 @@ def test_bad_twin(twin: Twin) -> None:
 
 # What another order shows instead: the barrier is not there yet; the wait of the other thread came after the write; a warp
 # lags so far that its wait is behind by a phase, or that it reads what the next load brought; lanes of the writing warp are
-# the first to overwrite the word; the word that was read too late is taken for the one that came.
+# the first to overwrite the word; the word that was read too late is taken for the one that came; the read comes second.
 ELSEWHERE = {
     "init-not-visible": {"HS211"},
     "init-not-visible to a test that says no": {"HS211"},
     "bulk-wait-by-other-thread": {"HS301", "HS306"},
+    "init over a tile that others read": {"HS500"},
+    "init-not-visible of a barrier that another lane initialises": {"HS211"},
+    "inval-in-flight of an arrive of another thread": {"HS211"},
+    "inval-in-flight of a relaxed arrive of another thread": {"HS211"},
+    "inval-in-flight of a test that says no": {"HS211"},
     "parity-aliasing": {"HS004"},
     "slot-overwrite": {"HS003"},
     "slot-overwrite by st.async": {"HS002"},

@@ -25,6 +25,7 @@ from tests.hazards.programs import (
     wait_mma,
 )
 from tests.hazards.twins_ends import FAULTS, HANGS, MAPS, NOTES
+from tests.hazards.twins_objects import NON_COHERENT, OBJECTS
 
 SYNC = "bar.sync 0;\n"
 CLUSTER = "barrier.cluster.arrive;\nbarrier.cluster.wait;\n"
@@ -1679,4 +1680,6 @@ TWINS = [
     *FAULTS,
     *MAPS,
     *NOTES,
+    *OBJECTS,
+    *NON_COHERENT,
 ]

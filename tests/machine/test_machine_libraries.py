@@ -89,7 +89,8 @@ def test_copies() -> None:
 def test_a_pipeline_ends_with_a_note() -> None:
     """One lane of each warp says that all are through, after a `match` that orders nothing by PTX."""
     found, sums = run("pipeline", FLOATS, np.zeros(128, np.float32))
-    assert found == [("HS214", "note")] * 2
+    # Two stages, each with a barrier that is waited for and one that is arrived on.
+    assert found == [("HS214", "note")] * 4
     wanted = FLOATS.reshape(8, 128)[:, ::-1].astype(np.float64).sum(0)
     assert sums == pytest.approx(wanted, abs=1e-5)
 

@@ -299,9 +299,13 @@ class CopyOps(WarpOps):
             operation.after = [copy.operation for copy in earlier if not copy.landed]
             landing.append(operation)
             if self.machine.probe.flight:
-                self.tell_flight(
-                    operation, "", (), tuple(copy.operation.number for copy in earlier)
-                )
+                numbers = tuple(copy.operation.number for copy in earlier)
+                event = FlightEvent(
+                    (self.cta.index, self._lanes_at(address, one)), line, operation.kind, operation.number, "", (),
+                    (numbers, (barrier.cta.index, barrier.address)),
+                )  # fmt: skip
+                for listen in self.machine.probe.flight:
+                    listen(event)
             self.machine.issue(operation)
 
     # -- st.async, red.async -----------------------------------------------------------------------

@@ -94,7 +94,9 @@ class MbarrierOps(SyncOps):
             self._nobody_waits(cta.mbarriers.get(offset), "mbarrier.init")
             cta.mbarriers[offset] = Mbarrier(cta, offset, number)
             cta.shared.mark(offset, offset + 8)
-            self._mbarrier_event("init", cta.mbarriers[offset], number)
+            self._mbarrier_event(
+                "init", cta.mbarriers[offset], number, tids=self._lanes_at(address, one)
+            )
         self.machine.version += 1
 
     def mbarrier_inval(self, space: str, address: Value) -> None:
@@ -102,7 +104,7 @@ class MbarrierOps(SyncOps):
         for one, _ in self._each(address):
             barrier = self.mbarrier_at(space, one)
             self._nobody_waits(barrier, "mbarrier.inval")
-            self._mbarrier_event("inval", barrier, 0)
+            self._mbarrier_event("inval", barrier, 0, tids=self._lanes_at(address, one))
             del barrier.cta.mbarriers[barrier.address]
         self.machine.version += 1
 
