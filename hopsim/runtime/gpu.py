@@ -41,6 +41,7 @@ from hopsim.results import LaunchResult, NotModelledNote, decide_verdict
 from hopsim.runtime.checking import launch_facts, watched_program
 from hopsim.runtime.loaded_modules import LoadedModules
 from hopsim.runtime.places import Places, placed_program, places_of
+from hopsim.runtime.rare_collection import rare_collection
 from hopsim.runtime.stories import deadlock_of
 
 SCHEDULES = ("timed", "in-order", "seeded", "adversarial")
@@ -156,6 +157,7 @@ class Gpu:
         """Return the 128 bytes of a tensor map in hopsim's own format."""
         return tensor_map.spec.encode()
 
+    @rare_collection()
     def launch(
         self,
         kernel: Kernel,

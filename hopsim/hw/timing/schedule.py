@@ -37,7 +37,6 @@ from hopsim.hw.timing.counters import Totals, counters
 from hopsim.hw.timing.first_touch import FirstTouch
 from hopsim.hw.timing.launcher import Launcher
 from hopsim.hw.timing.occupancy import WARPGROUP
-from hopsim.hw.timing.rare_collection import rare_collection
 from hopsim.hw.timing.recorder import Recorder
 from hopsim.hw.timing.recording import Recording
 from hopsim.hw.timing.standstill import Standstill
@@ -142,8 +141,7 @@ class TimedSchedule(Schedule):
         if self._recording is not None:
             machine.probe.barrier.append(self._recording.barrier)
         self._launcher = Launcher(config.launch, machine, chip, env, self._start_cluster)
-        with rare_collection():
-            ended = self._loop(machine)
+        ended = self._loop(machine)
         self._end = max(self._end, float(env.now)) if ended != "finished" else self._end
         if ended == "finished":
             # What threads have stored is on its way when they exit; the trip itself is part of the overhead.
