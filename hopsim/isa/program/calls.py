@@ -138,8 +138,7 @@ class _Expansion(Handover):
     def wrong(self, instruction: FlatInstruction, what: str, hint: str = "") -> None:
         """Keep what is wrong with an instruction."""
         module, span = self.functions.module, instruction.span
-        lines = module.text.splitlines()
-        text = lines[span.line - 1] if span.line <= len(lines) else ""
+        text = module.source.line_text(span.line)
         error = PtxError(
             what, where=module.path, line=span.line, column=span.column, text=text, hint=hint,
             source=SOURCE,

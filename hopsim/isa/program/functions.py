@@ -10,8 +10,17 @@ from typing import Final
 
 from hopsim.errors import PtxError
 from hopsim.isa.program.signatures import Signature, is_like, prototype_signature, signature_of
-from hopsim.isa.program.symbols import aliases
-from hopsim.isa.ptx.ast import Directive, FlatBody, Function, Name, PtxModule, SymbolRef, Variable
+from hopsim.isa.ptx.ast import (
+    Block,
+    Directive,
+    FlatBody,
+    Function,
+    Instruction,
+    Name,
+    PtxModule,
+    SymbolRef,
+    Variable,
+)
 from hopsim.isa.ptx.scope import Flattened, flatten
 
 SOURCE: Final = 'PTX ISA 8.7, "call", "Parameter State Space"'
@@ -22,11 +31,12 @@ class Functions:
 
     def __init__(self, module: PtxModule) -> None:
         self.module = module
-        self.declared: dict[str, list[Function]] = {}
-        for item in module.items:
-            if isinstance(item, Function):
-                self.declared.setdefault(item.name, []).append(item)
-        self.aliases = aliases(module)
+        self.declared = {
+            name: functions
+            for name, items in module.named.items()
+            if (functions := [item for item in items if isinstance(item, Function)])
+        }
+        self.aliases = module.aliases
         self._flat: dict[str, Flattened] = {}
 
     def definition(self, name: str) -> Function:
@@ -41,11 +51,26 @@ class Functions:
         for item in self.module.items:
             if isinstance(item, Variable):
                 found |= {one.name for one in item.init or () if isinstance(one, Name)}
-            elif isinstance(item, Function) and item.body is not None:
+            elif isinstance(item, Function) and item.body is not None and self._mentions(item.body):
+                # Only then is it worth telling a function's name from a local one that is spelt alike.
                 flat = self.flat(item.name) if item.kind == "func" else flatten(item, self.module)
                 found |= addressed(flat.body, "function")
         found = {self.aliases.get(name, name) for name in found}
         return tuple(name for name in self.declared if name in found and self._can_be_called(name))
+
+    def _mentions(self, block: Block) -> bool:
+        """Whether an instruction of a block, other than a call, has an operand spelt like a function."""
+        for one in block.statements:
+            if isinstance(one, Instruction):
+                if one.opcode[0] != "call" and any(
+                    isinstance(operand, Name)
+                    and (operand.name in self.declared or operand.name in self.aliases)
+                    for operand in one.operands
+                ):
+                    return True
+            elif isinstance(one, Block) and self._mentions(one):
+                return True
+        return False
 
     def _can_be_called(self, name: str) -> bool:
         function = self.definition(name)

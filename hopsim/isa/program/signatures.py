@@ -25,7 +25,7 @@ from hopsim.isa.ptx.ast import (
     Variable,
 )
 from hopsim.isa.ptx.declarations import parse_parameters
-from hopsim.isa.ptx.lexer import Cursor, Source
+from hopsim.isa.ptx.lexer import Cursor
 from hopsim.isa.types import TYPES
 
 
@@ -69,7 +69,7 @@ def prototype_signature(directive: Directive, module: PtxModule) -> Signature:
 
     Raises: PtxError: it is malformed.
     """
-    source = Source(module.text, module.path)
+    source = module.source
     cursor = Cursor(source, source.offset_of(directive.span))
     cursor.advance()
     returns = parse_parameters(cursor) if cursor.text == "(" else ()

@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 
 from hopsim.errors import NotModelled
 from hopsim.isa.ptx.ast import (
-    Directive,
     FlatAddress,
     FlatBody,
     FlatOperand,
@@ -155,17 +154,7 @@ def function_addresses(module: PtxModule) -> dict[str, int]:
     """Return an address for each function of a module, which nothing can be read from."""
     names = dict.fromkeys(item.name for item in module.items if isinstance(item, Function))
     found = {name: CODE_BASE + number * CODE_BYTES for number, name in enumerate(names)}
-    return found | {alias: found[name] for alias, name in aliases(module).items() if name in found}
-
-
-def aliases(module: PtxModule) -> dict[str, str]:
-    """Return the functions that `.alias` gives further names, by these names."""
-    pairs = [
-        [name.strip() for name in item.text.split(",")]
-        for item in module.items
-        if isinstance(item, Directive) and item.name == "alias"
-    ]
-    return {pair[0]: pair[1] for pair in pairs if len(pair) == 2}
+    return found | {alias: found[name] for alias, name in module.aliases.items() if name in found}
 
 
 def _with_initialisers(used: set[str], module: PtxModule) -> set[str]:

@@ -2,21 +2,16 @@
 
 Names are kept as in the text; `hopsim.isa.ptx.scope` resolves block-scoped registers and labels
 into a `FlatBody`, which is what everything after the front end reads.  Frozen, comparable, no
-behaviour.
+behaviour but views of a module that are made once.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TypeAlias
 
-
-@dataclass(frozen=True, slots=True)
-class Span:
-    """A place in the PTX text: 1-based line and column."""
-
-    line: int
-    column: int
+from hopsim.isa.ptx.lexer import Source, Span
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,7 +229,7 @@ class Function:
     pragmas: tuple[Directive, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class PtxModule:
     """A whole PTX text.  `items` keeps the order of the file."""
 
@@ -244,6 +239,45 @@ class PtxModule:
     items: tuple[Function | Variable | Directive, ...]
     path: str = field(default="<ptx>", compare=False)
     text: str = field(default="", compare=False, repr=False)
+
+    @cached_property
+    def source(self) -> Source:
+        """The text, for messages and for what is kept as text."""
+        return Source(self.text, self.path)
+
+    @cached_property
+    def named(self) -> dict[str, list[Function | Variable]]:
+        """The functions and variables by name, each as often as it is declared, in the order of the file."""
+        found: dict[str, list[Function | Variable]] = {}
+        for item in self.items:
+            if not isinstance(item, Directive):
+                found.setdefault(item.name, []).append(item)
+        return found
+
+    @cached_property
+    def repeated(self) -> list[list[Function | Variable]]:
+        """Those of `named` that are declared more than once."""
+        return [items for items in self.named.values() if len(items) > 1]
+
+    @cached_property
+    def symbols(self) -> dict[str, SymbolRef]:
+        """What a name of the module stands for; of several declarations the last counts."""
+        return {
+            name: SymbolRef(
+                last.space if isinstance(last := items[-1], Variable) else "function", name
+            )
+            for name, items in self.named.items()
+        }
+
+    @cached_property
+    def aliases(self) -> dict[str, str]:
+        """The functions that `.alias` gives further names, by these names."""
+        pairs = [
+            [name.strip() for name in item.text.split(",")]
+            for item in self.items
+            if isinstance(item, Directive) and item.name == "alias"
+        ]
+        return {pair[0]: pair[1] for pair in pairs if len(pair) == 2}
 
 
 # --- resolved bodies -----------------------------------------------------------------------------

@@ -11,10 +11,10 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
+from dataclasses import dataclass
 from typing import Final, NoReturn
 
 from hopsim.errors import PtxError
-from hopsim.isa.ptx.ast import Span
 
 IDENTIFIER: Final = r"(?:[A-Za-z_][\w$]*+|[$%][\w$]++)"
 """A PTX identifier: `foo`, `_a`, `$L__BB0_1`, `%r5`; `_` alone is the sink."""
@@ -36,6 +36,14 @@ _TOKEN: Final = re.compile(
     |(?P<end>\Z))""",
     re.VERBOSE | re.ASCII,
 )
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A place in the PTX text: 1-based line and column."""
+
+    line: int
+    column: int
 
 
 class Source:
@@ -69,23 +77,28 @@ class Source:
 
     def locate(self, offset: int) -> Span:
         """Return the line and column of an offset into the text."""
-        starts = self._line_starts
-        if not starts:
-            starts.append(0)
-            starts.extend(match.end() for match in re.finditer("\n", self.text))
+        starts = self._starts()
         line = bisect_right(starts, offset)
         return Span(line, offset - starts[line - 1] + 1)
 
     def offset_of(self, span: Span) -> int:
         """Return the offset into the text of a place that `locate` gave."""
-        if not self._line_starts:
-            self.locate(0)
-        return self._line_starts[span.line - 1] + span.column - 1
+        return self._starts()[span.line - 1] + span.column - 1
 
     def line_text(self, line: int) -> str:
         """Return one line (1-based) as written; empty when the text has no such line."""
-        lines = self.text.split("\n", line)
-        return lines[line - 1] if line <= len(lines) else ""
+        starts = self._starts()
+        if not 0 < line <= len(starts):
+            return ""
+        end = self.text.find("\n", starts[line - 1])
+        return self.text[starts[line - 1] : end if end >= 0 else None]
+
+    def _starts(self) -> list[int]:
+        starts = self._line_starts
+        if not starts:
+            starts.append(0)
+            starts.extend(match.end() for match in re.finditer("\n", self.text))
+        return starts
 
     def error(self, what: str, offset: int, hint: str = "") -> PtxError:
         """Build the error that points at an offset of the text."""

@@ -11,11 +11,11 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from typing import Final, NoReturn, TypeAlias
 
 from hopsim.errors import PtxError
 from hopsim.isa.ptx.ast import (
-    Directive,
     Function,
     LabelRef,
     PtxModule,
@@ -25,7 +25,6 @@ from hopsim.isa.ptx.ast import (
     SymbolRef,
     Variable,
 )
-from hopsim.isa.ptx.lexer import Source
 from hopsim.isa.ptx.special import SPECIAL_REGISTERS, is_special
 from hopsim.isa.ptx.suggest import closest
 from hopsim.isa.types import TYPES
@@ -97,29 +96,23 @@ class Names:
         self.span = Span(1, 1)
         self.registers: list[Register] = []
         self.variables: list[Variable] = []
-        self.symbols: dict[str, SymbolRef] = {}
+        self.symbols = module.symbols
         self.register_names: set[str] = set()
         self.serials: dict[str, int] = {}
         self.families: list[_Family] = []
-        self.collect_symbols()
+        self.check_module()
 
-    def collect_symbols(self) -> None:
-        """Note the module's names; a name may be declared often, but defined only once."""
-        seen: dict[str, Variable | Function] = {}
-        for item in self.module.items:
-            if isinstance(item, Directive):
-                continue
-            before = seen.get(item.name)
-            if before is not None and not _can_follow(before, item):
-                self.fail(
-                    f"'{item.name}' is already defined, on line {before.span.line}",
-                    item.name,
-                    "rename or delete one",
-                    item.span,
-                )
-            seen[item.name] = item
-            kind = item.space if isinstance(item, Variable) else "function"
-            self.symbols[item.name] = SymbolRef(kind, item.name)
+    def check_module(self) -> None:
+        """Raise where a name of the module is defined twice; it may be declared often."""
+        for items in self.module.repeated:
+            for before, item in pairwise(items):
+                if not _can_follow(before, item):
+                    self.fail(
+                        f"'{item.name}' is already defined, on line {before.span.line}",
+                        item.name,
+                        "rename or delete one",
+                        item.span,
+                    )
 
     # --- declarations ----------------------------------------------------------------------------
 
@@ -240,7 +233,7 @@ class Names:
         module = self.module
         if not module.text:
             raise PtxError(what, where=module.path, line=place.line, column=place.column, hint=hint)
-        source = Source(module.text, module.path)
+        source = module.source
         start = source.offset_of(place)
         pattern = rf"(?<![\w$%.]){re.escape(name)}(?![\w$])"
         found = re.compile(pattern).search(source.code, start) if name else None
