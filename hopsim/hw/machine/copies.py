@@ -148,18 +148,21 @@ class CopyOps(WarpOps):
         """
         space, target = self.resolve("shared::cta", b)
         _, source = self.resolve("global", a)
-        targets = lanes(target, self.lanes, 64).astype(np.uint64)
-        sources = lanes(source, self.lanes, 64).astype(np.uint64)
+        # (Nobody changes the array of a register.)
+        targets = lanes(target, self.lanes, 64).astype(np.uint64, copy=False)
+        sources = lanes(source, self.lanes, 64).astype(np.uint64, copy=False)
+        asked = sources
         if source_bytes is None:
-            sizes = np.full(self.lanes, count_bytes)
-            asked = sources
+            source_bytes = count_bytes
         else:
-            sizes = lanes(source_bytes, self.lanes, 32)
-            asked = sources[sizes > 0]
-            if (sizes > count_bytes).any():
-                raise self.fault(
-                    f"cp.async: source size {int(sizes.max())} is larger than {count_bytes}"
-                )
+            largest = source_bytes if isinstance(source_bytes, int) else int(source_bytes.max())
+            if largest > count_bytes:
+                raise self.fault(f"cp.async: source size {largest} is larger than {count_bytes}")
+            if not isinstance(source_bytes, int):
+                asked = sources[source_bytes > 0]
+            elif not source_bytes:
+                asked = sources[:0]
+        sizes = lanes(source_bytes, self.lanes, 32)
         region = self.region(space, targets)
         try:
             region.check(targets, count_bytes, count_bytes)

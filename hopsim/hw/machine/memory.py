@@ -95,11 +95,13 @@ class Region:
     def check(self, address: Value, count_bytes: int, align: int) -> Value:
         """Return the offset of an access, or raise `RegionFault`."""
         if isinstance(address, np.ndarray):
-            offset = address.astype(np.int64) - self.base
-            if int(offset.min()) < 0 or int(offset.max()) + count_bytes > self.size:
+            offset = address.astype(np.int64)
+            offset -= self.base
+            # As an unsigned number an offset below 0 lies past every end.
+            if int(np.maximum.reduce(offset.view(np.uint64))) + count_bytes > self.size:
                 bad = int(address[(offset < 0) | (offset + count_bytes > self.size)][0])
                 raise RegionFault(self._outside(bad, count_bytes), bad)
-            if align > 1 and (address & np.asarray(align - 1, address.dtype)).any():
+            if align > 1 and int(np.bitwise_or.reduce(address)) & (align - 1):
                 bad = int(address[(address % align) != 0][0])
                 raise RegionFault(f"address {bad:#x} is not aligned to {align} bytes", bad)
             return offset

@@ -218,29 +218,28 @@ class WarpOps(TensorOps):
         """Return the region and the offsets (warps, count, 8) of the rows that lanes address."""
         self._whole_warps(what)
         space, address = self.resolve(space, address)
-        self._note_rows("r" if what == "ldmatrix" else "w", space, address, count, trans)
-        spread = lanes(address, self.lanes, 64).astype(np.int64).reshape(-1, WARP)[:, : count * 8]
-        if (spread & 15).any():
+        rows = lanes(address, self.lanes, 64).reshape(-1, WARP)[:, : count * 8].reshape(-1)
+        self._note_rows("r" if what == "ldmatrix" else "w", space, rows, count, trans)
+        if int(np.bitwise_or.reduce(rows)) & 15:
             raise self.fault(
-                f"{what}: row address {int(spread[(spread & 15) != 0][0]):#x} is not aligned to 16 bytes"
+                f"{what}: row address {int(rows[rows % 16 != 0][0]):#x} is not aligned to 16 bytes"
             )
-        region = self.region(space, int(spread[0, 0]))
+        region = self.region(space, rows)
         try:
-            offsets = region.check(spread.reshape(-1).view(np.uint64), 16, 1)
+            offsets = region.check(rows, 16, 1)
         except RegionFault as fault:
             raise self.fault(f"{what}: {fault.what}") from None
         assert isinstance(offsets, np.ndarray)
         return region, offsets.reshape(-1, count, 8)
 
-    def _note_rows(self, kind: str, space: str, address: Value, count: int, trans: bool) -> None:
-        spread = lanes(address, self.lanes, 64).reshape(-1, WARP)[:, : count * 8].reshape(-1)
+    def _note_rows(self, kind: str, space: str, rows: Array, count: int, trans: bool) -> None:
         machine = self.machine
         if machine.timed:
-            self.access = AccessNote(kind + "m", space, spread, 16, self.lanes, False)
+            self.access = AccessNote(kind + "m", space, rows, 16, self.lanes, False)
         if machine.probe.access:
             shares = row_shares(len(self.warps), count, trans)
-            rank = first_of(spread) >> RANK_SHIFT
-            self._tell_shared(kind, rank, spread, 16, "weak", "", self.tids, None, shares)
+            rank = first_of(rows) >> RANK_SHIFT
+            self._tell_shared(kind, rank, rows, 16, "weak", "", self.tids, None, shares)
 
     def ldmatrix(self, space: str, address: Value, count: int, trans: bool) -> Any:
         """ldmatrix .m8n8.b16: return `count` registers."""
@@ -283,16 +282,16 @@ class WarpOps(TensorOps):
         words = self._by_warp(value, 32)
         return np.concatenate([movmatrix(row) for row in words])
 
-    def mma_sync(self, what: str, product: Callable[..., Any], operands: list[Any]) -> Any:
+    def mma_sync(self, what: str, product: Callable[..., Any], a: Any, b: Any, c: Any) -> Any:
         """mma.sync: `product` maps per-warp registers (registers, 32) of A, B, C to those of D."""
         self._whole_warps(what)
-        if any(operand is None for operand in operands):
+        if a is None or b is None or c is None:
             return None
         stacked = [
             np.stack([lanes(value, self.lanes, 32) for value in operand]).reshape(
                 len(operand), -1, WARP
             )
-            for operand in operands
+            for operand in (a, b, c)
         ]
         results = [
             product(*(operand[:, warp] for operand in stacked)) for warp in range(len(self.warps))

@@ -114,7 +114,7 @@ def _float_product(kind: tuple[str, str], bits: int, d: str) -> Any:
 
 def _run(what: str, product: Any) -> Any:
     def run(ctx: Context, a: Any, b: Any, c: Any) -> Any:
-        return ctx.mma_sync(what, product, [a, b, c])
+        return ctx.mma_sync(what, product, a, b, c)
 
     return run
 
