@@ -19,7 +19,7 @@ from hopsim.hw.timing.costs import NEVER, CostTable, Head, SegmentCost, Stall
 from hopsim.hw.timing.counters import Totals
 from hopsim.hw.timing.first_touch import FirstTouch
 from hopsim.hw.timing.load_runs import Deferred
-from hopsim.hw.timing.paths import Path, PathCosts, tested_after
+from hopsim.hw.timing.paths import Path, PathCosts, Walk, tested_after
 from hopsim.hw.timing.sm import Sm
 from hopsim.hw.timing.tensor_core import WarpgroupQueue
 from hopsim.hw.timing.thread_access import ThreadAccess
@@ -32,11 +32,11 @@ LEAST_CROWDED: Final = 8.0
 
 
 class Known:
-    """A step seen before: its cost where that can be worked out ahead, and the SMs that have executed it (a bit each)."""
+    """A step seen before: its cost, or its outline if only the run knows that; which SMs have executed it (a bit each)."""
 
     __slots__ = ("executed", "path")
 
-    def __init__(self, path: Path | None) -> None:
+    def __init__(self, path: Path | Walk) -> None:
         self.path = path
         self.executed = 0
 
@@ -113,8 +113,8 @@ class Charge:
         if not known.executed >> actor.sm.number & 1:
             start = self._first(known, actor, start)
         path = known.path
-        if path is None:
-            return self._walk(actor, start)
+        if isinstance(path, Walk):
+            return self._walk(actor, path, start)
         actor.resumed = False
         time = start
         if path.after_mma and actor.mma_taken > time:
@@ -178,7 +178,9 @@ class Charge:
         """Work out a step that was not seen before."""
         numbers = [segment.number for segment in trail]
         following = actor.strand.segment
-        known = Known(self._path_costs.work_out(numbers, following, actor.resumed, actor.warps))
+        paths = self._path_costs
+        path = paths.work_out(numbers, following, actor.resumed, actor.warps)
+        known = Known(paths.outline(numbers, following) if path is None else path)
         if len(self._steps) < STEPS_KEPT:
             self._steps[key] = known
         return known
@@ -215,27 +217,18 @@ class Charge:
             self._flush(actor, start)
         return start
 
-    def _walk(self, actor: Actor, start: float) -> float:
+    def _walk(self, actor: Actor, walk: Walk, start: float) -> float:
         """Charge a step segment by segment."""
-        strand = actor.strand
-        trail = strand.trail
         stalls = self._stalls
         warps = actor.warps
         pending = actor.pending
         time = start
-        slots = 0.0
-        instructions = 0
-        waited = crowded = crowded_slots = lost = 0.0
-        for position, segment in enumerate(trail):
-            cost = self._costs[segment.number]
-            slots += cost.slots
-            crowded += cost.crowded_span
-            crowded_slots += cost.crowded_slots
-            lost += cost.lost
-            instructions += cost.counted
-            before = time
-            time = self.await_operands(actor, cost, time)
-            waited += time - before
+        waited = 0.0
+        for position, (cost, taken) in enumerate(walk.segments):
+            if pending and not pending.keys().isdisjoint(cost.reads):
+                before = time
+                time = self._stall(actor, cost.reads, time)
+                waited += time - before
             if cost.simple:
                 time += cost.span
                 continue
@@ -256,25 +249,23 @@ class Charge:
                 pending[register] = (time + when, stall)
             waited += time - before
             time += cost.span
-            if cost.taken:
-                following = (
-                    trail[position + 1].number if position + 1 < len(trail) else strand.segment
-                )
-                if following != cost.fall_through:
-                    time += cost.taken
-                    waited += cost.taken
-                    stalls[Stall.BRANCH_RESOLVE] += cost.taken * warps
+            if taken:
+                time += taken
+                waited += taken
+                stalls[Stall.BRANCH_RESOLVE] += taken * warps
         actor.resumed = False
+        slots = walk.slots
         if self.issued or self.committed:
             self._flush(actor, time)
         issued_by = actor.sm.issue.book(actor.ports, start, slots)
-        if crowded + lost > LEAST_CROWDED and actor.sm.tensor.operations:
-            self._crowd(actor, Crowding(start, time, crowded, crowded_slots, issued_by), lost)
+        if walk.crowded_total + walk.lost > LEAST_CROWDED and actor.sm.tensor.operations:
+            crowding = Crowding(start, time, walk.crowded_total, walk.crowded_slots, issued_by)
+            self._crowd(actor, crowding, walk.lost)
         if issued_by > time:
             stalls[Stall.NOT_SELECTED] += (issued_by - time) * warps
             waited += issued_by - time
             time = issued_by
-        self._totals.instructions += instructions * warps
+        self._totals.instructions += walk.instructions * warps
         stalls[Stall.SELECTED] += slots * warps
         rest = time - start - slots - waited
         if rest > 0.0:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from hopsim.config import HardwareConfig
 from hopsim.config.groups import Mbarrier
@@ -52,6 +52,22 @@ class Path:
     prefetches: tuple[float, ...]
     late: tuple[tuple[int, float, Stall], ...]
     after_mma: bool
+
+
+class Walk(NamedTuple):
+    """What is known ahead of a step whose cost only the run knows.
+
+    Args:
+        segments: their costs, and what a taken branch at the end of each costs.
+        slots, crowded_total, crowded_slots, lost, instructions: as a `Path` has them.
+    """
+
+    segments: tuple[tuple[SegmentCost, float], ...]
+    slots: float
+    crowded_total: float
+    crowded_slots: float
+    lost: float
+    instructions: int
 
 
 def tested_after(config: Mbarrier, warps: int) -> float:
@@ -153,6 +169,25 @@ class PathCosts:
             late=tuple((r, when, stall) for r, (when, stall) in sorted(pending.items())),
             after_mma=any(cost.after_mma for cost in costs),
         )
+
+    def outline(self, numbers: Sequence[int], following: int) -> Walk:
+        """Return what is known of a step that is walked.
+
+        Args:
+            numbers, following: as `work_out` takes them.
+        """
+        segments: list[tuple[SegmentCost, float]] = []
+        slots = crowded = crowded_slots = lost = 0.0
+        instructions = 0
+        for number, after in zip(numbers, [*numbers[1:], following], strict=True):
+            cost = self._costs[number]
+            segments.append((cost, cost.taken if after != cost.fall_through else 0.0))
+            slots += cost.slots
+            crowded += cost.crowded_span
+            crowded_slots += cost.crowded_slots
+            lost += cost.lost
+            instructions += cost.counted
+        return Walk(tuple(segments), slots, crowded, crowded_slots, lost, instructions)
 
     def _ready(self, head: Head, time: float, woken: bool, warps: int) -> tuple[float, Stall]:
         """Return when the result of a head is there."""
