@@ -213,6 +213,10 @@ IN_CLUSTER: Final = (
     "between :{a} and :{b}, in every thread of the cluster:  barrier.cluster.arrive;  barrier.cluster.wait;  (or release and"
     " acquire of .cluster scope through a flag)"
 )
+MIXED: Final = (
+    "make :{weak} as strong as :{strong}, so that they do not race:  {mended}.relaxed.{scope};  or order them:"
+    " {between}"
+)
 IN_GRID: Final = "after :{write}:  st.release.gpu of a flag;  before :{read}:  loop on ld.acquire.gpu until it is set"
 BY_BARRIER: Final = "between :{a} and :{b}, in every thread of the CTA:  bar.sync 0;"
 SOURCE_FREE: Final = (
@@ -260,6 +264,21 @@ def between(first: Record, second: Record) -> str:
     return text.format(a=first.line, b=second.line, write=write.line, read=read.line)
 
 
+def _is_mixed(first: Record, second: Record) -> bool:
+    """Whether one of two accesses of the same size is strong, and the other a plain one of threads."""
+    if first.flight is not None or second.flight is not None:
+        return False
+    return bool(first.scope) != bool(second.scope) and first.count_bytes == second.count_bytes
+
+
+def mix(first: Record, second: Record, between: str) -> str:
+    """Return how a plain access and a strong one are kept from racing."""
+    weak, strong = (second, first) if first.scope else (first, second)
+    return MIXED.format(
+        weak=weak.line, strong=strong.line, mended="ld" if weak.kind == "r" else "st", scope=strong.scope, between=between
+    )  # fmt: skip
+
+
 def meet(cta: CtaState, other: CtaState) -> str:
     """Return what lets threads of one CTA know what those of another, or of the same, do."""
     if cta is other:
@@ -299,6 +318,8 @@ def advise(
         missing, hint = NARROW_FENCE
     if rule in BY_THREADS and first.line == second.line:
         hint = ONE_LINE if first.cta is second.cta else ONE_LINE_APART
+    if rule in BY_THREADS and _is_mixed(first, second):
+        hint = mix(first, second, hint)
     facts = {
         "a": first.line, "b": second.line, "refill": refill(first, second), "between": between(first, second),
         "rejoin": f"before :{second.line}:  bar.sync 0;" if first.cta is second.cta else between(first, second),

@@ -32,6 +32,7 @@ from hopsim.hazards.lifetime import Lifetime
 from hopsim.hazards.mbarriers import Mbarriers
 from hopsim.hazards.meetings import Meetings
 from hopsim.hazards.memory import Memory
+from hopsim.hazards.observations import Observations
 from hopsim.hazards.polls import Polls
 from hopsim.hazards.races import STORES, Races
 from hopsim.hazards.records import Flight
@@ -63,10 +64,12 @@ class Checker(Observer):
         self.world = world = World(facts, (options or CheckOptions()).resolved())
         self.findings = findings = Findings(facts)
         self.polls = Polls(world, findings)
-        self.flags = Flags(world, self.polls)
+        observations = Observations()
+        self.flags = Flags(world, self.polls, observations)
         self.lifetime = Lifetime(world, findings)
         self.mbarriers = Mbarriers(world, findings, self.flags, self.lifetime)
-        self.memory = Memory(world, findings, Races(world, findings), self.mbarriers, self.lifetime)
+        races = Races(world, findings)
+        self.memory = Memory(world, findings, races, self.mbarriers, self.lifetime, observations)
         self.registers = Registers(world, findings)
         self.groups = Groups(world, self.registers)
         self.meetings = Meetings(world, findings, self.flags)

@@ -70,6 +70,7 @@ class LaunchFacts:
         poll_lines: PTX lines of loads that a loop repeats until their value ends it.
         parity_lines: PTX lines of loads whose value becomes the parity of a wait.
         unread_answers: PTX lines of waits on mbarriers whose answer nothing reads.
+        unread_looks: PTX lines of atomics and strong loads whose value nothing reads.
         lines_after: the PTX lines that may execute after a line.
         shared_name: what lies at an address of shared memory.
     """
@@ -92,6 +93,7 @@ class LaunchFacts:
     poll_lines: frozenset[int] = frozenset()
     parity_lines: frozenset[int] = frozenset()
     unread_answers: frozenset[int] = frozenset()
+    unread_looks: frozenset[int] = frozenset()
     lines_after: Callable[[int], frozenset[int]] = lambda line: frozenset()
     shared_name: Callable[[int], str] = lambda address: ""
     _texts: dict[int, str] = field(default_factory=dict[int, str], repr=False, compare=False)

@@ -20,6 +20,7 @@ from hopsim.events import Access, SyncEvent
 from hopsim.hazards.chains import CLUSTERED, NARROW, RELAXED
 from hopsim.hazards.clocks import Agent, View, bits
 from hopsim.hazards.objects import Phase, Source, learn
+from hopsim.hazards.observations import Look, Observations
 from hopsim.hazards.polls import Polls
 from hopsim.hazards.world import Reach, World, includes, reach
 
@@ -59,6 +60,13 @@ class Flag:
         # What threads released here, by (warp, lanes), as (scope, view): their later strong writes publish it too.
         self.released: dict[tuple[int, int], tuple[str, View]] = {}
 
+
+@dataclass(slots=True)
+class Seen:
+    """Who had written a location when it was read; later writes are none of the reader's business."""
+
+    members: list[Source]
+
     def sources(self) -> Iterator[Source]:
         """Yield the edges into those who read it."""
         yield from self.members
@@ -78,9 +86,10 @@ class Pending:
 class Flags:
     """All locations written or read with strong accesses."""
 
-    def __init__(self, world: World, polls: Polls) -> None:
+    def __init__(self, world: World, polls: Polls, observations: Observations) -> None:
         self.world = world
         self.polls = polls
+        self.observations = observations
         self.flags: dict[tuple[str, int, int], Flag] = {}
 
     # -- fences ------------------------------------------------------------------------------------
@@ -152,7 +161,8 @@ class Flags:
                 for lane in bits(lanes):
                     kept = agent.acquiring.setdefault(lane, [])
                     kept[:] = [*kept[1 - PENDING_KEPT :], pending]
-            agent.log.append((agent.now, lanes, at, what, pending.node))
+            node = pending.node if isinstance(pending.node, Phase) else Seen(pending.members)
+            agent.log.append((agent.now, lanes, at, what, node))
 
     # -- accesses ----------------------------------------------------------------------------------
 
@@ -168,18 +178,29 @@ class Flags:
             lanes_of: dict[tuple[int, int], int] = {}
             for tid, address in zip(event.agent[1].tolist(), addresses.tolist(), strict=True):
                 lanes_of[tid >> 5, address] = lanes_of.get((tid >> 5, address), 0) | 1 << (tid & 31)
-            agents = {agent.warp: agent for agent, _ in parties}
+            agents = {agent.warp: (agent, agent.now) for agent, _ in parties}
             for (warp, address), mask in lanes_of.items():
-                self._one(event, kind, agents[warp], mask, address, scope)
+                self._one(event, kind, *agents[warp], mask, address, scope)
         else:
             for agent, mask in parties:
-                self._one(event, kind, agent, mask, addresses, scope)
+                self._one(event, kind, agent, agent.now, mask, addresses, scope)
 
     def _one(
-        self, event: Access, kind: str, agent: Agent, mask: int, address: int, scope: str
+        self,
+        event: Access,
+        kind: str,
+        agent: Agent,
+        epoch: int,
+        mask: int,
+        address: int,
+        scope: str,
     ) -> None:
         key = (event.space, event.owner, address)
         self.polls.access(event, kind, agent, mask, address)
+        is_told = event.line not in self.world.facts.unread_looks
+        self.observations.note(
+            key, Look(event.kind, agent, epoch, mask, scope, event.count_bytes, is_told)
+        )
         flag = self.flags.get(key)
         semantics = event.semantics
         if flag is not None and kind in ("r", "a"):
@@ -237,7 +258,13 @@ class Flags:
             if not apart:
                 _take(agent, mask, flag.carried)
             agent.log.append(
-                (agent.now, mask, event.line, "flag", _weakly(flag, "scope") if apart else flag)
+                (
+                    agent.now,
+                    mask,
+                    event.line,
+                    "flag",
+                    _weakly(flag, "scope") if apart else Seen(sources),
+                )
             )
             return
         if flag.carried and not apart:
@@ -245,7 +272,7 @@ class Flags:
                 waiting = agent.acquiring.setdefault(lane, [])
                 waiting[:] = [pending for pending in waiting if pending.node is not flag]
                 waiting.append(Pending(flag, scope, event.line, flag.carried, sources))
-        agent.log.append((agent.now, mask, event.line, RELAXED + "flag", flag))
+        agent.log.append((agent.now, mask, event.line, RELAXED + "flag", Seen(sources)))
 
 
 def _take(agent: Agent, mask: int, carried: dict[Reach, View], apart: bool = False) -> None:
@@ -257,8 +284,6 @@ def _take(agent: Agent, mask: int, carried: dict[Reach, View], apart: bool = Fal
             agent.acquire(mask, view)
 
 
-def _weakly(flag: Flag, weak: str) -> Flag:
+def _weakly(flag: Flag, weak: str) -> Seen:
     """Return the same edges, marked with why they do not count."""
-    told = Flag()
-    told.members = [replace(source, weak=weak) for source in flag.members]
-    return told
+    return Seen([replace(source, weak=weak) for source in flag.members])

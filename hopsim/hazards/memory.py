@@ -21,6 +21,7 @@ from hopsim.hazards.lifetime import Lifetime
 from hopsim.hazards.maps import Maps
 from hopsim.hazards.mbarriers import Mbarriers
 from hopsim.hazards.object_life import MBARRIER_BYTES
+from hopsim.hazards.observations import Observations
 from hopsim.hazards.ordering import ORDER, Gap, Orders, find_gap
 from hopsim.hazards.races import Races
 from hopsim.hazards.records import Eye, Flight, Ints, Record, is_array
@@ -44,12 +45,14 @@ class Memory:
         races: Races,
         mbarriers: Mbarriers,
         lifetime: Lifetime,
+        observations: Observations,
     ) -> None:
         self.world = world
         self.findings = findings
         self.races = races
         self.mbarriers = mbarriers
         self.lifetime = lifetime
+        self.observations = observations
         self.maps = Maps(world)
         self.grids = Grids(world, findings)
         self.unwritten: list[tuple[Record, tuple[int, int]]] = []
@@ -117,6 +120,8 @@ class Memory:
         )  # fmt: skip
         record.fresh = parties[0][0].fresh
         record.is_nc = event.line in self._nc_lines
+        if scope:
+            record.observations = self.observations
         eyes = world.eyes(parties)
         for agent, _ in parties:
             agent.dirty = True

@@ -226,7 +226,8 @@ class Names:
         if before == "mbarrier.arrive" and first.kind != "r" and _covers(view.hb, agent, epoch - 1):
             return "HS224"
         chain = find_chain(agent, epoch, end, end.now, True)
-        if chain is None:
+        if chain is None or (first.scope and chain.lines[0] == first.line):
+            # An atomic that others saw carries itself: what is missing is order between it and a plain access.
             return ""
         for label in chain.weak:
             found = {

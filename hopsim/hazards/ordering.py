@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hopsim.hazards.clocks import CLUSTER_SHARED, CTA_SHARED, GLOBAL, LANE, Agent, Clock, View, sees
-from hopsim.hazards.records import Eye, Ints, Part, Record
+from hopsim.hazards.records import Eye, Ints, Part, Record, is_array
 
 # What is missing between two accesses.
 ORDER, BRIDGE, SCOPE = "order", "bridge", "scope"
@@ -171,6 +171,23 @@ def _sees_thread(clock: Clock, agent: Agent, lane: int, epoch: int) -> bool:
     return clock.get(agent.key, 0) >= epoch or clock.get(agent.key + LANE + lane, 0) >= epoch
 
 
+def _knows_thread(
+    clock: Clock, record: Record, agent: Agent, lane: int, epoch: int, by: tuple[Agent, int]
+) -> bool:
+    """Whether a lane's part of an access is known, or was observed by `by` or by somebody who is known."""
+    if _sees_thread(clock, agent, lane, epoch):
+        return True
+    if record.observations is None or record.kind == "r":
+        return False
+    address = record.addresses
+    assert record.tids is not None
+    if is_array(address):
+        position = int(np.flatnonzero(record.tids == agent.warp * 32 + lane)[0])
+        address = int(address[position])
+    place = (record.space, record.owner, address)
+    return record.observations.covers(place, (agent, epoch, lane), clock, by)
+
+
 def _threads_before_operation(
     first: Record, second: Record, eyes: list[Eye], bridge: int | None, where: Where | None
 ) -> Gap | None:
@@ -265,9 +282,12 @@ def _threads_before_threads(
             x_lane, y_lane = pair >> 5, pair & 31
             other, epoch = _part_of(parts[x_warp], x_lane)
             agent, _, view = next(eye for eye in mine if eye[1] >> y_lane & 1)
-            if _sees_thread(view.hb, other, x_lane, epoch):
+            by = (agent, y_lane)
+            if _knows_thread(view.hb, first, other, x_lane, epoch, by):
                 continue
-            narrow = view.loose is not None and _sees_thread(view.loose, other, x_lane, epoch)
+            narrow = view.loose is not None and _knows_thread(
+                view.loose, first, other, x_lane, epoch, by
+            )
             missing = SCOPE if narrow else ORDER
             rank = (not narrow, agent is not other)
             if found is None or rank > worst:

@@ -36,7 +36,7 @@ class Races:
         self._overtaking: set[int] = set()
         # Stores and later writes by the very thread that issued the store: it did not wait in between.
         self._unawaited: set[tuple[int, int]] = set()
-        # Lines at which threads of two warps of a CTA race: a barrier of the CTA orders their lanes too.
+        # Lines at which threads of two warps race: what orders them is told, and mends their lanes too.
         self._between_warps: set[tuple[int, int]] = set()
 
     def found(
@@ -114,7 +114,7 @@ class Races:
         level: Level = "hazard"
         if rule == "HS217" and self._is_slot_release(first, second):
             level = "note"
-        if rule in ("HS500", "HS501") and first.cta is second.cta:
+        if rule in ("HS500", "HS501"):
             self._between_warps.add(site[:2])
             if rule in EITHER_WAY:
                 self._between_warps.add((second.line, first.line))

@@ -99,8 +99,8 @@ class Record:
 
     __slots__ = (
         "addresses", "before", "count_bytes", "cta", "done", "flight", "fresh", "is_async", "is_map", "is_nc", "is_void",
-        "kind", "line", "number", "over", "owner", "parts", "scope", "seq", "shares", "space", "start", "stop", "tids",
-        "unwritten", "used", "uses", "wants_bridge",
+        "kind", "line", "number", "observations", "over", "owner", "parts", "scope", "seq", "shares", "space", "start",
+        "stop", "tids", "unwritten", "used", "uses", "wants_bridge",
     )  # fmt: skip
 
     def __init__(
@@ -150,6 +150,8 @@ class Record:
         self.is_nc = False
         # It ends an mbarrier: no data is left in its bytes.
         self.is_void = False
+        # Where it is noted who observed it, for a strong access of threads.
+        self.observations: Any = None
         # It reads a tensor map.
         self.is_map = False
         # It is generic, but what stands before it must be bridged as if it were not (contested: st.async).

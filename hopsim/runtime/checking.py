@@ -28,6 +28,7 @@ from hopsim.runtime.polling import (
     poll_lines,
     polled_program,
     unread_answers,
+    unread_looks,
 )
 
 FILE = re.compile(r'\s*(\d+)\s+"([^"]*)"')
@@ -85,6 +86,7 @@ def launch_facts(
         poll_lines=poll_lines(program),
         parity_lines=parity_lines(kernel, places),
         unread_answers=unread_answers(program),
+        unread_looks=unread_looks(program),
         lines_after=lambda line: lines_after(kernel, places, line),
         shared_name=kernel.placement.shared_name,
     )

@@ -1,4 +1,4 @@
-"""Loops that wait for a word in memory, words that hold the parity of a wait, waits that nobody heeds: found in the program.
+"""Loops that wait for a word, words that hold the parity of a wait, answers that nobody heeds: found in the program.
 
 A loop that waits is a strong load whose value decides whether the very same load comes next, with nothing else that others
 could see in between.  Its segment is wrapped: after each look the checker hears what it saw, in which threads that ended
@@ -47,6 +47,10 @@ def loop_side(program: Sequence[Segment], segment: Segment) -> int | None:
 def _is_strong_load(bound: BoundInstruction) -> bool:
     opcode = bound.instruction.opcode
     return opcode[0] == "ld" and any(word in STRONG for word in opcode)
+
+
+def _is_atomic(bound: BoundInstruction) -> bool:
+    return bound.instruction.opcode[0] in ("atom", "red")
 
 
 def _is_pure(bound: BoundInstruction) -> bool:
@@ -101,6 +105,19 @@ def unread_answers(program: Sequence[Segment]) -> frozenset[int]:
         for segment in program
         if segment.instructions[0].form.syntax.startswith(WAITS)
         and not _is_read(program, segment, segment.instructions[0].destinations[0].register)
+    )
+
+
+def unread_looks(program: Sequence[Segment]) -> frozenset[int]:
+    """Return the PTX lines of atomics and strong loads whose value no instruction reads before another takes its place."""
+    return frozenset(
+        segment.line
+        for segment in program
+        if (_is_strong_load(segment.instructions[0]) or _is_atomic(segment.instructions[0]))
+        and not any(
+            _is_read(program, segment, destination.register)
+            for destination in segment.instructions[0].destinations
+        )
     )
 
 

@@ -375,6 +375,17 @@ PROGRAMS = [
         (),
     ),
     Twin(
+        # As CUDA's threadFenceReduction: words by volatile accesses, the counter set back by any thread behind a barrier.
+        "the last block sets the counter back",
+        "mov.u32 %r9, %ctaid.x;\nmul.wide.u32 %rd0, %r9, 4;\nadd.u64 %rd0, %rd0, %out;\n@!%leader bra WAIT;\n"
+        "st.volatile.global.b32 [%rd0+64], 7;\nmembar.gl;\natom.global.inc.u32 %r1, [%out], 3;\n"
+        "st.shared.b32 [%s], %r1;\nWAIT:\nbar.sync 0;\nld.shared.b32 %r2, [%s];\nsetp.ne.u32 %p0, %r2, 2;\n@%p0 bra END;\n"
+        "ld.volatile.global.b32 %r3, [%out+68];\nsetp.eq.u32 %p1, %t, 40;\n@%p1 st.global.b32 [%out], 0;\nEND:\n",
+        (),
+        threads=64,
+        ctas=3,
+    ),
+    Twin(
         "atomics of one scope",
         "atom.relaxed.gpu.global.add.u32 %r1, [%out], 1;\nred.relaxed.gpu.global.add.u32 [%out], 1;\n",
         (),

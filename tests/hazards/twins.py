@@ -1517,6 +1517,43 @@ THREADS = [
         (("HS500", "a", "b"),),
         threads=64,
     ),
+    # The block that draws the last ticket has observed all others; one that draws another, or looks at none, has not.
+    Twin(
+        "thread-race of a counter that not the last block sets back",
+        "@!%leader bra END;\natom.global.add.u32 %r1, [%out], 1; //a\n-setp.ne.u32 %p0, %r1, 1;\n"
+        "+setp.ne.u32 %p0, %r1, 2;\n@%p0 bra END;\nst.global.b32 [%out], 0; //b\nEND:\n",
+        (("HS500", "b", "a"),),
+        threads=32,
+        ctas=3,
+    ),
+    Twin(
+        "thread-race of a counter whose tickets nobody looks at",
+        "@!%leader bra END;\nmov.u32 %r9, %ctaid.x;\nsetp.ne.u32 %p0, %r9, 1;\n"
+        "atom.global.add.u32 %r1, [%out], 1; //a\n@%p0 bra END;\n+L:\n+ld.relaxed.gpu.global.b32 %r2, [%out];\n"
+        "+setp.ne.u32 %p1, %r2, 2;\n+@%p1 bra L;\nst.global.b32 [%out], 0; //b\nEND:\n",
+        (("HS500", "a", "b"),),
+        threads=32,
+        ctas=2,
+    ),
+    # What came before the atomic is not observed with it.
+    Twin(
+        "relaxed ticket before the words of other blocks",
+        "@!%leader bra END;\nmov.u32 %r9, %ctaid.x;\nmul.wide.u32 %rd0, %r9, 4;\nadd.u64 %rd0, %rd0, %out;\n"
+        "st.global.b32 [%rd0+64], 7; //a\nmembar.gl;\natom.global.inc.u32 %r1, [%out], 2;\nsetp.ne.u32 %p0, %r1, 1;\n"
+        "@%p0 bra END;\n+membar.gl;\nld.global.v2.b32 {%r2, %r3}, [%out+64]; //b\nst.global.b32 [%out], 0;\nEND:\n",
+        (("HS216", "a", "b"),),
+        threads=32,
+        ctas=2,
+    ),
+    Twin(
+        "thread-race of a plain read with a compare-and-swap of other lanes, warps and blocks",
+        "-ld.global.b32 %r1, [%out]; //a\n+ld.relaxed.gpu.global.b32 %r1, [%out];\n"
+        "L:\nadd.u32 %r2, %r1, 1;\natom.global.cas.b32 %r3, [%out], %r1, %r2; //b\n"
+        "setp.ne.u32 %p0, %r3, %r1;\nmov.u32 %r1, %r3;\n@%p0 bra L;\n",
+        (("HS500", "b", "a"),),
+        threads=32,
+        ctas=2,
+    ),
     Twin(
         "thread-race of a word that one reads and adds to first",
         "@!%leader bra END;\nmov.u32 %r9, %ctaid.x;\nsetp.eq.u32 %p0, %r9, 0;\n"

@@ -25,8 +25,8 @@ BARRIER: Final = "barrier"
 COPIES: Final = "tma"
 THREAD_COPIES: Final = ("cp.async.ca", "cp.async.cg")
 AHEAD: Final = 4
-"""Of what copies by threads read, so much is worked out beside the first wgmma of a block. Source: machine code of ptxas 13.0
-for GEMMs that load through pointers: the addresses of four of eight and of twelve copies, and of one where registers are
+"""Of what copies by threads read, so much is worked out beside the first wgmma of a block. Source: machine code of ptxas
+13.0 for GEMMs that load through pointers: the addresses of four of eight and of twelve copies, of one where registers are
 short; the others come between the copies."""
 TESTS: Final = "mbarrier.try_wait"
 WAIT: Final = "wgmma.wait_group"
