@@ -231,6 +231,30 @@ def test_a_deadline_is_not_modelled(tmp_path: Path) -> None:
             2,
             "schedule pipelined does not take persistent",
         ),
+        *(
+            (
+                ("--schedule", "mma-simple", *words),
+                2,
+                f"gemm: schedule mma-simple does not take {told}\n  try: leave it out, or a schedule that takes it: {taker}",
+            )
+            for words, told, taker in (
+                (("--cluster", "2x1"), "cluster, got 2x1", "warp-specialized, cooperative"),
+                (("--persistent",), "persistent, got true", "warp-specialized, cooperative"),
+                (("--swizzle", "32B"), "swizzle, got 32B", "wgmma-simple, pipelined"),
+                (("--a-major", "MN"), "a_major, got MN", "wgmma-simple, pipelined"),
+                (("--splits", "2"), "splits, got 2", "split-k"),
+            )
+        ),
+        (
+            ("--schedule", "wgmma-simple", "--stages", "2"),
+            2,
+            "gemm: stages must be 1 in schedule wgmma-simple, got 2\n  try: leave it out, or a schedule that takes",
+        ),
+        (
+            ("--n", "64", "--schedule", "split-k", "--splits", "8", "--reduction", "dsmem"),
+            2,
+            "gemm: none of 9 tiles fits what is given; of 64x16x64: a cluster adds up 2, 4 or 8 parts",
+        ),
         (
             ("--backend", "cuda", "--set", "l2.line=1B"),
             2,

@@ -68,7 +68,7 @@ def test_problems_that_tma_cannot_address(arguments: tuple[Any, ...], message: s
             (64, 64, 64),
             3,
             {"persistent": False},
-            "persistent is True in schedule pingpong",
+            "schedule pingpong sets persistent to true itself, got false\n  try: leave it out, or a schedule that takes it: warp-specialized",
         ),
         ("wgmma-simple", (64, 64, 64), 2, {}, "stages must be 1 in schedule wgmma-simple, got 2"),
         (WS, (64, 64, 64), 2, {"order": "hilbert"}, "order must be one of row, column, grouped"),

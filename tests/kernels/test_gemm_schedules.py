@@ -266,10 +266,14 @@ def test_any_size_on_any_schedule(m: int, n: int, k: int, index: int, seed: int)
         ("split-k", ("bf16", "bf16"), (64, 64, 64), 4, {"splits": 3, "reduction": "dsmem"}, "adds up 2, 4 or 8"),
         ("split-k", ("bf16", "bf16"), (64, 256, 64), 1, {}, "stages must be 2 to"),
         ("split-k", ("bf16", "bf16"), (128, 128, 16), 2, {"splits": 2, "reduction": "dsmem"}, "must fit where"),
-        ("pipelined", ("bf16", ""), (64, 64, 64), 2, {"splits": 2}, "hint: schedule split-k"),
+        ("pipelined", ("bf16", ""), (64, 64, 64), 2, {"splits": 2}, "hint: a schedule that takes it: split-k"),
         ("mma-simple", ("bf16", ""), (64, 48, 16), 1, {}, "tile n must be a multiple of 32"),
         ("mma-multistage", ("bf16", ""), (64, 64, 16), 3, {}, "tile k must be 64, 128 or 256 bytes"),
         ("cooperative", ("bf16", ""), (128, 64, 64), 3, {"warpgroups": 1}, "warpgroups must be 2 in"),
+        ("mma-simple", ("bf16", ""), (64, 64, 16), 3, {}, "a schedule that takes it: mma-multistage, pipelined"),
+        ("mma-simple", ("bf16", ""), (64, 48, 16), 1, {"cluster": (2, 1)}, "does not take cluster, got 2x1"),
+        ("pipelined", ("bf16", ""), (64, 64, 64), 2, {"group_m": 4, "order": "row"}, "group_m is of the order grouped"),
+        ("split-k", ("bf16", ""), (64, 64, 64), 2, {"reduction": "dsmem"}, "and splits is 1"),
     ],
 )  # fmt: skip
 def test_what_a_schedule_cannot_do(

@@ -17,10 +17,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Final
 
-from hopsim.errors import LaunchError
-from hopsim.kernels.gemm.kernel import GemmKernel, build
+from hopsim.kernels.gemm.kernel import GemmKernel, build, deepest, make_plan, plan_options
 from hopsim.kernels.gemm.plan import Tile
 from hopsim.kernels.gemm.problem import GemmProblem, element_type
+from hopsim.kernels.gemm.schedules import schedule_named
 from hopsim.kernels.ptx.limits import SHARED_LIMIT_BYTES, SMS
 
 _ROWS: Final = (64, 128, 256)
@@ -94,20 +94,22 @@ def choose_for(problem: GemmProblem, sms: int = SMS) -> Configuration:
     order = "blocks-n" if cluster == (1, 2) else "blocks-m"
     options: dict[str, Any] = {
         "warpgroups": warpgroups, "cluster": cluster, "order": order, "persistent": True,
-        "resident_ctas": sms,
     }  # fmt: skip
-    kernel = _deepest(problem, schedule, tile, options)
+    given, found = plan_options(options), schedule_named(schedule)
+    stages = deepest(found, problem, tile, _MOST_STAGES, given)
+    shared_bytes = found.shared_bytes(make_plan(found, problem, tile, stages, given))
     kept = {"blocks-m": "rows of A", "blocks-n": "columns of B"}[order]
     reasons = (
         f"tile {tile}: {fill.waves} wave{'s' if fill.waves > 1 else ''} on {sms} SMs, the fewest of "
         f"{tried} tiles; {fill.last} CTAs in the last, the most of those; k of one 128-byte line",
         f"schedule {schedule}: {warpgroups} warpgroup{'s' if warpgroups > 1 else ''} for {rows} rows",
         f"cluster {cluster[0]}x{cluster[1]}: {multicast}",
-        f"{kernel.plan.stages} stages: the most that fit {SHARED_LIMIT_BYTES:,} bytes "
-        f"({kernel.shared_bytes:,} used)",
+        f"{stages} stages: the most that fit {SHARED_LIMIT_BYTES:,} bytes ({shared_bytes:,} used)",
         f"order {order}: 16 tiles along {order[-1].upper()} at a time, whose {kept} stay in L2",
     )
-    return Configuration(problem, schedule, tile, kernel.plan.stages, options, reasons)
+    return Configuration(
+        problem, schedule, tile, stages, {**options, "resident_ctas": sms}, reasons
+    )
 
 
 def _best_fill(problem: GemmProblem, sms: int) -> tuple[_Fill, int]:
@@ -139,16 +141,3 @@ def _multicast(problem: GemmProblem, tile: Tile, sms: int) -> tuple[tuple[int, i
     if tile.m > tile.n:
         return (1, 2), f"A, the larger side of the tile, is multicast to two CTAs; {why}"
     return (2, 1), f"B, the larger side of the tile, is multicast to two CTAs; {why}"
-
-
-def _deepest(
-    problem: GemmProblem, schedule: str, tile: Tile, options: dict[str, Any]
-) -> GemmKernel:
-    """Return the kernel with the most stages that fit, and no more than there are k-blocks."""
-    most = max(2, min(_MOST_STAGES, -(-problem.k // tile.k)))
-    for stages in range(most, 2, -1):
-        try:
-            return build(schedule, problem, tile, stages, **options)
-        except LaunchError:
-            continue
-    return build(schedule, problem, tile, 2, **options)

@@ -221,6 +221,25 @@ def make_plan(
     return plan
 
 
+def deepest(
+    schedule: Schedule, problem: GemmProblem, tile: Tile, most: int, given: dict[str, Any]
+) -> int:
+    """Return how many stages fit: at most `most`, and no more than there are k-blocks; the schedule's fewest if none does.
+
+    Args:
+        given: options of the plan that are not left at their defaults.
+    """
+    least, limit = schedule.stages
+    k_blocks = -(-problem.k // tile.k)
+    for stages in range(max(least, min(most, limit, k_blocks)), least, -1):
+        try:
+            make_plan(schedule, problem, tile, stages, given)
+        except LaunchError:
+            continue
+        return stages
+    return least
+
+
 def _rows_of_a(problem: GemmProblem, tile: Tile, given: dict[str, Any]) -> int:
     """Return how many rows of A are to be loaded for a tile; 0: all."""
     rows = -(-problem.m // 8) * 8

@@ -7,12 +7,13 @@ It is a good start, not a tuner.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 from hopsim.config import HardwareConfig
 from hopsim.errors import LaunchError
-from hopsim.kernels.gemm.kernel import make_plan
+from hopsim.kernels.gemm.kernel import deepest, make_plan
 from hopsim.kernels.gemm.plan import ATOM_M, Tile
 from hopsim.kernels.gemm.problem import ElementType, GemmProblem, element_type
 from hopsim.kernels.gemm.schedules import Schedule
@@ -78,30 +79,46 @@ def fit(
     given = given or {}
     tiles = [tile] if tile is not None else _tiles(schedule, dtype)
     best: tuple[float, Fit] | None = None
-    refusal: LaunchError | None = None
+    refusals: list[tuple[Tile, LaunchError]] = []
     for one in tiles:
         groups = _warpgroups(schedule, one) if warpgroups is None else warpgroups
         options = {**given, "warpgroups": groups}
         try:
-            depth = _deepest(problem, schedule, one, options) if stages is None else stages
+            depth = (
+                deepest(schedule, problem, one, MOST_STAGES, options) if stages is None else stages
+            )
             make_plan(schedule, problem, one, depth, options)
         except LaunchError as error:
-            refusal = error
+            refusals.append((one, error))
             continue
         cluster: tuple[int, int] = given.get("cluster", (1, 1))
         cycles = _roofline_cycles(problem, hardware, dtype, one, cluster)
         if best is None or cycles < best[0]:
             best = cycles, Fit(one, groups, depth, chosen)
     if best is None:
-        assert refusal is not None, tiles
-        raise refusal
+        raise _refusal(refusals)
     return best[1]
 
 
 def _tiles(schedule: Schedule, dtype: ElementType) -> list[Tile]:
+    """Return the tiles to choose from."""
     k = min(_TILE_K_BYTES, schedule.most_k_bytes) // dtype.size
     takes_turns: bool = schedule.fixed.get("takes_turns", False)
-    return [Tile(m, n, k) for m, n in (OWN_CANDIDATES if takes_turns else CANDIDATES)]
+    shapes = OWN_CANDIDATES if takes_turns else CANDIDATES
+    return [Tile(m, n, k) for m, n in shapes if n % schedule.tile_n == 0]
+
+
+def _refusal(refusals: Sequence[tuple[Tile, LaunchError]]) -> LaunchError:
+    """Return why nothing fits: what is wrong with every tile, or else with the one of the fewest sums."""
+    tile, error = min(refusals, key=lambda one: one[0].m * one[0].n)
+    if all(other.what == error.what for _, other in refusals):
+        return error
+    return LaunchError(
+        f"none of {len(refusals)} tiles fits what is given; of {tile}: {error.what}",
+        where=error.where,
+        hint=error.hint or "a tile of your own",
+        source=error.source,
+    )
 
 
 def _warpgroups(schedule: Schedule, tile: Tile) -> int:
@@ -111,19 +128,6 @@ def _warpgroups(schedule: Schedule, tile: Tile) -> int:
     if most == 2 and 1 in schedule.warpgroups and shares_rows and tile.m % (2 * ATOM_M):
         return 1
     return most
-
-
-def _deepest(problem: GemmProblem, schedule: Schedule, tile: Tile, options: dict[str, Any]) -> int:
-    """Return how many stages fit, at most `MOST_STAGES` and no more than there are k-blocks."""
-    least, most = schedule.stages
-    blocks = -(-problem.k // tile.k)
-    for stages in range(max(least, min(MOST_STAGES, most, blocks)), least, -1):
-        try:
-            make_plan(schedule, problem, tile, stages, options)
-        except LaunchError:
-            continue
-        return stages
-    return least
 
 
 def _roofline_cycles(

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from hopsim.errors import LaunchError
 from hopsim.kernels.gemm.cooperative import emit_cooperative
@@ -18,6 +18,7 @@ from hopsim.kernels.gemm.stream_k import emit_stream_k
 from hopsim.kernels.gemm.warp_specialized import emit_warp_specialized
 from hopsim.kernels.gemm.wgmma_simple import emit_wgmma_simple
 from hopsim.kernels.ptx.text import PtxEntry
+from hopsim.layout.swizzle import Swizzle
 
 
 def _plan_bytes(plan: GemmPlan) -> int:
@@ -65,22 +66,24 @@ class Schedule:
     def settle(self, tile: Tile, stages: int, given: dict[str, Any]) -> dict[str, Any]:
         """Return the plan's options: those given and those fixed.
 
+        What no tile could mend is told first.
+
         Args:
             given: options that differ from their defaults.
 
         Raises: LaunchError: the schedule cannot do what is given.
         """
+        for name, value in given.items():
+            self._check_option(name, value)
+        _check_company(given)
         least, most = self.stages
         if not least <= stages <= most:
             wanted = str(least) if least == most else f"{least} to {most}"
             why = " to overlap copy and product" if least == 2 else ""
             raise LaunchError(
-                f"stages must be {wanted}{why} in schedule {self.name}, got {stages}", where="gemm"
-            )
-        if tile.n % self.tile_n:
-            raise LaunchError(
-                f"tile n must be a multiple of {self.tile_n} in schedule {self.name}, got {tile.n}",
+                f"stages must be {wanted}{why} in schedule {self.name}, got {stages}",
                 where="gemm",
+                hint=_others(one.name for one in SCHEDULES.values() if _is_in(stages, one.stages)),
             )
         settled = {"warpgroups": self.warpgroups[0], **given}
         if settled["warpgroups"] not in self.warpgroups:
@@ -88,20 +91,39 @@ class Schedule:
             raise LaunchError(
                 f"warpgroups must be {wanted} in schedule {self.name}, got {settled['warpgroups']}",
                 where="gemm",
+                hint=_others(
+                    one.name
+                    for one in SCHEDULES.values()
+                    if settled["warpgroups"] in one.warpgroups
+                ),
             )
-        for name, value in given.items():
-            if name in self.fixed and value != self.fixed[name]:
-                raise LaunchError(
-                    f"{name} is {self.fixed[name]} in schedule {self.name}, got {value}",
-                    where="gemm",
-                )
-            if name not in self.fixed and name not in self.options | _ALWAYS:
-                raise LaunchError(
-                    f"schedule {self.name} does not take {name}, got {value}",
-                    where="gemm",
-                    hint=f"schedule {' or '.join(_takers(name))}",
-                )
+        if tile.n % self.tile_n:
+            raise LaunchError(
+                f"tile n must be a multiple of {self.tile_n} in schedule {self.name}, got {tile.n}",
+                where="gemm",
+            )
         return settled | self.fixed
+
+    def _check_option(self, name: str, value: Any) -> None:
+        """Refuse an option that the schedule does not take, or sets itself to another value.
+
+        Raises: LaunchError.
+        """
+        word = _OPTION_WORDS.get(name, name)
+        if name in self.fixed:
+            if value != self.fixed[name]:
+                raise LaunchError(
+                    f"schedule {self.name} sets {word} to {_told(self.fixed[name])} itself,"
+                    f" got {_told(value)}",
+                    where="gemm",
+                    hint=_others(one.name for one in SCHEDULES.values() if name in one.options),
+                )
+        elif name not in self.options | _ALWAYS:
+            raise LaunchError(
+                f"schedule {self.name} does not take {word}, got {_told(value)}",
+                where="gemm",
+                hint=_others(_takers(name)),
+            )
 
 
 _ALWAYS: Final = frozenset({"warpgroups", "order", "group_m", "store_buffers"})
@@ -160,9 +182,53 @@ SCHEDULES: Final[dict[str, Schedule]] = {
 """In the order of the ladder."""
 
 
+def _check_company(given: dict[str, Any]) -> None:
+    """Refuse an option that says nothing without another one.
+
+    Raises: LaunchError.
+    """
+    if "reduction" in given and "splits" not in given:
+        raise LaunchError(
+            f"reduction {given['reduction']} says how several CTAs add up a tile, and splits is 1",
+            where="gemm",
+            hint="leave reduction out, or 2 splits or more",
+        )
+    if "group_m" in given and given.get("order", "grouped") != "grouped":
+        raise LaunchError(
+            f"group_m is of the order grouped, and the order is {given['order']}",
+            where="gemm",
+            hint="leave group_m or order out",
+        )
+
+
+_OPTION_WORDS: Final = {"swizzle_mode": "swizzle"}
+"""Options of a plan that `build` calls otherwise."""
+
+
 def _takers(option: str) -> list[str]:
     """Return the schedules that take an option."""
     return [one.name for one in SCHEDULES.values() if option in one.options | frozenset(one.fixed)]
+
+
+def _is_in(count: int, limits: tuple[int, int]) -> bool:
+    return limits[0] <= count <= limits[1]
+
+
+def _others(names: Iterable[str]) -> str:
+    """Return what to try where a schedule does not take what is given; nothing where none does."""
+    takers = list(names)
+    return f"leave it out, or a schedule that takes it: {', '.join(takers)}" if takers else ""
+
+
+def _told(value: Any) -> str:
+    """Return the value of an option as one writes it on a command line."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, tuple):
+        return "x".join(map(str, cast("tuple[int, ...]", value)))
+    if isinstance(value, Swizzle):
+        return "none" if value is Swizzle.NONE else f"{value.width_bytes}B"
+    return str(value)
 
 
 def schedule_named(name: str) -> Schedule:
