@@ -35,6 +35,8 @@ EXIT_CODES: Final[Mapping[Verdict, int]] = {
     "not-modelled": 4,
 }
 JSON_FORMAT: Final = 1
+CUT_OFF: Final = "the run was ended by its limit of cycles or steps"
+"""Of `NotModelledNote.why`: nothing is known of what the program would have done after it."""
 
 
 class SavedTrace(Protocol):
@@ -324,6 +326,16 @@ class LaunchResult:
     def exit_code(self) -> int:
         """The exit code of a command: 0 clean, 1 hazard, 3 deadlock, 4 not modelled."""
         return EXIT_CODES[self.verdict]
+
+    @property
+    def is_cut_off(self) -> bool:
+        """Whether a limit ended the run: cycles and counters are those up to there."""
+        return any(note.why == CUT_OFF for note in self.not_modelled)
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether all threads came to their end, so that there is a result and a time it took."""
+        return self.deadlock is None and not self.is_cut_off
 
     def json(self) -> str:
         """Return the result as JSON text, byte for byte the same for the same run.

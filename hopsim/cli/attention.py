@@ -27,7 +27,10 @@ from hopsim.cli.options import (
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from hopsim.kernels.attention.launch import AttentionRun
+    from hopsim.kernels.attention.launch import AttentionKernel, AttentionRun
+    from hopsim.kernels.attention.plan import AttentionProblem
+    from hopsim.kernels.gemm.launch import Device
+    from hopsim.results import LaunchResult
 
     Operands = tuple[NDArray[Any], NDArray[Any], NDArray[Any]]
 
@@ -70,10 +73,9 @@ def attention(
         save_trace,
     )
     from hopsim.cli.output import Output, check_targets
-    from hopsim.kernels.attention.launch import build, launch
+    from hopsim.kernels.attention.launch import build
     from hopsim.kernels.attention.plan import AttentionProblem
-    from hopsim.kernels.gemm.launch import Device
-    from hopsim.report.launch import exit_code, launch_report, tflops
+    from hopsim.report.launch import exit_code, launch_report, rate
 
     output = Output(json_file)
     check_targets((ptx, "--ptx"))
@@ -92,11 +94,8 @@ def attention(
     problem = AttentionProblem(heads, seq_q, seq_kv, head_dim, causal, dtype)
     kernel = build(problem, block_kv=block_kv, stages=stages)
     saved = save_ptx(kernel.ptx, ptx)
-    q, k, v = operands(heads, seq_q, seq_kv, head_dim, dtype, seed if values else None)
     with progress_bar(f"attention {heads} x {seq_q} x {seq_kv}") as tell:
-        done = launch(device, kernel, q, k, v, progress=tell, **options)
-    result = done.result
-    rows, content, is_right = _outcome(done, (q, k, v))
+        result, rows, content, is_right = _run(device, kernel, seed, {**options, "progress": tell})
     code = exit_code(result) or int(not is_right)
     seen = "causal" if causal else "all to all"
     words = f"{heads} heads, {seq_q} x {problem.seq_kv}, head {head_dim}, {seen}, {dtype}"
@@ -119,35 +118,48 @@ def attention(
         "causal": causal, "dtype": dtype, "block_kv": block_kv, "stages": stages,
         "flops": problem.flops,
     }  # fmt: skip
-    rate = tflops(problem.flops, result.time_us) if result.time_us else None
     output.finish(
         launch_json(
             "attention",
             result,
-            {"attention": parameters, "tflops": rate, **content},
+            {"attention": parameters, "tflops": rate(result, problem.flops), **content},
             checks=check,
         ),
         code,
     )
 
 
-def operands(
-    heads: int, seq_q: int, seq_kv: int, head_dim: int, dtype: str, seed: int | None
-) -> Operands:
-    """Return Q, K and V: normal numbers, or zeros where nobody looks (None)."""
+def operands(problem: AttentionProblem, seed: int) -> Operands:
+    """Return Q, K and V: normal numbers."""
     import numpy as np
 
     from hopsim.kernels.attention.launch import NUMPY_TYPES
 
-    kind = NUMPY_TYPES[dtype]
-    q_shape, kv_shape = (heads, seq_q, head_dim), (heads, seq_kv, head_dim)
-    if seed is None:
-        return np.zeros(q_shape, kind), np.zeros(kv_shape, kind), np.zeros(kv_shape, kind)
+    kind = NUMPY_TYPES[problem.dtype]
+    q_shape = (problem.heads, problem.seq_q, problem.head_dim)
+    kv_shape = (problem.heads, problem.seq_kv, problem.head_dim)
     rng = np.random.default_rng(seed)
     q = rng.standard_normal(q_shape, np.float32).astype(kind)
     k = rng.standard_normal(kv_shape, np.float32).astype(kind)
     v = rng.standard_normal(kv_shape, np.float32).astype(kind)
     return q, k, v
+
+
+def _run(
+    device: Device, kernel: AttentionKernel, seed: int, options: dict[str, Any]
+) -> tuple[LaunchResult, list[Any], dict[str, Any], bool]:
+    """Launch a kernel, and return its result, rows of the report, JSON, and whether O has the bits of the reference."""
+    from hopsim.kernels.attention.launch import launch, launch_dry
+    from hopsim.report.launch import unfinished_rows
+
+    nothing: dict[str, Any] = {"comparison": None}
+    if not options["values"]:
+        return launch_dry(device, kernel, **options), [], nothing, True
+    inputs = operands(kernel.problem, seed)
+    done = launch(device, kernel, *inputs, **options)
+    if not done.result.is_finished:
+        return done.result, unfinished_rows(done.result), nothing, True
+    return done.result, *_outcome(done, inputs)
 
 
 def _outcome(done: AttentionRun, inputs: Operands) -> tuple[list[Any], dict[str, Any], bool]:
@@ -160,8 +172,6 @@ def _outcome(done: AttentionRun, inputs: Operands) -> tuple[list[Any], dict[str,
     from hopsim.reference.attention import attention_f64
     from hopsim.report.comparison import compare_bits
 
-    if not done.result.values or done.result.verdict == "deadlock":
-        return [], {"comparison": None}, True
     problem = done.kernel.problem
     q, k, v = inputs
     expected = reference(q, k, v, causal=problem.causal, block_kv=done.kernel.plan.block_kv)

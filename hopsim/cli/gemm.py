@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
     from hopsim.kernels.gemm.plan import Tile
     from hopsim.kernels.gemm.problem import GemmProblem
     from hopsim.report.facts import Row
+    from hopsim.results import LaunchResult
 
 
 def gemm(
@@ -146,11 +148,10 @@ def gemm(
     from hopsim.cli.output import Output, check_targets
     from hopsim.config import load
     from hopsim.kernels.gemm.kernel import plan_options
-    from hopsim.kernels.gemm.launch import launch
     from hopsim.kernels.gemm.plan import Tile
     from hopsim.kernels.gemm.problem import GemmProblem
     from hopsim.layout.swizzle import Swizzle
-    from hopsim.report.launch import exit_code, launch_report, tflops
+    from hopsim.report.launch import exit_code, launch_report, rate
 
     output = Output(json_file)
     check_targets((ptx, "--ptx"))
@@ -193,15 +194,13 @@ def gemm(
         )
     plan = kernel.plan
     saved = save_ptx(kernel.ptx, ptx)
-    a, b = operands(problem, seed if values else None)
     with progress_bar(f"gemm {m} x {n} x {k}") as tell:
-        done = launch(cast("Device", device), kernel, a, b, progress=tell, **options)
-    result = done.result
-    outcome = _Outcome(done, a, b, numerics)
+        result, outcome = _run(
+            cast("Device", device), kernel, seed, numerics, {**options, "progress": tell}
+        )
     code = exit_code(result)
     if code == 0 and not outcome.is_right:
         code = 1
-    rate = tflops(problem.flops, result.time_us) if result.time_us else None
     output.show(
         launch_report(
             result,
@@ -222,21 +221,22 @@ def gemm(
     }  # fmt: skip
     output.finish(
         launch_json(
-            "gemm", result, {"gemm": parameters, "tflops": rate, **outcome.content}, checks=check
+            "gemm",
+            result,
+            {"gemm": parameters, "tflops": rate(result, problem.flops), **outcome.content},
+            checks=check,
         ),
         code,
     )
 
 
-def operands(problem: GemmProblem, seed: int | None) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Return A (m, k) and B (n, k) in the problem's type: random numbers, or zeros where nobody looks (None)."""
+def operands(problem: GemmProblem, seed: int) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Return A and B as they lie in memory, in the problem's type: random numbers."""
     import numpy as np
 
     from hopsim.kernels.gemm.launch import NUMPY_TYPES
 
     kind = NUMPY_TYPES[problem.dtype]
-    if seed is None:
-        return np.zeros(problem.a_shape, kind), np.zeros(problem.b_shape, kind)
     rng = np.random.default_rng(seed)
     if kind.kind == "i":
         shapes = (problem.m, problem.k), (problem.n, problem.k)
@@ -247,67 +247,70 @@ def operands(problem: GemmProblem, seed: int | None) -> tuple[NDArray[Any], NDAr
     return a, b
 
 
+@dataclass(frozen=True)
 class _Outcome:
-    """Whether C is right: bit for bit with Hopper's numerics, within the error bound of f32 sums otherwise."""
+    """Whether C is right: bit for bit with Hopper's numerics, within the error bound of f32 sums otherwise.
 
-    def __init__(
-        self,
-        done: GemmRun,
-        a: NDArray[Any],
-        b: NDArray[Any],
-        numerics: Numerics,
-    ) -> None:
-        self.is_right = True
-        self.rows: list[Any] = []
-        self.content: dict[str, Any] = {"comparison": None}
-        if not done.result.values or done.result.verdict == "deadlock":
-            return
-        if numerics is Numerics.HOPPER:
-            self._compare_bits(done, a, b)
-        else:
-            problem = done.kernel.problem
-            a = a if problem.a_major == "K" else a.T
-            b = b if problem.b_major == "K" else b.T
-            self._compare_bound(done, a, b)
+    Args:
+        rows: of the report.  content: of the JSON.
+    """
 
-    def _compare_bits(self, done: GemmRun, a: NDArray[Any], b: NDArray[Any]) -> None:
-        from dataclasses import asdict
+    is_right: bool = True
+    rows: list[Row] = field(default_factory=list["Row"])
+    content: dict[str, Any] = field(default_factory=lambda: {"comparison": None})
 
-        import numpy as np
 
-        from hopsim.kernels.gemm.expected import expected, is_admissible
-        from hopsim.report.comparison import compare_bits
+def _run(
+    device: Device, kernel: GemmKernel, seed: int, numerics: Numerics, options: dict[str, Any]
+) -> tuple[LaunchResult, _Outcome]:
+    """Launch a kernel on random operands and judge C; on none where values are not computed."""
+    from hopsim.kernels.gemm.launch import launch, launch_dry
+    from hopsim.report.launch import unfinished_rows
 
-        admissible = expected(done.kernel, a, b)
-        # where several orders of addition are possible, each element may follow its own
-        fits = is_admissible(done.c, admissible)
-        nearest = np.where(fits, done.c, admissible[0])
-        against = "the reference" if len(admissible) == 1 else "a sum in some order of the parts"
-        comparison = compare_bits("C", done.c, nearest, against)
-        self.is_right = comparison.is_equal
-        self.rows = [("bits", comparison.__rich__())]
-        self.content = {"comparison": {**asdict(comparison), "equal": comparison.is_equal}}
+    if not options["values"]:
+        return launch_dry(device, kernel, **options), _Outcome()
+    a, b = operands(kernel.problem, seed)
+    done = launch(device, kernel, a, b, **options)
+    if not done.result.is_finished:
+        return done.result, _Outcome(rows=unfinished_rows(done.result))
+    judge = _compare_bits if numerics is Numerics.HOPPER else _compare_bound
+    return done.result, judge(done, a, b)
 
-    def _compare_bound(self, done: GemmRun, a: NDArray[Any], b: NDArray[Any]) -> None:
-        import numpy as np
 
-        from hopsim.reference.gemm import gemm_f64
+def _compare_bits(done: GemmRun, a: NDArray[Any], b: NDArray[Any]) -> _Outcome:
+    from dataclasses import asdict
 
-        exact = gemm_f64(a, b)
-        magnitude = gemm_f64(np.abs(a.astype(np.float64)), np.abs(b.astype(np.float64)))
-        got = done.c.astype(np.float64)
-        # Any order of k f32 additions, then one rounding to C's type (Higham, "Accuracy and Stability", 3.1).
-        step = {"bfloat16": 2.0**-8, "float16": 2.0**-11}.get(done.c.dtype.name, 2.0**-24)
-        bound = 2 * a.shape[1] * 2.0**-24 * magnitude + step * np.abs(exact) + 2.0**-24
-        error = np.abs(got - exact)
-        self.is_right = bool((error <= bound).all())
-        worst = float(np.nanmax(error)) if error.size else 0.0
-        state = "within" if self.is_right else "outside"
-        self.rows = [
+    import numpy as np
+
+    from hopsim.kernels.gemm.expected import expected, is_admissible
+    from hopsim.report.comparison import compare_bits
+
+    admissible = expected(done.kernel, a, b)
+    # where several orders of addition are possible, each element may follow its own
+    fits = is_admissible(done.c, admissible)
+    nearest = np.where(fits, done.c, admissible[0])
+    against = "the reference" if len(admissible) == 1 else "a sum in some order of the parts"
+    comparison = compare_bits("C", done.c, nearest, against)
+    return _Outcome(
+        comparison.is_equal,
+        [("bits", comparison.__rich__())],
+        {"comparison": {**asdict(comparison), "equal": comparison.is_equal}},
+    )
+
+
+def _compare_bound(done: GemmRun, a: NDArray[Any], b: NDArray[Any]) -> _Outcome:
+    from hopsim.kernels.gemm.expected import f32_error
+
+    worst, is_within = f32_error(done.c, done.kernel.problem, a, b)
+    state = "within" if is_within else "outside"
+    return _Outcome(
+        is_within,
+        [
             ("bits", "not compared: --numerics float32 is an approximation of the tensor core"),
             ("error", f"{worst:.3g} at most, {state} the bound of f32 sums"),
-        ]
-        self.content = {"comparison": None, "largest_error": worst, "within_bound": self.is_right}
+        ],
+        {"comparison": None, "largest_error": worst, "within_bound": is_within},
+    )
 
 
 def _words(problem: GemmProblem) -> str:

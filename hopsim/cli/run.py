@@ -76,7 +76,7 @@ def run(
     from hopsim.cli.launching import launch_json, launch_options, make_gpu, progress_bar, save_trace
     from hopsim.cli.output import Output
     from hopsim.isa.program.kernel import load
-    from hopsim.report.launch import exit_code, launch_report
+    from hopsim.report.launch import exit_code, launch_report, unfinished_rows
 
     output = Output(json_file)
     if template and args is not None:
@@ -127,9 +127,14 @@ def run(
         raise
     comparisons: list[Comparison] = []
     saved: list[Row] = []
+    outcome: list[Row] = []
     if values:
-        comparisons = _compare(described, arrays)
+        if result.is_finished:
+            comparisons = _compare(described, arrays)
+        elif any(spec.compare is not None for spec in described.arrays.values()):
+            outcome = unfinished_rows(result)
         saved = _save(output, described, arrays)
+    outcome += [("bits" if k == 0 else "", one.__rich__()) for k, one in enumerate(comparisons)]
     _show_printed(output, result.printed)
     code = exit_code(result)
     if code == 0 and any(not one.is_equal for one in comparisons):
@@ -137,9 +142,7 @@ def run(
     output.show(
         launch_report(
             result,
-            outcome=[
-                ("bits" if k == 0 else "", one.__rich__()) for k, one in enumerate(comparisons)
-            ],
+            outcome=outcome,
             checks=check,
             last=[*saved, *save_trace(output, result, trace)],
             path=str(file),

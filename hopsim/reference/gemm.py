@@ -46,6 +46,9 @@ _FORMATS: Final[dict[str, _Format]] = {
     "float8_e5m2": _Format(5, 2, 32),
 }
 _LARGEST_FP8: Final = {"float8_e4m3fn": 448.0, "float8_e5m2": 57344.0}
+_F32_ROUNDING: Final = 2.0**-24
+"""Largest relative error of one rounding to nearest."""
+_ROUNDING: Final = {"bfloat16": 2.0**-8, "float16": 2.0**-11}
 _F32: Final = _Format(8, 23, 0)
 _INFINITY: Final = 0x7F800000
 _NAN: Final = 0x7FFFFFFF
@@ -115,6 +118,21 @@ def gemm_f64(a: Matrix, b: Matrix, c: Matrix | None = None) -> NDArray[np.float6
     with np.errstate(all="ignore"):
         total = a.astype(np.float64) @ b.astype(np.float64).T
         return total if c is None else total + c.astype(np.float64)
+
+
+def f32_error_bound(a: Matrix, b: Matrix, out_dtype: DTypeLike) -> NDArray[np.float64]:
+    """Return how far A B^T may be from `gemm_f64` where its sums are f32, added in any order, and rounded once.
+
+    Args:
+        a, b: (M, K) and (N, K).  out_dtype: type of the result.
+    Returns: (M, N).
+
+    Source: Higham, "Accuracy and Stability of Numerical Algorithms", 3.1.
+    """
+    exact = gemm_f64(a, b)
+    magnitude = gemm_f64(np.abs(a.astype(np.float64)), np.abs(b.astype(np.float64)))
+    rounding = _ROUNDING.get(np.dtype(out_dtype).name, _F32_ROUNDING)
+    return 2 * a.shape[1] * _F32_ROUNDING * magnitude + rounding * np.abs(exact) + _F32_ROUNDING
 
 
 def _convert(result: Matrix, out_dtype: DTypeLike | None) -> Matrix:

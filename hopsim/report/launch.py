@@ -95,7 +95,7 @@ def verdict_rows(result: LaunchResult, checks: bool = True) -> list[Row]:
 
 
 def time_rows(result: LaunchResult, flops: int | None = None) -> list[Row]:
-    """Return how long it took.
+    """Return how long it took, or how far a run came that did not finish.
 
     Args:
         flops: additions and multiplications of the problem, for TFLOP/s.
@@ -106,14 +106,34 @@ def time_rows(result: LaunchResult, flops: int | None = None) -> list[Row]:
     if result.time_us is not None:
         at = f" at {clock(result.clock_hz)}" if result.clock_hz else ""
         parts.append(f"{result.time_us:.2f} us{at}")
-        if flops is not None and result.time_us:
-            parts.append(f"{tflops(flops, result.time_us):.1f} TFLOP/s")
-    return [("time", joined(parts))] if parts else []
+    speed = None if flops is None else rate(result, flops)
+    if speed is not None:
+        parts.append(f"{speed:.1f} TFLOP/s")
+    if not parts:
+        return []
+    if result.is_cut_off:
+        return [("cut off", f"after {joined(parts)}; the kernel takes longer")]
+    return [("time", joined(parts))]
 
 
 def tflops(flops: int, time_us: float) -> float:
     """Return 10^12 operations a second."""
     return flops / time_us / 1e6
+
+
+def rate(result: LaunchResult, flops: int) -> float | None:
+    """Return the 10^12 operations a second of a launch; None where it did not finish, or has no time."""
+    if not result.time_us or not result.is_finished:
+        return None
+    return tflops(flops, result.time_us)
+
+
+def unfinished_rows(result: LaunchResult) -> list[Row]:
+    """Return why there are no bits to compare; nothing where there are."""
+    if result.is_finished:
+        return []
+    why = "the run was cut off" if result.is_cut_off else "the run came to a standstill"
+    return [("bits", f"not compared: {why}")]
 
 
 def memory_rows(counters: Mapping[str, int | float]) -> list[Row]:

@@ -37,7 +37,7 @@ from hopsim.launch.given import (
     host_array,
     whole_number,
 )
-from hopsim.results import LaunchResult, NotModelledNote, decide_verdict
+from hopsim.results import CUT_OFF, LaunchResult, NotModelledNote, decide_verdict
 from hopsim.runtime.checking import launch_facts, watched_program
 from hopsim.runtime.loaded_modules import LoadedModules
 from hopsim.runtime.places import Places, placed_program, places_of
@@ -349,13 +349,10 @@ class Gpu:
         notes: list[NotModelledNote] = []
         if outcome.ended == "cap":
             # Somebody who is in the midst of it: a loop without end stands there.
-            line = machine.spinning[0].line if machine.spinning else 0
+            stepping = min(machine.spinning, key=lambda strand: strand.key, default=None)
+            line = stepping.line if stepping is not None else 0
             text = kernel.module.lines[line - 1].strip() if line else ""
-            notes.append(
-                NotModelledNote(
-                    "the run was ended by its limit of cycles or steps", int(line), text
-                )
-            )
+            notes.append(NotModelledNote(CUT_OFF, int(line), text))
         if not machine.values:
             notes.append(
                 NotModelledNote("values=False: data was not computed, so races were not checked")

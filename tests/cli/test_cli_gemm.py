@@ -3,6 +3,8 @@ from __future__ import annotations
 import json
 import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -183,6 +185,32 @@ def test_a_deadline_is_not_modelled(tmp_path: Path) -> None:
     done = gemm(256, 256, 256, "--no-values", "--max-cycles", "4500")
     assert done.exit_code == 4
     assert "the run was ended by its limit of cycles or steps" in done.stdout
+    assert "cut off       after 4,501 cycles, " in done.stdout
+    assert "TFLOP/s" not in done.stdout
+
+
+@pytest.mark.parametrize("limit", [("--max-cycles", "50"), (*UNTIMED, "--max-cycles", "50")])
+def test_what_was_cut_off_is_not_compared(limit: tuple[str, ...], tmp_path: Path) -> None:
+    told = tmp_path / "told.json"
+    done = gemm(64, 64, 64, *limit, "--json", str(told))
+    content = json.loads(told.read_text())
+    assert done.exit_code == content["exit_code"] == 4
+    assert "bits          not compared: the run was cut off\n" in done.stdout
+    assert (content["comparison"], content["tflops"]) == (None, None)
+
+
+def test_without_values_no_operand_takes_memory() -> None:
+    words = "gemm --m 16384 --n 16384 --k 16384 --no-values --max-cycles 1 --json -"
+    code = (
+        "from pathlib import Path\nfrom typer.testing import CliRunner\nfrom hopsim.cli.app import app\n"
+        f"done = CliRunner().invoke(app, {words.split()})\n"
+        "peak = Path('/proc/self/status').read_text().partition('VmHWM:')[2].split()[0]\n"
+        "print(done.exit_code, peak)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    exit_code, peak_kib = map(int, done.stdout.split())
+    assert exit_code == 4
+    assert peak_kib < 300 << 10  # one operand takes 512 MiB
 
 
 @pytest.mark.parametrize(

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import ml_dtypes
 import numpy as np
 import pytest
 
 from hopsim.isa.numerics.tensor_core import MMA_SYNC, WGMMA, mma_chain
 from hopsim.reference import gemm, gemm_f64
+from hopsim.reference.gemm import f32_error_bound
 from tests.numerics.tensor_core_oracle import DISTRIBUTIONS, chain_bits, draw, fp8_mma_sync_bits
 
 DTYPES = {
@@ -109,3 +112,18 @@ def test_a_misfitting_accumulator_is_refused() -> None:
     zeros = np.zeros((2, 16), np.float16)
     with pytest.raises(ValueError, match="expected c"):
         gemm(zeros, zeros, np.zeros((2, 3), np.float32))
+
+
+@pytest.mark.parametrize("out", [np.float32, np.float16, ml_dtypes.bfloat16])
+def test_f32_sums_in_any_order_keep_within_their_bound(out: Any) -> None:
+    rng = np.random.default_rng(3)
+    a, b = (rng.standard_normal(shape).astype(np.float16) for shape in ((16, 512), (24, 512)))
+    bound = f32_error_bound(a, b, out)
+    for order in (np.arange(512), np.arange(512)[::-1], rng.permutation(512)):
+        sums = np.zeros((16, 24), np.float32)
+        for k in order:
+            sums += a[:, k, None].astype(np.float32) * b[:, k].astype(np.float32)
+        assert (np.abs(sums.astype(out).astype(np.float64) - gemm_f64(a, b)) <= bound).all()
+    # One product left out is beyond it.
+    less = gemm_f64(a[:, 1:], b[:, 1:])
+    assert (np.abs(less - gemm_f64(a, b)) > bound).any()

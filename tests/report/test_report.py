@@ -13,12 +13,20 @@ from hopsim.report.columns import bar
 from hopsim.report.comparison import compare_bits
 from hopsim.report.deadlock import deadlock_story
 from hopsim.report.hazards import hazard_findings
-from hopsim.report.launch import beyond_choice, exit_code, launch_report, not_checked
+from hopsim.report.launch import (
+    beyond_choice,
+    exit_code,
+    launch_report,
+    not_checked,
+    rate,
+    unfinished_rows,
+)
 from hopsim.report.lint import KernelLint, lint_report
 from hopsim.report.quantities import clock, grouped, lanes_of, plural, ranges, share, size, triple
 from hopsim.report.stalls import stall_chart
 from hopsim.report.support import support_table
 from hopsim.results import (
+    CUT_OFF,
     Access,
     Deadlock,
     Hazard,
@@ -177,6 +185,26 @@ def test_what_was_not_asked_for_is_said_but_is_no_failure(
     assert exit_code(result) == code
     assert bool(beyond_choice(result)) == (code == 4)
     assert words in plain_text(launch_report(result))
+
+
+def test_a_run_that_did_not_finish_has_no_rate() -> None:
+    took = {"cycles": 2000, "time_us": 1.0}
+    cut = launch(
+        verdict="not-modelled", not_modelled=(NotModelledNote(CUT_OFF, 7, "bar.sync 0;"),), **took
+    )
+    stuck = launch(verdict="deadlock", deadlock=Deadlock(()), **took)
+    text = plain_text(launch_report(cut, flops=10**9, outcome=unfinished_rows(cut)))
+    assert "cut off       after 2,000 cycles, 1.00 us; the kernel takes longer\n" in text
+    assert "bits          not compared: the run was cut off\n" in text
+    assert "not modelled  line 7: bar.sync 0;  the run was ended by its limit" in text
+    assert not any(line.startswith("time ") for line in text.splitlines())
+    assert (rate(cut, 10**9), rate(stuck, 10**9), rate(launch(**took), 10**9)) == (
+        None,
+        None,
+        1000.0,
+    )
+    assert unfinished_rows(stuck) == [("bits", "not compared: the run came to a standstill")]
+    assert unfinished_rows(launch(**took)) == []
 
 
 def test_a_device_tells_time_and_no_races() -> None:

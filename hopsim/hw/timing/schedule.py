@@ -194,6 +194,8 @@ class TimedSchedule(Schedule):
                     machine.spinning = [actor.strand for actor in env.pending()]
                     return "deadlock"
             if now > limit:
+                # At the very start there are clusters to place, and nobody to step.
+                machine.spinning = [one.strand for one in env.pending() if isinstance(one, Actor)]
                 return "cap"
 
     def _goes_on(self, machine: Machine) -> bool:

@@ -7,6 +7,7 @@ done.o, done.result.cycles
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -120,7 +121,25 @@ def launch(
     Raises: LaunchError: an operand's shape or type is not the problem's.
     """
     args, o = arguments(gpu, kernel, q, k, v)
-    result = gpu.launch(
+    result = _launch(gpu, kernel, args, options)
+    return AttentionRun(o.numpy(), result, kernel)
+
+
+def launch_dry(gpu: Device, kernel: AttentionKernel, **options: Any) -> LaunchResult:
+    """Launch a built kernel for its time and order alone; nobody fills or reads Q, K, V and O, so that they take no memory.
+
+    Raises: LaunchError.
+    """
+    kind = NUMPY_TYPES[kernel.problem.dtype]
+    q, k, v, o = (gpu.empty(shape, kind) for shape in _shapes(kernel.problem).values())
+    args = _arguments(kernel, q, k, v, o)
+    return _launch(gpu, kernel, args, {**options, "values": False})
+
+
+def _launch(
+    gpu: Device, kernel: AttentionKernel, args: list[Any], options: Mapping[str, Any]
+) -> LaunchResult:
+    return gpu.launch(
         loads(kernel.ptx)[kernel.entry],
         grid=kernel.grid,
         block=kernel.block,
@@ -129,7 +148,6 @@ def launch(
         shared_bytes=kernel.shared_bytes,
         **options,
     )
-    return AttentionRun(o.numpy(), result, kernel)
 
 
 def arguments(
@@ -139,26 +157,38 @@ def arguments(
 
     Raises: LaunchError: an operand's shape or type is not the problem's.
     """
-    problem, plan = kernel.problem, kernel.plan
-    kind = NUMPY_TYPES[problem.dtype]
-    q_shape = (problem.heads, problem.seq_q, problem.head_dim)
-    kv_shape = (problem.heads, problem.seq_kv, problem.head_dim)
-    for name, got, shape in (("Q", q, q_shape), ("K", k, kv_shape), ("V", v, kv_shape)):
-        if got.shape != shape or got.dtype != kind:
+    kind = NUMPY_TYPES[kernel.problem.dtype]
+    shapes = _shapes(kernel.problem)
+    for name, got in (("Q", q), ("K", k), ("V", v)):
+        if got.shape != shapes[name] or got.dtype != kind:
             raise LaunchError(
-                f"{name} must be {kind} {shape}, got {got.dtype} {got.shape}", where="attention"
+                f"{name} must be {kind} {shapes[name]}, got {got.dtype} {got.shape}",
+                where="attention",
             )
-    o = gpu.array(np.full(q_shape, np.nan).astype(kind))
-    args = [
-        _map(gpu.array(q), BLOCK_Q),
-        _map(gpu.array(k), plan.block_kv),
-        _map(gpu.array(v), plan.block_kv),
+    o = gpu.array(np.full(shapes["O"], np.nan, kind))
+    return _arguments(kernel, gpu.array(q), gpu.array(k), gpu.array(v), o), o
+
+
+def _shapes(problem: AttentionProblem) -> dict[str, tuple[int, int, int]]:
+    """Return the shapes of Q, K, V and O."""
+    by_query = (problem.heads, problem.seq_q, problem.head_dim)
+    by_key = (problem.heads, problem.seq_kv, problem.head_dim)
+    return {"Q": by_query, "K": by_key, "V": by_key, "O": by_query}
+
+
+def _arguments(
+    kernel: AttentionKernel, q: DeviceArray, k: DeviceArray, v: DeviceArray, o: DeviceArray
+) -> list[Any]:
+    problem, plan = kernel.problem, kernel.plan
+    return [
+        _map(q, BLOCK_Q),
+        _map(k, plan.block_kv),
+        _map(v, plan.block_kv),
         _map(o, WARPGROUP_ROWS),
         np.uint32(problem.seq_q),
         np.uint32(problem.seq_kv),
         np.float32(problem.scale_log2),
     ]
-    return args, o
 
 
 def _map(array: DeviceArray, rows: int) -> TensorMap:

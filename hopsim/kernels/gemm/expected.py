@@ -11,10 +11,11 @@ from numpy.typing import NDArray
 from hopsim.kernels.gemm.kernel import GemmKernel
 from hopsim.kernels.gemm.launch import NUMPY_TYPES
 from hopsim.kernels.gemm.order import unit_of, walk_order
+from hopsim.kernels.gemm.problem import GemmProblem
 from hopsim.kernels.gemm.scheduler import units
 from hopsim.kernels.gemm.split_k import split_blocks
 from hopsim.kernels.gemm.stream_k import tile_parts
-from hopsim.reference.gemm import gemm
+from hopsim.reference.gemm import f32_error_bound, gemm, gemm_f64
 from hopsim.reference.split_k import add, add_to_zero, parts
 
 
@@ -26,8 +27,7 @@ def expected(kernel: GemmKernel, a: NDArray[Any], b: NDArray[Any]) -> list[NDArr
     """
     problem, plan = kernel.problem, kernel.plan
     out = NUMPY_TYPES[problem.out_dtype]
-    a = a if problem.a_major == "K" else a.T
-    b = b if problem.b_major == "K" else b.T
+    a, b = _k_major(problem, a, b)
     if kernel.buffers:
         return [_stream_k(kernel, a, b).astype(out)]
     if plan.splits == 1:
@@ -46,6 +46,27 @@ def is_admissible(got: NDArray[Any], admissible: list[NDArray[Any]]) -> NDArray[
     bits = np.dtype(f"u{got.dtype.itemsize}")
     hits = [got.view(bits) == one.view(bits) for one in admissible]
     return np.logical_or.reduce(hits)
+
+
+def f32_error(
+    c: NDArray[Any], problem: GemmProblem, a: NDArray[Any], b: NDArray[Any]
+) -> tuple[float, bool]:
+    """Return how far C is from the product in float64 at most, and whether f32 sums in any order can be that far off.
+
+    Args:
+        a, b: as they lie in memory, see `GemmProblem.a_shape`.
+    """
+    a, b = _k_major(problem, a, b)
+    error = np.abs(c.astype(np.float64) - gemm_f64(a, b))
+    is_within = bool((error <= f32_error_bound(a, b, c.dtype)).all())
+    return (float(np.nanmax(error)) if error.size else 0.0), is_within
+
+
+def _k_major(
+    problem: GemmProblem, a: NDArray[Any], b: NDArray[Any]
+) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Return A as (m, k) and B as (n, k)."""
+    return a if problem.a_major == "K" else a.T, b if problem.b_major == "K" else b.T
 
 
 def _elements(kernel: GemmKernel, blocks: range) -> range:

@@ -42,6 +42,10 @@ class Device(Protocol):
         """Copy a numpy array to the device."""
         ...
 
+    def empty(self, shape: tuple[int, ...], dtype: Any) -> DeviceArray:
+        """Make an array that is not initialised."""
+        ...
+
     def launch(
         self,
         kernel: Kernel,
@@ -103,17 +107,40 @@ def launch(
     _check_operand("B", b, problem.b_shape, problem.dtype)
     kind = NUMPY_TYPES[problem.out_dtype]
     unwritten = 0 if kernel.adds_to_c else np.iinfo(np.int32).min if kind.kind == "i" else np.nan
-    c = gpu.array(np.full((problem.m, problem.n), unwritten).astype(kind))
-    result = gpu.launch(
+    c = gpu.array(np.full((problem.m, problem.n), unwritten, kind))
+    result = _launch(gpu, kernel, gpu.array(a), gpu.array(b), c, options)
+    return GemmRun(c.numpy(), result, kernel)
+
+
+def launch_dry(gpu: Device, kernel: GemmKernel, **options: Any) -> LaunchResult:
+    """Launch a built kernel for its time and order alone; nobody fills or reads A, B and C, so that they take no memory.
+
+    Raises: LaunchError.  ValuesNeeded: the kernel branches on data.
+    """
+    problem = kernel.problem
+    kind, c_kind = NUMPY_TYPES[problem.dtype], NUMPY_TYPES[problem.out_dtype]
+    a, b = gpu.empty(problem.a_shape, kind), gpu.empty(problem.b_shape, kind)
+    c = gpu.empty((problem.m, problem.n), c_kind)
+    return _launch(gpu, kernel, a, b, c, {**options, "values": False})
+
+
+def _launch(
+    gpu: Device,
+    kernel: GemmKernel,
+    a: DeviceArray,
+    b: DeviceArray,
+    c: DeviceArray,
+    options: Mapping[str, Any],
+) -> LaunchResult:
+    return gpu.launch(
         loads(kernel.ptx)[kernel.entry],
         grid=kernel.grid,
         block=kernel.block,
         cluster=kernel.cluster,
-        args=arguments(kernel, gpu.array(a), gpu.array(b), c, buffers(gpu, kernel)),
+        args=arguments(kernel, a, b, c, buffers(gpu, kernel)),
         shared_bytes=kernel.shared_bytes,
         **options,
     )
-    return GemmRun(c.numpy(), result, kernel)
 
 
 def buffers(gpu: Device, kernel: GemmKernel) -> list[DeviceArray]:

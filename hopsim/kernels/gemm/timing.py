@@ -11,12 +11,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
-import numpy as np
-
 from hopsim.config import HardwareConfig
 from hopsim.kernels.gemm.kernel import GemmKernel
 from hopsim.kernels.gemm.ladder import Step
-from hopsim.kernels.gemm.launch import NUMPY_TYPES, Device, launch
+from hopsim.kernels.gemm.launch import Device, launch_dry
 from hopsim.kernels.gemm.plan import Tile
 from hopsim.kernels.gemm.problem import GemmProblem
 from hopsim.kernels.gemm.scheduler import units
@@ -109,10 +107,7 @@ def _busiest(counters: Mapping[str, int | float]) -> tuple[str, float]:
 
 
 def _simulate(gpu: Device, kernel: GemmKernel) -> LaunchResult:
-    problem = kernel.problem
-    kind = NUMPY_TYPES[problem.dtype]
-    a, b = np.zeros(problem.a_shape, kind), np.zeros(problem.b_shape, kind)
-    return launch(gpu, kernel, a, b, values=False, check=False).result
+    return launch_dry(gpu, kernel, check=False)
 
 
 def _extrapolated(
