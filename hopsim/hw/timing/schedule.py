@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import numpy as np
 from simpy.core import EmptySchedule
@@ -195,7 +195,8 @@ class TimedSchedule(Schedule):
                     return "deadlock"
             if now > limit:
                 # At the very start there are clusters to place, and nobody to step.
-                machine.spinning = [one.strand for one in env.pending() if isinstance(one, Actor)]
+                actors = [one for one in env.pending() if isinstance(one, Actor)]
+                machine.spinning = [cast("Any", one.strand) for one in actors]
                 return "cap"
 
     def _goes_on(self, machine: Machine) -> bool:
