@@ -274,8 +274,9 @@ def _about(largest: int | None) -> list[str]:
         "The calibration set (ten Triton bf16 kernels, four sizes) and the microbenchmarks of `tests/silicon/micro.json` "
         "are what the numbers of `configs/h100-sxm.toml` may be fitted to. Nothing is fitted to the judging set: hopsim's "
         "own schedules (`gemm_*`) and further Triton kernels (`mm_*`: fp16, e4m3, persistent, loading through pointers). "
-        "Clocks were read inside some of its kernels of 512, 2048 and 1000 x 1416 x 528 to see what the model lacked; the "
-        "numbers of what was found are those of microbenchmarks and of the calibration set.",
+        "Clocks were read inside some of its kernels of 512 to 2048, 1000 x 1416 x 528 and 4000 x 3008 x 2064, and the "
+        "machine code of those that load through pointers was read, to see what the model lacked; the numbers of what was "
+        "found are those of microbenchmarks, of the calibration set and of that machine code.",
         "Kendall is tau-b within a size. Of clear pairs: of those alone whose measured cycles lie further apart than three "
         "launches of either did; silicon itself has no order for the others. Regret is what the kernel that the simulator "
         "likes best takes more than the best one.",
