@@ -29,6 +29,7 @@ from hopsim.isa.program.symbols import Parameter, Placement, parameters, place
 from hopsim.isa.program.wmma import SOURCE as WMMA
 from hopsim.isa.program.wmma import lower
 from hopsim.isa.ptx.ast import FlatBody, Function, LabelRef, PtxModule, Register, SymbolRef
+from hopsim.isa.ptx.file_text import read_ptx
 from hopsim.isa.ptx.parser import parse
 from hopsim.isa.ptx.scope import Flattened, flatten
 from hopsim.isa.ptx.special import GRID_WORKSPACE
@@ -364,11 +365,4 @@ def load(path: str | Path) -> Module:
         raise PtxError(
             "expected the path of a file, got PTX text", hint="hopsim.loads() takes text"
         )
-    try:
-        text = Path(path).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        why = error.strerror if isinstance(error, OSError) else "it is no text"
-        raise PtxError(
-            f"cannot read {path}: {why}", hint="give the path of a PTX text file"
-        ) from None
-    return loads(text, str(path))
+    return loads(read_ptx(path), str(path))

@@ -10,6 +10,7 @@ Source: PTX ISA 8.7 "Source Format", "Comments", "Identifiers".
 from __future__ import annotations
 
 import re
+import unicodedata
 from bisect import bisect_right
 from dataclasses import dataclass
 from typing import Final, NoReturn
@@ -174,7 +175,12 @@ class Cursor:
 
     def shown(self) -> str:
         """Describe the current token for a message."""
-        return "the end of the file" if self.kind == "end" else f"'{self.text}'"
+        if self.kind == "end":
+            return "the end of the file"
+        if len(self.text) == 1 and not self.text.isprintable():
+            name = unicodedata.name(self.text, "a control character")
+            return f"U+{ord(self.text):04X} ({name})"
+        return f"'{self.text}'"
 
     def fail(self, what: str, hint: str = "") -> NoReturn:
         """Raise an error that points at the current token."""

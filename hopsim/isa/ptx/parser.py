@@ -104,6 +104,11 @@ _ADDRESS_SIZE: Final = 64
 
 _HOPPER: Final = 90
 _ARCHITECTURE: Final = re.compile(r"sm_(\d+)([af]?)", re.ASCII)
+_TARGET_OPTIONS: Final = ("debug", "texmode_unified", "texmode_independent")
+"""What may stand beside the architecture.  Source: PTX ISA 8.7 ".target", less `map_f64_to_f32`, which ptxas
+(13.0) refuses from sm_13 on."""
+
+_BEGINNING: Final = "a PTX file begins with .version, .target and .address_size; nvcc -arch=sm_90a -ptx makes one of CUDA"
 
 
 def parse(text: str, path: str = "<ptx>") -> PtxModule:
@@ -136,6 +141,12 @@ class _Parser:
         self._header(cursor, ".target", "after '.version'")
         start = cursor.start
         target = [self._target(cursor, "'.target'")]
+        if not _ARCHITECTURE.fullmatch(target[0]):
+            self.source.fail(
+                f"expected an architecture like sm_90a after '.target', got '{target[0]}'",
+                start,
+                "write .target sm_90a",
+            )
         first = _FIRST_VERSIONS.get(target[0], version)
         if version < first:
             self.source.fail(
@@ -161,10 +172,13 @@ class _Parser:
 
     def _header(self, cursor: Cursor, word: str, place: str) -> None:
         if not cursor.accept(word):
-            cursor.fail(
-                f"expected '{word}' {place}, got {cursor.shown()}",
-                "a PTX file begins with .version, .target and .address_size",
-            )
+            shown, hint = cursor.shown(), _BEGINNING
+            if cursor.text == "\ufeff":
+                shown = "a byte order mark (U+FEFF)"
+                hint = "save the file as UTF-8 without it: ptxas takes none"
+            elif cursor.at("end") and word == ".version":
+                shown = "nothing but comments" if self.source.text.strip() else "an empty file"
+            cursor.fail(f"expected '{word}' {place}, got {shown}", hint)
 
     def _target(self, cursor: Cursor, after: str) -> str:
         start = cursor.start
@@ -176,6 +190,13 @@ class _Parser:
                 f"code for {name} does not run on Hopper",
                 start,
                 "compile for sm_90a, or for sm_90 or an older one without a letter",
+            )
+        if not match and name not in _TARGET_OPTIONS and after == "','":
+            near = closest(name, _TARGET_OPTIONS)
+            self.source.fail(
+                f"unknown target option '{name}': expected one of {', '.join(_TARGET_OPTIONS)}",
+                start,
+                f"did you mean '{near}'?" if near else "",
             )
         return name
 

@@ -70,6 +70,45 @@ def test_a_target_is_not_older_than_its_ptx(version: str, target: str, first: st
     parse(text.replace(version, first), "k.ptx")
 
 
+@pytest.mark.parametrize(
+    ("text", "got", "hint"),
+    [
+        ("", "an empty file", "nvcc -arch=sm_90a -ptx"),
+        (" \r\n\n", "an empty file", "nvcc -arch=sm_90a -ptx"),
+        ("// PTX\n/* of\nnothing */\n", "nothing but comments", "nvcc -arch=sm_90a -ptx"),
+        ("#include <cuda.h>\n", "'#'", "nvcc -arch=sm_90a -ptx"),
+        ("\ufeff" + HEADER, "a byte order mark (U+FEFF)", "without it: ptxas takes none"),
+        ("\xa0" + HEADER, "U+00A0 (NO-BREAK SPACE)", "a PTX file begins with .version"),
+        ("\x01" + HEADER, "U+0001 (a control character)", "a PTX file begins with .version"),
+    ],
+)
+def test_a_text_that_does_not_begin_as_ptx_says_what_it_begins_with(
+    text: str, got: str, hint: str
+) -> None:
+    with pytest.raises(PtxError) as caught:
+        parse(text, "k.ptx")
+    assert caught.value.what == f"expected '.version' at the start of the file, got {got}"
+    assert hint in caught.value.hint
+    assert str(caught.value).startswith("k.ptx:1:1: ")
+
+
+@pytest.mark.parametrize(
+    ("target", "column", "what", "hint"),
+    [
+        ("foo", 9, "expected an architecture like sm_90a after '.target', got 'foo'", "write .target sm_90a"),
+        ("compute_90a", 9, "expected an architecture like sm_90a after '.target', got 'compute_90a'", "write .target sm_90a"),
+        ("debug, sm_90a", 9, "expected an architecture like sm_90a after '.target', got 'debug'", "write .target sm_90a"),
+        ("sm_5x", 9, "expected an architecture like sm_90a after '.target', got 'sm_5x'", "write .target sm_90a"),
+        ("sm_90a, debag", 17, "unknown target option 'debag': expected one of debug, texmode_unified, texmode_independent", "did you mean 'debug'?"),
+    ],
+)  # fmt: skip
+def test_targets_that_ptxas_does_not_know(target: str, column: int, what: str, hint: str) -> None:
+    with pytest.raises(PtxError) as caught:
+        parse(f".version 8.7\n.target {target}\n", "k.ptx")
+    assert (caught.value.what, caught.value.hint) == (what, hint)
+    assert (caught.value.line, caught.value.column) == (2, column)
+
+
 def test_the_table_is_read() -> None:
     assert len(CASES) > 100
 
