@@ -65,6 +65,8 @@ class StrandCore:
         self.symbols = cta.machine.symbols
         self.trail: list[Segment] = []
         self.access: Any = None
+        # Nanoseconds of the sleeps of a step whose time comes from a register, by position in the trail.
+        self.sleeps: dict[int, int] = {}
         self.acting: StrandCore | None = None
         self._views: dict[bytes, tuple[Any, Any]] = {}
 

@@ -17,6 +17,7 @@ from hopsim.hw.machine.cta import Cta
 from hopsim.hw.machine.memory import OFFSET_MASK, RANK_SHIFT, SHARED_WINDOW
 from hopsim.hw.machine.strand import WARP
 from hopsim.hw.machine.waiting import Wait
+from hopsim.isa.forms.decode import ConstantArg
 from hopsim.isa.forms.form import BLOCKED
 from hopsim.isa.values import Predicate, Value, lanes
 
@@ -27,7 +28,7 @@ TOGETHER = "it is .sync.aligned: let all threads of the warpgroup execute it"
 
 
 class SyncOps(ConvergenceOps):
-    """Named barriers, cluster barriers, fences, setmaxnreg."""
+    """Named barriers, cluster barriers, fences, sleeps, setmaxnreg."""
 
     # -- named barriers ----------------------------------------------------------------------------
 
@@ -262,6 +263,14 @@ class SyncOps(ConvergenceOps):
             event = SyncEvent(self.agent, self.line, what, detail)
             for listen in self.machine.probe.sync:
                 listen(event)
+
+    def sleep(self, nanoseconds: Value) -> None:
+        """nanosleep: only timing cares, and for how long the lane sleeps that sleeps longest; literals are in its tables."""
+        if self.machine.timed:
+            time = self.machine.program[self.segment].instructions[0].args[0]
+            if not isinstance(time, ConstantArg):
+                owner = self.acting or self
+                owner.sleeps[len(owner.trail)] = int(np.max(nanoseconds))
 
     # -- registers ---------------------------------------------------------------------------------
 

@@ -12,10 +12,11 @@ from typing import Final
 
 from hopsim.config import HardwareConfig
 from hopsim.hw.machine.operations import Operation
+from hopsim.hw.machine.strand import StrandCore
 from hopsim.hw.machine.tensor_queue import Group, Warpgroup
 from hopsim.hw.machine.work import TensorWork
 from hopsim.hw.timing.actor import Actor, Crowding
-from hopsim.hw.timing.costs import NEVER, CostTable, Head, SegmentCost, Stall
+from hopsim.hw.timing.costs import NANOSECONDS, NEVER, CostTable, Head, SegmentCost, Stall
 from hopsim.hw.timing.counters import Totals
 from hopsim.hw.timing.first_touch import FirstTouch
 from hopsim.hw.timing.load_runs import Deferred
@@ -76,6 +77,7 @@ class Charge:
         self._mbarrier = config.mbarrier
         self._arrive = float(config.mbarrier.arrive_latency_cycles)
         self._fence_again = float(config.fence.again_cycles)
+        self._nanosecond = NANOSECONDS * config.device.clock_hz
         self._staged = float(config.fence.staged_cycles)
         self._add = float(config.issue.latency_cycles["fp32"])
         self._queues: dict[Warpgroup, WarpgroupQueue] = {}
@@ -86,10 +88,11 @@ class Charge:
         self.issued: list[tuple[int, Operation]] = []
         self.committed: list[tuple[int, Group]] = []
 
-    def length(self, trail: list[Segment]) -> float:
-        """Return the cycles of some segments when nothing stalls them."""
-        costs = [self._costs[segment.number] for segment in trail]
-        return sum(cost.block + cost.span for cost in costs)
+    def length(self, strand: StrandCore, count: int) -> float:
+        """Return the cycles of the first `count` segments of a step when nothing stalls them."""
+        costs = [self._costs[segment.number] for segment in strand.trail[:count]]
+        slept = sum(time for position, time in strand.sleeps.items() if position < count)
+        return sum(cost.block + cost.span for cost in costs) + slept * self._nanosecond
 
     def forget(self, warpgroup: Warpgroup, sm: Sm) -> None:
         """Drop the queue of a warpgroup that has exited."""
@@ -346,6 +349,10 @@ class Charge:
                 stalls[cost.block_stall] += late * warps
                 time += late
             return time
+        if head is Head.SLEEP:
+            slept = actor.strand.sleeps.get(position, 0) * self._nanosecond
+            stalls[Stall.SLEEPING] += slept * warps
+            return time + slept
         if head is Head.TENSOR:
             return self._issue_tensor(actor, position, time)
         if head is Head.COMMIT:

@@ -59,6 +59,8 @@ class Head(IntEnum):
     """An arrival at a cluster barrier by warps one of which may come later than the others."""
     PUBLISH = 11
     """A fence between what a warp has stored to shared memory and the async proxy."""
+    SLEEP = 12
+    """A nanosleep whose time comes from a register."""
 
 
 SHARED_PIPES: Final = (Head.MATRIX_COPY, Head.MMA)
@@ -193,7 +195,14 @@ class CostTable:
         )
         instructions = self._in_order.order(here.instructions, has_head)
         head = self._head_kind(first) if has_head else Head.NONE
-        dynamic = head not in (Head.NONE, Head.FIXED, Head.COMMIT, Head.LEAVE, Head.PUBLISH)
+        dynamic = head not in (
+            Head.NONE,
+            Head.FIXED,
+            Head.COMMIT,
+            Head.LEAVE,
+            Head.PUBLISH,
+            Head.SLEEP,
+        )
         more = here.prepares * (self._config.issue.sequence["bulk_copy"] - 1.0)
         work_out = partial(
             self._in_order.run, instructions, dynamic, prepared=here.prepared, more=more
@@ -312,6 +321,8 @@ class CostTable:
                 return Head.LEAVE
         if publishes_shared(bound):
             return Head.PUBLISH
+        if sleeps_by_register(bound):
+            return Head.SLEEP
         if unit in ("lsu_shared", "lsu_global", "lsu_local", "atomic"):
             return Head.MEMORY
         if unit == "tensor_sync" and bound.form.name.startswith("wgmma.commit_group"):
@@ -372,7 +383,10 @@ class CostTable:
             if name.startswith("cp.async.wait"):
                 return config.cp_async.wait_cycles, Stall.COPY_GROUP
             return config.cp_async.issue_interval_cycles, Stall.WAIT
-        if name.startswith("nanosleep") and isinstance(bound.args[0], ConstantArg):
+        if name.startswith("nanosleep"):
+            if sleeps_by_register(bound):
+                return 0.0, Stall.SLEEPING
+            assert isinstance(bound.args[0], ConstantArg)
             return bound.args[0].value * NANOSECONDS * config.device.clock_hz, Stall.SLEEPING
         return 0.0, Stall.WAIT
 
@@ -420,6 +434,11 @@ class CostTable:
         m, n, k = (int(word) for word in words)
         # Only tf32 has a form of its own, which does not name it.
         return slots.get("at") or "tf32", 2.0 * m * n * k
+
+
+def sleeps_by_register(bound: BoundInstruction) -> bool:
+    """Whether an instruction is a nanosleep whose time is known only when it executes."""
+    return bound.form.name.startswith("nanosleep") and not isinstance(bound.args[0], ConstantArg)
 
 
 def _guard(bound: BoundInstruction) -> tuple[int, bool] | None:

@@ -16,7 +16,8 @@ from hopsim.config.groups import Mbarrier
 from hopsim.hw.timing.costs import NEVER, Head, SegmentCost, Stall
 
 KNOWN_AT_RUN_TIME: Final = (
-    Head.MEMORY, Head.MATRIX_COPY, Head.MMA, Head.LEAVE, Head.PUBLISH
+    Head.MEMORY, Head.MATRIX_COPY, Head.MMA, Head.LEAVE, Head.PUBLISH,
+    Head.SLEEP,
 )  # fmt: skip
 ACTING: Final = (Head.TENSOR, Head.COMMIT, Head.COPY, Head.ARRIVE)
 LONGEST: Final = 64

@@ -364,6 +364,8 @@ class TimedSchedule(Schedule):
             actor.time = time
             if self._newborn:
                 self._begin_children(strand, time)
+            if strand.sleeps:
+                strand.sleeps.clear()
             if strand.done and actor.pending:
                 # A warp that has loads on their way exits when they are back.
                 time = max(time, max(when for when, _ in actor.pending.values()))
@@ -389,7 +391,7 @@ class TimedSchedule(Schedule):
         trail = parent.trail
         for child, count in self._newborn:
             ahead = count < len(trail)
-            left = self.now + self._charge.length(trail[:count]) if ahead else time
+            left = self.now + self._charge.length(parent, count) if ahead else time
             child.resume = max(child.resume, left)
             self._runnable.append(child)
         self._newborn.clear()

@@ -222,7 +222,7 @@ def nanosleep() -> Any:
     """No effect on values; other strands get their turn as always."""
 
     def run(ctx: Context, t: Value) -> None:
-        return None
+        ctx.sleep(t)
 
     return run
 

@@ -287,6 +287,28 @@ def test_ctas_wait_for_room() -> None:
     assert 2 * sleep < three - one < 2 * sleep + 2500
 
 
+LANE_TIMES = "mov.u32 %r1,%tid.x; and.b32 %r1,%r1,31; mul.lo.u32 %r1,%r1,100;"
+
+
+@pytest.mark.parametrize(
+    ("body", "nanoseconds"),
+    [
+        ("mov.u32 %r1,3100; nanosleep.u32 %r1;", 3100),
+        # The lane that sleeps longest holds its warp, of those that the guard lets sleep.
+        (f"{LANE_TIMES} nanosleep.u32 %r1;", 3100),
+        (f"{LANE_TIMES} setp.lt.u32 %p1,%r1,1500; @%p1 nanosleep.u32 %r1;", 1400),
+        ("mov.u32 %r1,3100; setp.eq.u32 %p1,%r1,0; @%p1 nanosleep.u32 %r1;", 0),
+        ("mov.u32 %r1,1000; nanosleep.u32 %r1; add.u32 %r1,%r1,1100; nanosleep.u32 %r1;", 3100),
+        ("mov.u32 %r1,1000; nanosleep.u32 %r1; nanosleep.u32 2100;", 3100),
+        # Lanes that part after a sleep leave at its end.
+        (f"{LANE_TIMES} nanosleep.u32 %r1; setp.lt.u32 %p1,%r1,1500; mov.u32 %r2,2000; @%p1 bra A; nanosleep.u32 %r2; A:", 5100),
+    ],
+)  # fmt: skip
+def test_a_sleep_takes_the_time_in_its_register(body: str, nanoseconds: int) -> None:
+    cycles = launch(f"{body} ret;").cycles - launch("ret;").cycles
+    assert cycles == pytest.approx(nanoseconds * 1e-9 * CONFIG.device.clock_hz, abs=400)
+
+
 def test_named_barriers_release_together() -> None:
     body = """
     mov.u32 %r0,%tid.x; setp.lt.u32 %p0,%r0,32; @!%p0 bra L; nanosleep.u32 2000; L: bar.sync 0;
