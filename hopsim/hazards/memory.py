@@ -58,6 +58,8 @@ class Memory:
         self.unwritten: list[tuple[Record, tuple[int, int]]] = []
         facts = world.facts
         self._nc_lines = {line for line in facts.kernel_lines if ".nc" in facts.mnemonic(line)}
+        # What an exchange finds is of no account where nobody looks at it: it is a store.
+        self._stores = {line for line in facts.unread_looks if ".exch" in facts.mnemonic(line)}
 
     # -- threads -----------------------------------------------------------------------------------
 
@@ -337,8 +339,15 @@ class Memory:
     def _writing(self, region: Region, record: Record, eyes: list[Eye]) -> Callable[..., State]:
         states = self.world.states
         ordered = Orders(record, eyes)
+        is_read = (
+            record.kind == "a" and record.space == "shared" and record.line not in self._stores
+        )
 
         def step(state: State, where: Callable[[], Ints]) -> State:
+            nonlocal is_read
+            if is_read and all(writer.is_void for writer in state.writers):
+                self.unwritten.append((record, self._span(region, where())))
+                is_read = False
             kept: list[Record] = []
             raced: Record | None = None
             # The latest first: where it races, that some earlier ones do follows from it.
@@ -509,7 +518,7 @@ class Memory:
             if access is not None
         }
         for record, span in self.unwritten:
-            if (record.line, "read") in explained:
+            if (record.line, WHAT[record.kind]) in explained:
                 continue
             agent, _, mask = record.parts[0]
             # A wgmma may compute rows that nobody stores.

@@ -1671,6 +1671,36 @@ MEMORY = [
         threads=1,
     ),
     Twin(
+        "uninitialised-shared-read by a reduction",
+        "+@%leader st.shared.b32 [%s], 0;\n+bar.sync 0;\nred.shared.add.u32 [%s], 1; //b\n",
+        (("HS701", "", "b"),),
+    ),
+    Twin(
+        "uninitialised-shared-read by an atomic whose value is read",
+        "-atom.shared.exch.b32 %r1, [%s], %t; //b\n+atom.shared.exch.b32 %r2, [%s], %t;\n+mov.u32 %r1, 0;\n"
+        "st.global.b32 [%out], %r1;\n",
+        (("HS701", "", "b"),),
+        threads=1,
+    ),
+    Twin(
+        "uninitialised-shared-read of a lock",
+        "+@%leader atom.shared.exch.b32 _, [%s], 0;\n+bar.sync 0;\nLOCK:\natom.shared.cas.b32 %r1, [%s], %z, %z; //b\n"
+        "setp.ne.u32 %p1, %r1, 0;\n@%p1 bra LOCK;\n",
+        (("HS701", "", "b"),),
+        threads=32,
+    ),
+    Twin(
+        "uninitialised-shared-read of a peer by an atomic",
+        CLUSTER
+        + "+@%leader st.shared.b32 [%s], 0;\n"
+        + only("+", CLUSTER)
+        + "xor.b32 %r8, %c, 1;\nmapa.shared::cluster.u32 %r2, %s, %r8;\nred.shared::cluster.add.u32 [%r2], 1; //b\n"
+        + CLUSTER,
+        (("HS701", "", "b"),),
+        ctas=2,
+        cluster=2,
+    ),
+    Twin(
         "uninitialised-global-read",
         "ld.param.u64 %rd0, [unwritten];\n+st.global.b32 [%rd0], %t;\n"
         "ld.global.b32 %r1, [%rd0]; //b\n",
