@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from hopsim.cli.options import GpuOption, JsonOption, SetOption, overrides
+from hopsim.cli.options import GpuOption, JsonOption, SetOption, overrides, refuse
 from hopsim.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -23,9 +23,16 @@ QUICK_SIZE = 2048
 """The largest problem of a quick comparison."""
 PLOTS = (".svg", ".html")
 """Kinds of plots that are drawn."""
+OF_RECORDED = (
+    "folder", "only", "role", "quick", "largest", "jobs", "known", "earlier", "page", "plot",
+)  # fmt: skip
+"""Parameters that only `--recorded` uses."""
+OF_PROGRAM = ("launch", "entry", "ncu", "device")
+"""Parameters that only the comparison of one program uses."""
 
 
 def compare(
+    context: typer.Context,
     ptx: Annotated[
         Path | None,
         typer.Argument(metavar="[PTX]", help="One program; needs --args, and --ncu or --device."),
@@ -105,10 +112,20 @@ def compare(
             hint="hopsim compare --recorded, or hopsim compare KERNEL.ptx --args FILE",
         )
     if ptx is not None:
+        refuse(context, OF_RECORDED, "hopsim compare KERNEL.ptx", "hopsim compare --recorded")
         from hopsim.cli.compare_one import compare_one
 
         compare_one(ptx, launch, entry, ncu, device, gpu, overrides(settings), json_file)
         return
+    refuse(
+        context, OF_PROGRAM, "hopsim compare --recorded", "hopsim compare KERNEL.ptx --args FILE"
+    )
+    if earlier and known is None:
+        raise ConfigError(
+            "predictions of earlier models are taken from a file, and none is given",
+            where="--earlier",
+            hint="--known FILE, or leave --earlier out",
+        )
     _recorded(
         folder,
         only,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -35,20 +36,13 @@ def learn(
 ) -> None:
     """Read a lesson, mend its program, have it checked; progress is kept on this machine only."""
     from hopsim.cli.output import Output, check_target, write_file
-    from hopsim.errors import ConfigError
     from hopsim.learn.lessons import LESSONS, lesson_named
     from hopsim.learn.pages import lesson_list, lesson_text
     from hopsim.report.zoo import marked
 
     output = Output(json_file)
-    needing = {"--check": check, "--hint": hint, "--solution": solution, "--file": file}
-    given = [option for option, value in needing.items() if value]
-    if name is None and given:
-        raise ConfigError(
-            "which lesson is it for?",
-            where=given[0],
-            hint=f"hopsim learn LESSON {given[0]}; hopsim learn lists them",
-        )
+    does = {"--check": check, "--hint": hint, "--solution": solution, "--file": file}
+    _check_choice(name, [option for option, value in does.items() if value], pages)
     if pages is not None:
         write_pages(pages)
         output.finish({"command": "learn", "pages": str(pages)}, 0)
@@ -84,6 +78,36 @@ def learn(
         content |= {"title": lesson.title, "task": lesson.task, "file": str(target)}
         output.show(lesson_text(lesson, str(target), is_new))
     output.finish(content, 0)
+
+
+def _check_choice(name: str | None, given: Sequence[str], pages: Path | None) -> None:
+    """Refuse options of which only one can be meant.
+
+    Args:
+        given: options that are for one lesson, each of which does something else with it.
+    Raises: ConfigError.
+    """
+    from hopsim.errors import ConfigError
+
+    if pages is not None and (name is not None or given):
+        one = given[0] if name is None else f"lesson {name!r}"
+        raise ConfigError(
+            f"expected --pages alone, for it writes all lessons, got it with {one}",
+            where="--pages",
+            hint="leave --pages out, or the rest",
+        )
+    if name is None and given:
+        raise ConfigError(
+            "which lesson is it for?",
+            where=given[0],
+            hint=f"hopsim learn LESSON {given[0]}; hopsim learn lists them",
+        )
+    if len(given) > 1:
+        raise ConfigError(
+            f"expected one thing to do with a lesson, got {' and '.join(given)}",
+            where=given[1],
+            hint=f"hopsim learn {name} {given[0]}, then hopsim learn {name} {given[1]}",
+        )
 
 
 def _progress() -> Progress:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -117,6 +118,26 @@ TraceOption = Annotated[
 BackendOption = Annotated[
     Backend, typer.Option("--backend", help="The simulator, or a real sm_90 device.")
 ]
+
+
+def refuse(context: typer.Context, parameters: Iterable[str], form: str, hint: str) -> None:
+    """Refuse options that one form of a command would ignore, even where they name the default.
+
+    Args:
+        parameters: names of parameters of the command's function.
+        form: the form of the command, as one types it.
+        hint: of the other form, for which they are.
+    Raises: ConfigError: one is given.
+    """
+    unused = set(parameters)
+    for parameter in context.command.params:
+        source = context.get_parameter_source(parameter.name or "")
+        # By its name: typer brings its own copy of the class or takes click's, by its version.
+        if parameter.name in unused and source is not None and source.name == "COMMANDLINE":
+            option = parameter.opts[0]
+            raise ConfigError(
+                f"{form} does not use {option}", where=option, hint=f"leave {option} out, or {hint}"
+            )
 
 
 def extents(text: str, count: int, option: str, example: str) -> tuple[int, ...]:

@@ -161,6 +161,50 @@ def test_mistakes(arguments: list[str], words: str) -> None:
     assert words in done.stderr
 
 
+@pytest.mark.parametrize(
+    "option",
+    [
+        "--folder tests/silicon",
+        "--only gemm",
+        "--role judging",
+        "--quick",
+        "--largest 512",
+        "--jobs 2",
+        "--known known.json",
+        "--earlier",
+        "--page page.md",
+        "--plot plot.svg",
+    ],
+)
+def test_one_program_refuses_options_of_the_recorded_ones(option: str) -> None:
+    name = option.split()[0]
+    done = hopsim("compare", "copy.ptx", "--args", "copy.toml", "--device", "0", *option.split())
+    assert done.exit_code == 2
+    assert done.stderr == (
+        f"{name}: hopsim compare KERNEL.ptx does not use {name}\n"
+        f"  try: leave {name} out, or hopsim compare --recorded\n"
+    )
+
+
+@pytest.mark.parametrize(
+    "option", ["--args x.toml", "--launch x.toml", "--entry copy", "--ncu ncu.csv", "--device 0"]
+)
+def test_recorded_programs_refuse_options_of_one_program(option: str) -> None:
+    name = option.split()[0].replace("--launch", "--args")
+    done = hopsim("compare", "--recorded", "--only", "nothing", *option.split())
+    assert done.exit_code == 2
+    assert done.stderr == (
+        f"{name}: hopsim compare --recorded does not use {name}\n"
+        f"  try: leave {name} out, or hopsim compare KERNEL.ptx --args FILE\n"
+    )
+
+
+def test_earlier_predictions_need_a_file() -> None:
+    done = hopsim("compare", "--recorded", "--only", "nothing", "--earlier")
+    assert done.exit_code == 2
+    assert "--earlier: predictions of earlier models are taken from a file" in done.stderr
+
+
 def test_microbenchmarks() -> None:
     assert "streams: rates of L2 and device memory" in hopsim("micro").stdout
     done = hopsim("micro", "bar_sync_32", "--recorded", "--folder", str(SILICON))

@@ -98,6 +98,27 @@ def test_the_attempt_is_called_by_its_own_name(tmp_path: Path) -> None:
     assert "cannot read nowhere.ptx: No such file or directory" in missing.stderr
 
 
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        ("1 --check x.ptx --hint", "--hint: expected one thing to do with a lesson, got --check and --hint"),
+        ("1 --hint --solution", "--solution: expected one thing to do with a lesson, got --hint and --solution"),
+        ("1 --solution --file x.ptx", "--file: expected one thing to do with a lesson, got --solution and --file"),
+        ("1 --pages pages", "--pages: expected --pages alone, for it writes all lessons, got it with lesson '1'"),
+        ("--hint --pages pages", "--pages: expected --pages alone, for it writes all lessons, got it with --hint"),
+    ],
+)  # fmt: skip
+def test_options_of_which_one_would_be_ignored_are_refused(
+    words: str, told: str, tmp_path: Path
+) -> None:
+    (tmp_path / "pages").mkdir()
+    done = learn(*words.split())
+    assert done.exit_code == 2
+    assert told in done.stderr
+    assert not list((tmp_path / "pages").iterdir())
+    assert not (tmp_path / "x.ptx").exists()
+
+
 def test_both_programs_of_a_solution_number_their_labels_alike() -> None:
     told = learn("what-a-phase-is", "--solution").stdout
     assert "  - WAIT_5:\n" in told
