@@ -11,6 +11,7 @@ from hopsim.cli.options import JsonOption, SetOption, overrides
 
 if TYPE_CHECKING:
     from hopsim.config import HardwareConfig
+    from hopsim.report.columns import Columns
 
 app = typer.Typer(
     cls=Group,
@@ -38,11 +39,10 @@ def show(
 
     from hopsim.cli.output import Output
     from hopsim.config import dump, load
-    from hopsim.config import show as table
 
     output = Output(json_file)
     hardware = load(name, overrides(settings))
-    output.show(Text((dump(hardware) if toml else table(hardware)).rstrip("\n")))
+    output.show(Text(dump(hardware).rstrip("\n")) if toml else facts_table(hardware))
     output.finish({"command": "config show", "config": hardware.name, "facts": _facts(hardware)}, 0)
 
 
@@ -71,6 +71,20 @@ def validate(
         checked.append({"config": one, "values": count, "guesses": guessed})
         output.show(Text(f"{one}: ok, {count} values, {guessed} of them guesses"))
     output.finish({"command": "config validate", "configs": checked}, 0)
+
+
+def facts_table(hardware: HardwareConfig) -> Columns:
+    """Return what `config show` prints: names and numbers in full, sources as far as there is room."""
+    from hopsim.config import show as rows
+    from hopsim.report.columns import Column, Columns, Kind, Words
+
+    number = Column(kind=Kind.NUMBER, is_left=True)
+    table = Columns(Column(), number, number, Column(kind=Kind.NOTE))
+    for fact, (key, written, read, source) in zip(hardware.facts, rows(hardware), strict=True):
+        # Names and lists of numbers may fold, a number may not.
+        cell = Words if isinstance(fact.value, str | tuple) else str
+        table.add_row(key, cell(written), cell(read), source)
+    return table
 
 
 def _facts(hardware: HardwareConfig) -> list[dict[str, Any]]:

@@ -404,17 +404,9 @@ def dump(config: HardwareConfig) -> str:
     return "\n".join(lines) + "\n"
 
 
-def show(config: HardwareConfig) -> str:
-    """Return one line for each value: key, value as written, the number read, and its source."""
-    rows = [(fact.key, _shown(fact.text), _read_as(fact), _source(fact)) for fact in config.facts]
-    widths = [max(len(row[column]) for row in rows) for column in range(3)]
-    return "".join(
-        "  ".join(
-            [*(cell.ljust(width) for cell, width in zip(row, widths, strict=False)), row[3]]
-        ).rstrip()
-        + "\n"
-        for row in rows
-    )
+def show(config: HardwareConfig) -> list[tuple[str, str, str, str]]:
+    """Return a row for each fact: key, value as written, the number read with its unit, and its source."""
+    return [(fact.key, _shown(fact.text), _read_as(fact), _source(fact)) for fact in config.facts]
 
 
 def guesses(config: HardwareConfig) -> tuple[Fact, ...]:

@@ -52,7 +52,7 @@ _CLOSE_AFTER: Final = 5
 
 
 class Words(str):
-    """Words in a column of numbers: they may fold as names do."""
+    """Words or a list in a column of numbers: they may fold, between words and behind commas."""
 
     __slots__ = ()
 
@@ -152,9 +152,11 @@ class Columns:
         if one.kind in (Kind.BAR, Kind.NOTE):
             return least
         texts = self._texts(at)
-        longest = _longest_word([one.head, *texts])
         if one.kind is Kind.NAME:
+            longest = _longest_word([one.head, *texts])
             return max(longest, _LEAST_NAME) if least == _WORDS else min(longest, least)
+        folding = [text.replace(",", ", ") for text in texts if isinstance(text, Words)]
+        longest = _longest_word([one.head, *folding])
         return max([longest, *(cell_len(text) for text in texts if not isinstance(text, Words))])
 
     def _texts(self, at: int) -> list[str]:

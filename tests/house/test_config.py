@@ -297,15 +297,17 @@ def test_a_file_may_extend_one_beside_it(tmp_path: Path) -> None:
 
 
 def test_show_gives_each_value_with_its_source() -> None:
-    lines = config.show(config.load("h100-sxm", {"smem.latency": "30cycles"})).splitlines()
-    assert len(lines) == len(config.load("h100-sxm").facts)
-    shown = {line.split()[0]: " ".join(line.split()[1:]) for line in lines}
-    assert shown["smem.latency"] == "30cycles 30 cycles override"
-    assert (
-        shown["dram.bandwidth"]
-        == "3.35TB/s 1691.92 B/clk NVIDIA H100 data sheet, SXM5 [h100-sxm.toml]"
-    )
-    assert shown["barrier.elect"].startswith("8cycles 8 cycles guess: a vote")
+    rows = config.show(config.load("h100-sxm", {"smem.latency": "30cycles"}))
+    assert [row[0] for row in rows] == [fact.key for fact in config.load("h100-sxm").facts]
+    shown = {key: rest for key, *rest in rows}
+    assert shown["smem.latency"] == ["30cycles", "30 cycles", "override"]
+    assert shown["dram.bandwidth"] == [
+        "3.35TB/s",
+        "1691.92 B/clk",
+        "NVIDIA H100 data sheet, SXM5  [h100-sxm.toml]",
+    ]
+    assert shown["device.sm_count"][:2] == ["132", ""]
+    assert shown["barrier.elect"][2].startswith("guess: a vote")
 
 
 def test_every_guess_is_listed_as_a_deviation() -> None:

@@ -13,7 +13,9 @@ from typer.testing import CliRunner
 
 from hopsim.cli import output
 from hopsim.cli.app import app
+from hopsim.cli.config import facts_table
 from hopsim.cli.output import plain_text
+from hopsim.config import load
 from hopsim.hazards.rules import RULES
 from hopsim.learn.lessons import LESSONS
 from hopsim.report.accuracy import Row, counter_table, rows_table
@@ -236,6 +238,30 @@ def test_what_never_fits_goes_on_below() -> None:
         "name         n2         n3",
         "a     1,234,567  1,234,567",
     ]
+
+
+def test_lists_of_numbers_fold_behind_commas() -> None:
+    table = Columns(Column("name"), Column("values", Kind.NUMBER, is_left=True))
+    table.add_row("a.key", Words("8,16,16,16,18"))
+    table.add_row("another.key", "1980MHz")
+    assert on_terminal(table, 21) == [
+        "name         values",
+        "a.key        8,16,16,",
+        "             16,18",
+        "another.key  1980MHz",
+    ]
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_names_and_numbers_of_a_configuration_are_there_in_full(
+    width: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = facts_table(load("h100-sxm"))
+    assert_full("config show", table, width)
+    stream = io.StringIO()
+    monkeypatch.setattr(output, "terminal", lambda: screen(stream, width))
+    assert CliRunner().invoke(app, ["config", "show"]).exit_code == 0
+    assert [line.rstrip() for line in stream.getvalue().splitlines()] == on_terminal(table, width)
 
 
 def test_long_words_break_at_their_joints_and_numbers_do_not() -> None:
