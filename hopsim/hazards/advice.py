@@ -199,7 +199,7 @@ ADVICE: Final[dict[str, tuple[str, str]]] = {
 }
 NARROW_FENCE: Final = (
     "a fence of .{scope} scope at {fences}: a narrower one does not reach the other CTA",
-    "at {fences}:  fence.acq_rel.{scope};",
+    "at {fences}:  fence.{kind}.{scope};",
 )
 BY_MBARRIER: Final = "let the readers arrive on an 'empty' mbarrier after :{a}, and wait for it before :{b} (or bar.sync)"
 BY_REMOTE_MBARRIER: Final = (
@@ -311,7 +311,8 @@ def advise(
     """Return (message, missing edge, hint) of a race.
 
     Args:
-        places: what else the texts name: `space`, `release`, `expect`; `fences` of too narrow a scope, `scope` they need.
+        places: what else the texts name: `space`, `release`, `expect`; `fences` of too narrow a scope, their `kind`, and the
+            `scope` they need.
     """
     missing, hint = ADVICE.get(rule, NO_ADVICE)
     if rule == "HS217" and "fences" in places:

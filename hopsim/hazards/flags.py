@@ -2,7 +2,7 @@
 
 A location remembers what the last release, and every read-modify-write since, publishes.  A relaxed access publishes
 what a release fence before it knew, and lets a later acquire fence learn, each to the threads that the fence's scope
-holds.  fence.sc is taken as release and acquire; the total order of such fences is not used as an edge.
+holds.  fence.sc is release and acquire too; the order of such fences is an edge of its own (`fence_order`).
 
 Source: PTX ISA 8.7 "Memory Consistency Model": "Release and Acquire Patterns", "Synchronizes".
 """
@@ -19,6 +19,7 @@ import numpy as np
 from hopsim.events import Access, SyncEvent
 from hopsim.hazards.chains import CLUSTERED, NARROW, RELAXED
 from hopsim.hazards.clocks import Agent, View, bits
+from hopsim.hazards.fence_order import FenceOrder
 from hopsim.hazards.objects import Phase, Source, learn
 from hopsim.hazards.observations import Look, Observations
 from hopsim.hazards.polls import Polls
@@ -90,6 +91,7 @@ class Flags:
         self.world = world
         self.polls = polls
         self.observations = observations
+        self.fence_order = FenceOrder()
         self.flags: dict[tuple[str, int, int], Flag] = {}
 
     # -- fences ------------------------------------------------------------------------------------
@@ -100,6 +102,8 @@ class Flags:
         for agent, mask in self.world.parties(event.agent):
             if semantics != "release" and agent.acquiring:
                 self._learn(agent, mask, scope, event.line)
+            if semantics == "sc":
+                self.fence_order.fence(agent, mask, scope)
             if semantics != "acquire":
                 wider = WIDTH[WIDTH.index(scope) + 1 :]
                 fence = (agent.release(mask), scope, event.line)
@@ -198,9 +202,10 @@ class Flags:
         key = (event.space, event.owner, address)
         self.polls.access(event, kind, agent, mask, address)
         is_told = event.line not in self.world.facts.unread_looks
-        self.observations.note(
-            key, Look(event.kind, agent, epoch, mask, scope, event.count_bytes, is_told)
-        )
+        look = Look(event.kind, agent, epoch, mask, scope, event.count_bytes, is_told)
+        self.observations.note(key, look)
+        if self.fence_order.is_used:
+            self.fence_order.note(key, look)
         flag = self.flags.get(key)
         semantics = event.semantics
         if flag is not None and kind in ("r", "a"):

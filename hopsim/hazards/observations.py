@@ -86,7 +86,7 @@ class Observations:
                 lanes = lanes >> lane + 1 << lane + 1 if look.kind == "a" else 0
             elif look.kind == "w":
                 return False
-            elif not _are_strong(last, look):
+            elif not are_strong(last, look):
                 if look.kind == "a":
                     return False
                 continue
@@ -97,7 +97,7 @@ class Observations:
         return False
 
 
-def _are_strong(one: Look, other: Look) -> bool:
+def are_strong(one: Look, other: Look) -> bool:
     """Whether two strong accesses of a word are morally strong."""
     return (
         one.count_bytes == other.count_bytes

@@ -130,7 +130,7 @@ class Races:
             "space": self._bridge_name(first, second), "release": _released_at(chain), "expect": _expected_at(first),
             "wait": f"at :{second.fresh[2]}" if second.fresh is not None else "before it",
             "awaited": _awaited(first, second, gap), "gather": _gather(first, gap),
-            "narrow": _narrow_map_fences(first, second), **_narrow_fences(chain),
+            "narrow": _narrow_map_fences(first, second), **self._narrow_fences(chain),
         }  # fmt: skip
         message, missing, hint = advise(rule, first, second, places)
         finding = Finding(
@@ -234,6 +234,21 @@ class Races:
                 return chain
         return None
 
+    def _narrow_fences(self, chain: Chain | None) -> dict[str, str]:
+        """Return which fences of a chain are of too narrow a scope, in words, their kind, and the scope that they need."""
+        if chain is None or not chain.fences:
+            return {}
+        lines = sorted({line for line, _ in chain.fences})
+        scopes = {scope for _, scope in chain.fences}
+        mnemonics = [self.world.facts.mnemonic(line) for line in lines]
+        # The order of fence.sc may be what counts (`fence_order`): another kind would not do.
+        is_sc = any(one.startswith(("membar", "fence.sc")) for one in mnemonics)
+        return {
+            "fences": " and ".join(f":{line}" for line in lines),
+            "kind": "sc" if is_sc else "acq_rel",
+            "scope": "gpu" if "gpu" in scopes else "cluster",
+        }
+
     def _narrow_edge(self, first: Record, gap: Gap) -> Chain | None:
         """Return the edge of too narrow a scope that hands on an access, or the completion of an operation."""
         end = gap.second[0]
@@ -267,18 +282,6 @@ def _released_at(chain: Chain | None) -> str:
     if chain is None or chain.weak:
         return "the slot is released"
     return f":{chain.lines[0]} releases the slot"
-
-
-def _narrow_fences(chain: Chain | None) -> dict[str, str]:
-    """Return which fences of a chain are of too narrow a scope, in words, and the scope that they need."""
-    if chain is None or not chain.fences:
-        return {}
-    lines = sorted({line for line, _ in chain.fences})
-    scopes = {scope for _, scope in chain.fences}
-    return {
-        "fences": " and ".join(f":{line}" for line in lines),
-        "scope": "gpu" if "gpu" in scopes else "cluster",
-    }
 
 
 def _narrow_map_fences(first: Record, second: Record) -> str:

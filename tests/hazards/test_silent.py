@@ -386,6 +386,18 @@ PROGRAMS = [
         ctas=3,
     ),
     Twin(
+        # As PyTorch's and CUDA's sums over blocks: all threads fence, one draws, all of the last block fence and read.
+        "the last of three blocks reads what all threads of the others wrote plainly",
+        "mov.u32 %r9, %ctaid.x;\nmad.lo.u32 %r8, %r9, 64, %t;\nmul.wide.u32 %rd0, %r8, 4;\nadd.u64 %rd0, %rd0, %out;\n"
+        "mul.wide.u32 %rd1, %t, 4;\nadd.u64 %rd1, %rd1, %out;\nst.global.b32 [%rd0+64], 7;\nmembar.gl;\nbar.sync 0;\n"
+        "@!%leader bra WAIT;\natom.global.add.u32 %r1, [%out], 1;\nst.shared.b32 [%s], %r1;\nWAIT:\nbar.sync 0;\n"
+        "ld.shared.b32 %r2, [%s];\nsetp.ne.u32 %p0, %r2, 2;\n@%p0 bra END;\nmembar.gl;\nld.global.b32 %r3, [%rd1+64];\n"
+        "ld.global.b32 %r4, [%rd1+320];\nld.global.b32 %r5, [%rd1+576];\nld.global.b32 %r6, [%out+200];\nEND:\n",
+        (),
+        threads=64,
+        ctas=3,
+    ),
+    Twin(
         "atomics of one scope",
         "atom.relaxed.gpu.global.add.u32 %r1, [%out], 1;\nred.relaxed.gpu.global.add.u32 [%out], 1;\n",
         (),

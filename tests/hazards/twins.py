@@ -1382,6 +1382,28 @@ CLUSTERS = [
     ),
 ]
 
+# Each thread of a block writes a word; the block that is told to be the last reads those of the other.
+WORDS_OF_BLOCKS = (
+    "mov.u32 %r9, %ctaid.x;\nmad.lo.u32 %r8, %r9, 64, %t;\nmul.wide.u32 %rd0, %r8, 4;\nadd.u64 %rd0, %rd0, %out;\n"
+    "xor.b32 %r8, %r8, 64;\nmul.wide.u32 %rd1, %r8, 4;\nadd.u64 %rd1, %rd1, %out;\nst.global.b32 [%rd0+64], 7; //a\n"
+)
+WORDS_OF_OTHERS = (
+    "WAIT:\nbar.sync 0;\nld.shared.b32 %r2, [%s];\nsetp.ne.u32 %p0, %r2, 1;\n@%p0 bra END;\n{fence}"
+    "ld.global.b32 %r3, [%rd1+64]; //b\nEND:\n"
+)
+
+
+def last_block(before: str, behind: str, barrier: str = "bar.sync 0;\n") -> str:
+    """Return a program whose last block, told by a ticket that one thread draws, reads what all threads wrote."""
+    return (
+        WORDS_OF_BLOCKS
+        + before
+        + barrier
+        + "@!%leader bra WAIT;\natom.global.inc.u32 %r1, [%out], 1;\nst.shared.b32 [%s], %r1;\n"
+        + WORDS_OF_OTHERS.format(fence=behind)
+    )
+
+
 THREADS = [
     Twin(
         "thread-race",
@@ -1543,6 +1565,50 @@ THREADS = [
         "@%p0 bra END;\n+membar.gl;\nld.global.v2.b32 {%r2, %r3}, [%out+64]; //b\nst.global.b32 [%out], 0;\nEND:\n",
         (("HS216", "a", "b"),),
         threads=32,
+        ctas=2,
+    ),
+    # fence.sc of all threads, a barrier, and a ticket of one: fences of another kind, too narrow or missing order nothing.
+    *(
+        Twin(
+            f"words of all threads before a ticket of one, with {what}",
+            last_block(*parts),
+            ((rule, "a", "b"),),
+            threads=64,
+            ctas=2,
+        )
+        for what, parts, rule in (
+            (
+                "no fence.sc before it",
+                ("-fence.acq_rel.gpu;\n+fence.sc.gpu;\n", "fence.sc.gpu;\n"),
+                "HS500",
+            ),
+            (
+                "no fence.sc behind it",
+                ("membar.gl;\n", "-fence.acq_rel.gpu;\n+membar.gl;\n"),
+                "HS500",
+            ),
+            ("no fence behind it", ("membar.gl;\n", "+membar.gl;\n"), "HS216"),
+            (
+                "a narrow fence.sc before it",
+                ("-membar.cta;\n+membar.gl;\n", "membar.gl;\n"),
+                "HS217",
+            ),
+            (
+                "a narrow fence.sc behind it",
+                ("membar.gl;\n", "-membar.cta;\n+membar.sys;\n"),
+                "HS217",
+            ),
+            ("no barrier before it", ("membar.gl;\n", "membar.gl;\n", "+bar.sync 0;\n"), "HS208"),
+        )
+    ),
+    Twin(
+        "words of all threads before a ticket that nobody looks at",
+        WORDS_OF_BLOCKS
+        + "membar.gl;\nbar.sync 0;\n@!%leader bra WAIT;\natom.global.inc.u32 %r1, [%out], 1;\n"
+        "+st.shared.b32 [%s], %r1;\n-st.shared.b32 [%s], %r9;\n"
+        + WORDS_OF_OTHERS.format(fence="membar.gl;\n"),
+        (("HS500", "a", "b"),),
+        threads=64,
         ctas=2,
     ),
     Twin(

@@ -1,0 +1,193 @@
+"""The order of fence.sc as an edge: what comes before one fence is visible after another that must follow it.
+
+A fence F1 comes before a strong write X in order (be it through a barrier), somebody observes X, or a read-modify-write in
+the chain that X begins, and a fence F2 comes after that look.  Were F2 the earlier one, the look would come before X: so F1
+comes first, and two such fences whose scopes hold each other synchronize.  A fence of any other kind does not, and neither
+the write nor the look need be in the thread of a fence, as those of release and acquire patterns must.
+
+Source: PTX ISA 8.7 "Memory Consistency Model": "Fence-SC Order", "Synchronizes", "Observation Order", "Causality Order".
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Final, TypeAlias
+
+from hopsim.hazards.clocks import ANY, KEYS_PER_WARP, LANE, Agent, Clock, View, bits, sees
+from hopsim.hazards.observations import Look, Place, are_strong
+from hopsim.hazards.world import CtaState, Reach, includes, reach
+
+KEPT: Final = 64
+
+# What fences knew, by whom their scopes hold, and the CTAs of these fences.  Neither tables nor views ever change.
+Carried: TypeAlias = dict[Reach, tuple[View, frozenset[CtaState]]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Fence:
+    """A fence.sc of lanes of a warp, and what they knew at it (without what they did themselves)."""
+
+    agent: Agent
+    epoch: int
+    mask: int
+    is_every: bool
+    scope: str
+    view: View
+
+    def known(self, clock: Clock) -> int:
+        """Return the lanes whose fence a clock covers."""
+        if sees(clock, self.agent, self.epoch, self.mask):
+            return self.mask
+        if clock.get(self.agent.key + ANY, 0) < self.epoch:
+            return 0
+        return sum(
+            1 << lane for lane in bits(self.mask) if sees(clock, self.agent, self.epoch, 1 << lane)
+        )
+
+    def before(self, lanes: int) -> View:
+        """Return all that came before the fences of these lanes."""
+        view = self.view.copy()
+        agent = self.agent
+        for clock in (view.hb, view.loose):
+            if clock is None:
+                continue
+            if self.is_every and lanes == self.mask:
+                clock[agent.key] = self.epoch
+                continue
+            for lane in bits(lanes):
+                clock[agent.key + LANE + lane] = self.epoch
+            clock[agent.key + ANY] = self.epoch
+        return view
+
+
+@dataclass(frozen=True, slots=True)
+class _Due:
+    """What a fence.sc after a look learns, and which lanes have learned it, by warp number."""
+
+    look: Look
+    carried: Carried
+    learned: dict[int, int] = field(default_factory=dict[int, int])
+
+
+class FenceOrder:
+    """All fence.sc, the chains of strong writes after them, and the looks at these."""
+
+    def __init__(self) -> None:
+        # The last of each warp, by its number.
+        self._fences: dict[int, deque[_Fence]] = {}
+        self._dues: dict[int, deque[_Due]] = {}
+        # The last strong write to each word, and what fences before its chain knew.
+        self._chains: dict[Place, tuple[Look, Carried]] = {}
+
+    @property
+    def is_used(self) -> bool:
+        """Whether anybody executed a fence.sc."""
+        return bool(self._fences)
+
+    def fence(self, agent: Agent, mask: int, scope: str) -> None:
+        """Let lanes that execute a fence.sc learn from those before it, and note it; does not end the epoch."""
+        if self._dues:
+            self._learn(agent, mask, scope)
+        eyes = agent.eyes(mask)
+        view = eyes[0][1].copy()
+        for _, other in eyes[1:]:
+            view.join(other)
+        fence = _Fence(agent, agent.now, mask, agent.is_every(mask), scope, view)
+        self._fences.setdefault(agent.number, deque(maxlen=KEPT)).append(fence)
+
+    def note(self, place: Place, look: Look) -> None:
+        """Enter a strong access."""
+        carried: Carried = {}
+        if look.kind != "w" and place in self._chains:
+            last, before = self._chains[place]
+            if are_strong(last, look):
+                carried = before
+                if look.is_told:
+                    self._look(look, carried)
+        if look.kind == "r":
+            return
+        carried = self._add_known(look, carried)
+        if carried:
+            self._chains[place] = look, carried
+        else:
+            self._chains.pop(place, None)
+
+    def _look(self, look: Look, carried: Carried) -> None:
+        dues = self._dues.setdefault(look.agent.number, deque(maxlen=KEPT))
+        # A loop that looks again learns nothing new.
+        if not any(due.carried is carried and not look.mask & ~due.look.mask for due in dues):
+            dues.append(_Due(look, carried))
+
+    def _add_known(self, look: Look, carried: Carried) -> Carried:
+        """Return what a chain carries behind a write: also what fences knew that come before it."""
+        agent = look.agent
+        eyes = agent.eyes(look.mask)
+        # Of several lanes that store to one word, nobody knows whose value stays.
+        is_one = look.kind == "a" or not look.mask & look.mask - 1
+        numbers = _warps(self._fences, agent, [view.hb for _, view in eyes])
+        found = dict(carried)
+        for number in numbers:
+            for fence in reversed(self._fences[number]):
+                known = [fence.known(view.hb) for _, view in eyes]
+                if is_one:
+                    lanes = fence.mask & look.mask if fence.agent is agent else 0
+                    for one in known:
+                        lanes |= one
+                else:
+                    lanes = fence.mask
+                    for one in known:
+                        lanes &= one
+                if not lanes:
+                    continue
+                whom = reach(fence.scope, fence.agent.cta)
+                mine = found.get(whom)
+                if mine is None:
+                    found[whom] = fence.before(lanes), frozenset((fence.agent.cta,))
+                elif not sees(mine[0].hb, fence.agent, fence.epoch, lanes):
+                    view = fence.before(lanes)
+                    view.join(mine[0])
+                    found[whom] = view, mine[1] | {fence.agent.cta}
+                if lanes == fence.mask and fence.is_every and not whom[0]:
+                    # It covers the earlier ones of its warp.
+                    break
+        return found
+
+    def _learn(self, agent: Agent, mask: int, scope: str) -> None:
+        eyes = agent.eyes(mask)
+        learned: list[tuple[int, View]] = []
+        for number in _warps(self._dues, agent, [view.hb for _, view in eyes]):
+            for due in self._dues[number]:
+                look = due.look
+                lanes = mask & look.mask if look.agent is agent else 0
+                for those, view in eyes:
+                    if any(
+                        sees(view.hb, look.agent, look.epoch, 1 << lane) for lane in bits(look.mask)
+                    ):
+                        lanes |= those
+                lanes &= ~due.learned.get(agent.number, 0)
+                if not lanes:
+                    continue
+                is_all = True
+                for whom, (view, ctas) in due.carried.items():
+                    if whom == reach(whom[0], agent.cta) and all(
+                        includes(scope, cta, agent.cta) for cta in ctas
+                    ):
+                        learned.append((lanes, view))
+                    else:
+                        is_all = False
+                if is_all:
+                    due.learned[agent.number] = due.learned.get(agent.number, 0) | lanes
+        for lanes, view in learned:
+            agent.acquire(lanes, view)
+
+
+def _warps(
+    table: dict[int, deque[_Fence]] | dict[int, deque[_Due]], agent: Agent, clocks: Iterable[Clock]
+) -> list[int]:
+    """Return the warps in a table that clocks name, the agent's own first: what it knows covers most others."""
+    named = {key // KEYS_PER_WARP for clock in clocks for key in clock if key > 0}
+    named.discard(agent.number)
+    own = [agent.number] if agent.number in table else []
+    return own + [number for number in sorted(named) if number in table]
