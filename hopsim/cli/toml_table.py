@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import difflib
-import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
 from hopsim.errors import ConfigError
+from hopsim.toml_text import read
 
 T = TypeVar("T")
 
@@ -134,9 +134,4 @@ def read_toml(path: Path) -> TomlTable:
 
     Raises: ConfigError: it cannot be read or is not TOML.
     """
-    try:
-        return TomlTable(tomllib.loads(path.read_text(encoding="utf-8")), str(path))
-    except OSError as error:
-        raise ConfigError(f"cannot read it: {error.strerror}", where=str(path)) from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ConfigError(f"not TOML: {error}", where=str(path)) from None
+    return TomlTable(read(path), str(path))

@@ -12,7 +12,7 @@ one that nobody has measured says `guess = true`.  Overrides replace single valu
 from __future__ import annotations
 
 import difflib
-import tomllib
+import sys
 import types
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -25,7 +25,8 @@ from hopsim.config import groups, memory
 from hopsim.config.groups import CONFIG_VERSION
 from hopsim.config.quantities import Group, Unit
 from hopsim.errors import ConfigError
-from hopsim.units import KIND_WORDS, parse, to_bytes_per_clk, to_cycles
+from hopsim.toml_text import read as read_toml
+from hopsim.units import KIND_WORDS, Quantity, parse, to_bytes_per_clk, to_cycles
 
 Override = str | int | float | list[int] | list[str]
 
@@ -33,6 +34,14 @@ _PACKAGE: Final = Path(__file__).resolve().parents[1]
 # A wheel carries the folder inside the package; a checkout has it beside the package.
 _FOLDERS: Final = (_PACKAGE / "configs", _PACKAGE.parent / "configs")
 _CLOCK: Final = "device.clock"
+# Words for what pydantic finds, and which of its numbers belongs behind them; of other kinds `_convert` lets nothing by.
+_WRONG: Final = "expected another value"
+_BOUNDS: Final = {
+    "greater_than": ("expected a value greater than", "gt"),
+    "greater_than_equal": ("expected a value greater than or equal to", "ge"),
+    "less_than": ("expected a value less than", "lt"),
+    "less_than_equal": ("expected a value less than or equal to", "le"),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,10 +197,7 @@ def _find(config: str | Path) -> Path:
 
 
 def _read(path: Path, seen: tuple[Path, ...]) -> dict[str, _Written]:
-    try:
-        tree = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ConfigError(f"not TOML: {error}", where=str(path)) from error
+    tree = read_toml(path)
     version = tree.pop("hopsim_config", None)
     if version != CONFIG_VERSION:
         raise ConfigError(
@@ -333,7 +339,20 @@ def _convert(value: Any, place: _Place, clock_hz: float, where: str) -> Any:
 def _number(value: Any, unit: Unit, clock_hz: float, where: str) -> int | float:
     if isinstance(value, bool) or not isinstance(value, str | int | float):
         raise ConfigError(f"expected {KIND_WORDS[unit.kinds[0]]}, got {value!r}", where=where)
-    quantity = parse(value, *unit.kinds, where=where)
+    try:
+        return _converted(parse(value, *unit.kinds, where=where), value, unit, clock_hz, where)
+    except (OverflowError, ValueError):
+        # Python's own words are about its types; it does not even write a whole number of so many digits.
+        got = repr(value[:40]) if isinstance(value, str) else "a larger one"
+        raise ConfigError(
+            f"expected a number that a double holds, up to {sys.float_info.max:.1e}, got {got}",
+            where=where,
+        ) from None
+
+
+def _converted(
+    quantity: Quantity, value: str | int | float, unit: Unit, clock_hz: float, where: str
+) -> int | float:
     number: int | float
     if quantity.kind == "seconds":
         number = to_cycles(quantity, clock_hz)
@@ -358,10 +377,16 @@ def _readable(error: ValidationError, written: Mapping[str, _Written]) -> Config
         ),
         ".".join(path),
     )
-    what = first["msg"].removeprefix("Value error, ").replace("Input should be", "expected a value")
+    context = first.get("ctx", {})
     if key not in written:
-        return ConfigError(what, where=_blame(path[0], written))
-    return ConfigError(f"{what}, got {written[key].value!r}", where=_where(key, written))
+        return ConfigError(str(context.get("error", _WRONG)), where=_blame(path[0], written))
+    beginning, bound = _BOUNDS.get(first["type"], (_WRONG, ""))
+    what = f"{beginning} {context[bound]:g}" if bound else beginning
+    got, at = written[key].value, first["loc"][-1]
+    if isinstance(got, list) and isinstance(at, int):
+        items = cast("list[Any]", got)
+        got, what = items[at], f"entry {at}: {what}"
+    return ConfigError(f"{what}, got {got!r}", where=_where(key, written))
 
 
 def _blame(group: str, written: Mapping[str, _Written]) -> str:

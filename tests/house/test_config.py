@@ -197,6 +197,19 @@ def test_it_cannot_be_changed() -> None:
             "override: dram.refresh_interval: expected a value greater than or equal to 1, got '0cycles'",
         ),
         (
+            {"device.gpc_sm_counts": "0,132"},
+            "override: device.gpc_sm_counts: entry 0: expected a value greater than or equal to 1, got '0'",
+        ),
+        (
+            {"dram.bandwidth": "1e400B/s"},
+            "override: dram.bandwidth: expected a number that a double holds, up to 1.8e+308, got '1e400B/s'",
+        ),
+        (
+            {"device.sm_count": 10**5000},
+            "override: device.sm_count: expected a number that a double holds, up to 1.8e+308,"
+            " got a larger one",
+        ),
+        (
             {"l2.sector": "1B"},
             "override: l2.sector: line must be 4 sectors and a power of two, got line 128 B, sector 1 B",
         ),
@@ -239,7 +252,8 @@ HEAD = 'hopsim_config = 1\nextends = "h100-sxm"\n'
     [
         (
             "x = 1 2\n",
-            ": not TOML: Expected newline or end of document after a statement (at line 1, column 7)",
+            ":1:7: expected the end of the line, got '2'\n"
+            "  try: one entry a line; text stands in quotes",
         ),
         (
             "[smem]\n",
