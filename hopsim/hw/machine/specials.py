@@ -95,6 +95,8 @@ class Specials(dict[str, Any]):
             # Recorded on an H100.
             "reserved_smem_offset_end": 0x120,
             "reserved_smem_offset_cap": RESERVED_BYTES,
+            # What cooperative groups keep there has just the 0x120 bytes up to the end (`multi_warp_scratch` of CUDA 13.0).
+            "reserved_smem_offset_1": 0,
             # Source: what nvcc makes of `this_grid().sync()`.
             "envreg1": machine.setup.workspace >> 32,
             "envreg2": machine.setup.workspace & ones,

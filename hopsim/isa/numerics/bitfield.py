@@ -4,7 +4,7 @@
     (0, True)
 
 Source: PTX ISA 8.7 "Logic and Shift Instructions", "Integer Arithmetic Instructions" (bfe, bfi, bfind,
-brev, clz, popc, szext, bmsk), "Data Movement and Conversion Instructions" (prmt).
+brev, clz, fns, popc, szext, bmsk), "Data Movement and Conversion Instructions" (prmt).
 """
 
 from __future__ import annotations
@@ -209,6 +209,36 @@ def make_popc(width: int) -> Unary:
         return a.bit_count() if isinstance(a, int) else np.bitwise_count(a).astype(np.uint32)
 
     return popc
+
+
+def make_fns() -> Ternary:
+    """`fns`: position of the n-th set bit of a mask from a base on, u32; 0xFFFFFFFF if there is none.
+
+    A negative n counts down; with n = 0 only the bit at the base itself counts.  A base past 31 finds nothing.
+    """
+
+    def nth(mask: int, base: int, n: int) -> int:
+        if base > 31:
+            return _NONE
+        if n == 0:
+            return base if mask >> base & 1 else _NONE
+        places = range(base, 32) if n < 1 << 31 else range(base, -1, -1)
+        found = [place for place in places if mask >> place & 1]
+        count = n if n < 1 << 31 else (1 << 32) - n
+        return found[count - 1] if count <= len(found) else _NONE
+
+    def fns(mask: Value, base: Value, n: Value) -> Value:
+        if isinstance(mask, int) and isinstance(base, int) and isinstance(n, int):
+            return nth(mask, base, n)
+        given = np.broadcast_arrays(*(np.asarray(one, np.uint32) for one in (mask, base, n)))
+        return np.array(
+            [nth(*one) for one in zip(*(a.tolist() for a in given), strict=True)], np.uint32
+        )
+
+    return fns
+
+
+_NONE: Final = 0xFFFFFFFF
 
 
 def make_brev(width: int) -> Unary:

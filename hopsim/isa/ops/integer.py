@@ -272,6 +272,12 @@ def bmsk(mode: Any) -> Callable[..., Value]:
     return bitfield.make_bmsk(mode)
 
 
+@form("fns.b32 d:b32, a:b32, b:b32, c:s32", unit="mufu", source=_source("fns"))
+def fns() -> Callable[..., Value]:
+    """The place of the c-th set bit of a, counted from bit b; downwards if c is negative."""
+    return bitfield.make_fns()
+
+
 # --- extended precision ---------------------------------------------------------------------------
 
 

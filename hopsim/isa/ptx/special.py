@@ -27,6 +27,8 @@ _UNMODELLED: Final = (
 )  # fmt: skip
 GRID_WORKSPACE: Final = frozenset({"%envreg1", "%envreg2"})
 """The two that kernels read in practice: the address of what the CTAs of a cooperative launch meet at."""
+GROUPS_SCRATCH: Final = "%reserved_smem_offset_1"
+"""Of the numbered parts of reserved shared memory the one that CUDA's cooperative groups use."""
 _NUMBERED: Final = re.compile(
     r"%envreg(?:[12]?[0-9]|3[01])|%reserved_smem_offset_(?:0|[1-9][0-9]*)"
 )
@@ -47,4 +49,4 @@ def has_components(name: str) -> bool:
 
 def is_modelled(name: str) -> bool:
     """Whether a special register, without component, has a value on hopsim's machine."""
-    return name in _VECTORS or name in _SCALARS or name in GRID_WORKSPACE
+    return name in _VECTORS or name in _SCALARS or name in GRID_WORKSPACE or name == GROUPS_SCRATCH
