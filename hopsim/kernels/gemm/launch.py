@@ -119,8 +119,9 @@ def launch_dry(gpu: Device, kernel: GemmKernel, **options: Any) -> LaunchResult:
     """
     problem = kernel.problem
     kind, c_kind = NUMPY_TYPES[problem.dtype], NUMPY_TYPES[problem.out_dtype]
-    a, b = gpu.empty(problem.a_shape, kind), gpu.empty(problem.b_shape, kind)
+    # C first, as in `launch`: where operands lie decides which channels of memory they meet.
     c = gpu.empty((problem.m, problem.n), c_kind)
+    a, b = gpu.empty(problem.a_shape, kind), gpu.empty(problem.b_shape, kind)
     return _launch(gpu, kernel, a, b, c, {**options, "values": False})
 
 
