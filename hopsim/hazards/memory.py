@@ -29,6 +29,7 @@ from hopsim.hazards.rules import RULES
 from hopsim.hazards.shadow import Region, State, walk
 from hopsim.hazards.strength import follows, is_morally_strong, is_no_stronger, latest
 from hopsim.hazards.world import CtaState, World
+from hopsim.isa.program.symbols import SHARED_RESERVED_BYTES
 
 DEFERRED_MOST = 4096
 OVER_KEPT = 16
@@ -339,8 +340,12 @@ class Memory:
     def _writing(self, region: Region, record: Record, eyes: list[Eye]) -> Callable[..., State]:
         states = self.world.states
         ordered = Orders(record, eyes)
+        # What the system reserves it has cleared: groups of cooperative groups meet there.
         is_read = (
-            record.kind == "a" and record.space == "shared" and record.line not in self._stores
+            record.kind == "a"
+            and record.space == "shared"
+            and record.start >= SHARED_RESERVED_BYTES
+            and record.line not in self._stores
         )
 
         def step(state: State, where: Callable[[], Ints]) -> State:
