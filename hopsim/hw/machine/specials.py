@@ -10,14 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from hopsim.isa.program.symbols import SHARED_RESERVED_BYTES
 from hopsim.isa.values import collapse
 
 if TYPE_CHECKING:
     from hopsim.hw.machine.strand import StrandCore
 
 AXES = {"x": 0, "y": 1, "z": 2}
-RESERVED_BYTES = 0x400
-"""Shared memory that the system keeps in each CTA. Source: recorded on an H100, tests/silicon/probes."""
 
 
 class Specials(dict[str, Any]):
@@ -90,11 +89,11 @@ class Specials(dict[str, Any]):
             "gridid": 1,
             "dynamic_smem_size": machine.dynamic_shared_bytes,
             "total_smem_size": machine.shared_bytes,
-            "aggr_smem_size": machine.shared_bytes + RESERVED_BYTES,
+            "aggr_smem_size": machine.shared_bytes + SHARED_RESERVED_BYTES,
             "reserved_smem_offset_begin": 0,
             # Recorded on an H100.
             "reserved_smem_offset_end": 0x120,
-            "reserved_smem_offset_cap": RESERVED_BYTES,
+            "reserved_smem_offset_cap": SHARED_RESERVED_BYTES,
             # What cooperative groups keep there has just the 0x120 bytes up to the end (`multi_warp_scratch` of CUDA 13.0).
             "reserved_smem_offset_1": 0,
             # Source: what nvcc makes of `this_grid().sync()`.

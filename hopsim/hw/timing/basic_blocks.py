@@ -114,7 +114,7 @@ def _move_up(
     Args:
         sums: registers of all wgmma, any of which may be what a wait is for.
     """
-    first = next((number for number in block if _head_unit(program[number]) == MULTIPLIES), None)
+    first = _first_wgmma(program, block)
     if first is None:
         return
     kept_reads: set[int] = set()
@@ -186,7 +186,7 @@ def _move_down(program: Sequence[Segment], block: range, found: list[Placed]) ->
 
 def _move_to_copies(program: Sequence[Segment], block: range, found: list[Placed]) -> None:
     """Move what copies by threads wait for, and what did not go under the first wgmma of a block, to just before each."""
-    first = next((number for number in block if _head_unit(program[number]) == MULTIPLIES), None)
+    first = _first_wgmma(program, block)
     if first is None:
         return
     for number in block[block.index(first) + 1 :]:
@@ -210,6 +210,10 @@ def _move_to_copies(program: Sequence[Segment], block: range, found: list[Placed
                     writes |= one.writes
             found[earlier].instructions = staying[::-1]
         found[number - 1].instructions += moved[::-1]
+
+
+def _first_wgmma(program: Sequence[Segment], block: range) -> int | None:
+    return next((number for number in block if _head_unit(program[number]) == MULTIPLIES), None)
 
 
 def _copies(segment: Segment) -> bool:
