@@ -26,7 +26,7 @@ PROXIES: Final = (
         "One thread writes 16 bytes and stores them with TMA itself. Bad: program order does not reach across proxies.",
         "triton-lang/triton#9610",
         """
- @%leader st.shared.b32 [%s], %cta;
+ @%leader st.shared.v4.b32 [%s], {%cta, %t, %cta, %t};
 +$fence by=%leader
  $store 0 bytes=16
  $drain
@@ -208,15 +208,15 @@ PROXIES: Final = (
     Twin(
         "st-async-to-async-read",
         "HS109",
-        "st.async brings a word, TMA stores it. Bad: st.async writes in the generic proxy.",
+        "st.async brings 16 bytes, TMA stores them. Bad: st.async writes in the generic proxy.",
         "triton-lang/triton, test_consan async_shared_store_proxy_handoff",
         """
  $init FULL
  $sync
- $expect FULL 4
+ $expect FULL 16
  mapa.shared::cluster.u32 %r1, %s, 0;
  add.u32 %r2, %r1, 8192;
- @%leader st.async.shared::cluster.mbarrier::complete_tx::bytes.b32 [%r1], 7, [%r2];
+ @%leader st.async.shared::cluster.mbarrier::complete_tx::bytes.v4.b32 [%r1], {7, 8, 9, 10}, [%r2];
  $wait FULL 0
 +$fence
  $store 0 bytes=16
@@ -231,7 +231,7 @@ PROXIES: Final = (
         """
  $cluster
  $peer %r2
- st.shared::cluster.b32 [%r2], %t;
+ st.shared::cluster.v4.b32 [%r2], {%t, %t, %t, %t};
 -$fence shared::cta
 +$fence shared::cluster
  $cluster

@@ -460,7 +460,7 @@ PROXIES = [
     ),
     Twin(
         "gen-write-to-tma-store by its issuer",
-        "@%leader st.shared.b32 [%s], %t; //a\n+@%leader fence.proxy.async;\n"
+        "@%leader st.shared.v4.b32 [%s], {%t, %t, %t, %t}; //a\n+@%leader fence.proxy.async;\n"
         + store(name="b", count_bytes=16)
         + STORED,
         (("HS101", "a", "b"),),
@@ -550,9 +550,10 @@ PROXIES = [
         "st-async-to-async-read",
         init()
         + SYNC
-        + expect(count_bytes=4)
+        + expect(count_bytes=16)
         + "mapa.shared::cluster.u32 %r1, %s, 0;\nadd.u32 %r2, %r1, 8192;\n"
-        + "@%leader st.async.shared::cluster.mbarrier::complete_tx::bytes.b32 [%r1], %t, [%r2]; //a\n"
+        + "@%leader st.async.shared::cluster.mbarrier::complete_tx::bytes.v4.b32 "
+        + "[%r1], {%t, %t, %t, %t}, [%r2]; //a\n"
         + wait()
         + "+"
         + FENCE
@@ -564,7 +565,7 @@ PROXIES = [
         "cta-fence-for-cluster",
         CLUSTER
         + "xor.b32 %r1, %c, 1;\nmapa.shared::cluster.u32 %r2, %s, %r1;\n"
-        + "mad.lo.u32 %r2, %t, 16, %r2;\nst.shared::cluster.b32 [%r2], %t; //a\n"
+        + "mad.lo.u32 %r2, %t, 16, %r2;\nst.shared::cluster.v4.b32 [%r2], {%t, %t, %t, %t}; //a\n"
         + "-fence.proxy.async.shared::cta;\n+fence.proxy.async.shared::cluster;\n"
         + CLUSTER
         + "mul.wide.u32 %rd0, %c, 4096;\nadd.u64 %out, %out, %rd0;\n"

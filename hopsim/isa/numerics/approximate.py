@@ -17,7 +17,15 @@ from typing import Final, Literal
 import numpy as np
 
 from hopsim.isa.numerics import mufu
-from hopsim.isa.numerics.floating import Binary, Unary, element, finish
+from hopsim.isa.numerics.floating import (
+    Binary,
+    Unary,
+    element,
+    finish,
+    make_add,
+    make_fma,
+    make_mul,
+)
 from hopsim.isa.numerics.formats import FloatFormat
 from hopsim.isa.numerics.rounding import Float64Array, flush_subnormal, round_float64, to_float64
 from hopsim.isa.values import Array
@@ -88,6 +96,39 @@ def _upper_word(function: Function, fmt: FloatFormat) -> Unary:
         result = compute(word.view(np.float64)).view(np.uint64)
         result = np.where(np.isnan(result.view(np.float64)), np.uint64(fmt.sign_bit - 1), result)
         return flush_subnormal(result, fmt) & _UPPER_WORD
+
+    return finish(kernel, "f64", ftz=False)
+
+
+def make_rsqrt_f64() -> Unary:
+    """`rsqrt.approx.f64`: one step of third order behind the approximation of the upper word.
+
+    Subnormals are scaled by 2**54 first.
+    Source: the instructions of ptxas for sm_90 (MUFU.RSQ64H, DMUL, DFMA); recorded bits in tests/silicon/probes.
+    """
+    fmt, _ = element("f64")
+    estimate = _upper_word("rsqrt", fmt)
+    add, multiply, fma = make_add("f64"), make_mul("f64"), make_fma("f64")
+
+    def constant(value: float, like: Array) -> Array:
+        return np.full_like(like, np.float64(value).view(np.uint64))
+
+    def kernel(a: Array) -> Array:
+        value = a.view(np.float64)
+        is_subnormal = (value > 0) & (value < 2.0**-1022)
+        is_plain = (value > 0) & (value < np.inf)
+        # Lanes that take no step are given 1: no product of theirs overflows.
+        x = np.where(is_plain, a, constant(1.0, a))
+        x = np.where(is_subnormal, multiply(x, constant(2.0**54, a)), x)
+        y = estimate(x)
+        error = fma(x, multiply(y, y) ^ np.uint64(fmt.sign_bit), constant(1.0, a))
+        slope = fma(error, constant(0.375, a), constant(0.5, a))
+        root = fma(slope, multiply(y, error), y)
+        root = np.where(is_subnormal, multiply(root, constant(2.0**27, a)), root)
+        special = np.where(value < 0, constant(-np.nan, a), constant(0.0, a))
+        special = np.where(value == 0, constant(np.inf, a) | a, special)
+        special = np.where(np.isnan(value), add(a, a), special)
+        return np.where(is_plain, root, special)
 
     return finish(kernel, "f64", ftz=False)
 

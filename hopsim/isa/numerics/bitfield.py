@@ -215,9 +215,12 @@ def make_fns() -> Ternary:
     """`fns`: position of the n-th set bit of a mask from a base on, u32; 0xFFFFFFFF if there is none.
 
     A negative n counts down; with n = 0 only the bit at the base itself counts.  A base past 31 finds nothing.
+    The least n gives 0, whatever the others are: so an H100 does (tests/silicon/probes/scalar.npz).
     """
 
     def nth(mask: int, base: int, n: int) -> int:
+        if n == 1 << 31:
+            return 0
         if base > 31:
             return _NONE
         if n == 0:

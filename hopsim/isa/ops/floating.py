@@ -214,6 +214,12 @@ def rsqrt_approximate_f64() -> Callable[..., Value]:
     return approximate.make_approximate("rsqrt", "f64", ftz=True)
 
 
+@form("rsqrt.approx.f64 d:f64, a:f64", unit="mufu", source=_source("rsqrt"))
+def rsqrt_approximate_refined_f64() -> Callable[..., Value]:
+    """1 over the square root, to about the last bit."""
+    return approximate.make_rsqrt_f64()
+
+
 # --- min, max, signs, tests -----------------------------------------------------------------------
 
 

@@ -20,7 +20,7 @@ F32_FORMS = (
     "tanh.approx.f32",
 )
 DIVISIONS = ("div.approx.f32", "div.approx.ftz.f32", "div.full.f32", "div.full.ftz.f32")
-F64_FORMS = ("rcp.approx.ftz.f64", "rsqrt.approx.ftz.f64")
+F64_FORMS = ("rcp.approx.ftz.f64", "rsqrt.approx.ftz.f64", "rsqrt.approx.f64")
 
 
 def f32_sample() -> Array:

@@ -125,7 +125,6 @@ def integers() -> Iterator[str]:
 NOT_MODELLED = {
     r"fma\.r[zmp](\.relu)?\.bf16": "PTX ISA 8.7 has .rn only",
     r"rcp\.r.\.ftz\.f64": "PTX ISA 8.7 has no .ftz here",
-    r"rsqrt\.approx\.f64": "a software routine whose bits are not known",
     r"madc\.(lo|hi)\.[us]16": "PTX ISA 8.7 has 32 and 64 bits only",
     r"madc\.hi\.sat": "PTX ISA 8.7 has no .sat here",
     r"(abs|neg)\.ftz\.f16x2": "no compiler of the corpus emits it",
