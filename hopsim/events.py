@@ -94,7 +94,7 @@ class Touch(NamedTuple):
 
     `start` and `stop` bound them; `addresses` is None for all of them, an array of first bytes, or a function that makes
     one, with `count_bytes` from each.  `key` identifies equal address sets.  `barrier`: the mbarrier `(cta, address)` that
-    tells of these bytes.
+    tells of these bytes.  `inside`: a function that makes the addresses of the 16 bytes each that lie inside the tensor.
     """
 
     kind: str
@@ -107,6 +107,7 @@ class Touch(NamedTuple):
     count_bytes: int = 0
     key: Any = None
     barrier: Any = None
+    inside: Any = None
 
 
 class FlightEvent(NamedTuple):

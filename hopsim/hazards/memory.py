@@ -26,7 +26,7 @@ from hopsim.hazards.ordering import ORDER, Gap, Orders, find_gap
 from hopsim.hazards.races import Races
 from hopsim.hazards.records import Eye, Flight, Ints, Record, is_array
 from hopsim.hazards.rules import RULES
-from hopsim.hazards.shadow import Region, State, walk
+from hopsim.hazards.shadow import LARGEST_SHIFT, Region, State, walk
 from hopsim.hazards.strength import follows, is_morally_strong, is_no_stronger, latest
 from hopsim.hazards.world import CtaState, World
 from hopsim.isa.program.symbols import SHARED_RESERVED_BYTES
@@ -258,6 +258,7 @@ class Memory:
             flight, done, world.seq,
         )  # fmt: skip
         record.fresh = flight.parts[0][0].fresh
+        record.inside = touch.inside
         record.wants_bridge = world.options.st_async_proxy and flight.kind in REMOTE_STORES
         return record
 
@@ -296,8 +297,10 @@ class Memory:
     def _reading(self, region: Region, record: Record, eyes: list[Eye]) -> Callable[..., State]:
         states = self.world.states
         ordered = Orders(record, eyes)
+        is_told = False
 
         def step(state: State, where: Callable[[], Ints]) -> State:
+            nonlocal is_told
             raced: Record | None = None
             is_written = False
             if record.is_nc and state.writers:
@@ -313,10 +316,11 @@ class Memory:
                 else:
                     raced = writer
             if not is_written and record.space == "shared":
-                if not record.unwritten and (
-                    record.is_thread or record.flight is None or record.flight.kind == "wgmma"
-                ):
-                    self.unwritten.append((record, self._span(region, where())))
+                if not is_told:
+                    cells = self._inside(region, record, where())
+                    if len(cells):
+                        self.unwritten.append((record, self._span(region, cells)))
+                        is_told = True
                 record.unwritten = True
             readers = state.readers
             if readers:
@@ -324,6 +328,15 @@ class Memory:
             return states.get(state.writers, (*readers, record))
 
         return step
+
+    @staticmethod
+    def _inside(region: Region, record: Record, cells: Ints) -> Ints:
+        """Return the granules of a read that count: of the box of a tensor store those that lie inside the tensor."""
+        if record.inside is None:
+            return cells
+        shift = region.shift
+        chunks = (record.inside() - region.base) >> LARGEST_SHIFT
+        return cells[np.isin(cells >> (LARGEST_SHIFT - shift), chunks)]
 
     def _remaining(
         self, readers: tuple[Record, ...], record: Record, eyes: list[Eye]
@@ -527,12 +540,13 @@ class Memory:
                 continue
             agent, _, mask = record.parts[0]
             # A wgmma may compute rows that nobody stores.
-            level: Level = "hazard" if record.flight is None else "note"
+            is_mma = record.flight is not None and record.flight.kind == "wgmma"
+            level: Level = "note" if is_mma else "hazard"
             side = self.findings.side(record, (agent, mask), span, "")
             self.findings.add(
                 Finding(
                     "HS701", level, RULES["HS701"].sentence, None, side,
                     "a write before the read", f"write the bytes before :{record.line}, or wait for the copy that does",
-                    cause=None if record.flight is None else ("wgmma",),
+                    cause=("wgmma",) if is_mma else None,
                 )
             )  # fmt: skip

@@ -98,9 +98,9 @@ class Record:
     """
 
     __slots__ = (
-        "addresses", "before", "count_bytes", "cta", "done", "flight", "fresh", "is_async", "is_map", "is_nc", "is_void",
-        "kind", "line", "number", "observations", "over", "owner", "parts", "scope", "seq", "shares", "space", "start",
-        "stop", "tids", "unwritten", "used", "uses", "wants_bridge",
+        "addresses", "before", "count_bytes", "cta", "done", "flight", "fresh", "inside", "is_async", "is_map", "is_nc",
+        "is_void", "kind", "line", "number", "observations", "over", "owner", "parts", "scope", "seq", "shares", "space",
+        "start", "stop", "tids", "unwritten", "used", "uses", "wants_bridge",
     )  # fmt: skip
 
     def __init__(
@@ -152,6 +152,8 @@ class Record:
         self.is_void = False
         # Where it is noted who observed it, for a strong access of threads.
         self.observations: Any = None
+        # Makes the addresses of the 16 bytes each that a tensor store leaves inside the tensor; None: all of them.
+        self.inside: Callable[[], Ints] | None = None
         # It reads a tensor map.
         self.is_map = False
         # It is generic, but what stands before it must be bridged as if it were not (contested: st.async).

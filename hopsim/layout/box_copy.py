@@ -76,6 +76,16 @@ def shared_chunks(plan: BoxPlan) -> NDArray[np.int64]:
     return plan.smem_addr + CHUNK_BYTES * places.astype(np.int64).reshape(g.row_count, -1)
 
 
+def inside_chunks(plan: BoxPlan) -> NDArray[np.int64]:
+    """Return the shared address of every 16-byte chunk of which all elements are inside the tensor, (chunks,), box order."""
+    item = plan.spec.data_type.itemsize
+    every = shared_chunks(plan).reshape(*plan.spec.geometry.counts[:0:-1], -1)
+    part = [slice(at, at + n) for at, n in zip(plan.low[:0:-1], plan.in_bounds[:0:-1], strict=True)]
+    stop = min(plan.low[0] + plan.in_bounds[0], plan.spec.dims[0] - plan.coords[0])
+    first = plan.low[0] * item // CHUNK_BYTES
+    return every[(*part, slice(first, max(first, stop * item // CHUNK_BYTES)))].ravel()
+
+
 def _shared_window(plan: BoxPlan, shared: Bytes, window_base: int) -> Items:
     """Return the box's part of shared memory as 16-byte items, a view."""
     start = plan.smem_addr - window_base

@@ -1730,6 +1730,19 @@ THREADS = [
     ),
 ]
 
+# Of the 16 bytes that every thread has in a tile those of some threads are written, which differ between the twins.
+SOME = MINE + "PICK@%p0 st.shared.v4.b32 [%r0], {%t, %t, %t, %t};\n" + FENCE + SYNC
+LESS = SOME.replace("PICK", "-setp.lt.u32 %p0, %t, 127;\n+setp.lt.u32 %p0, %t, 128;\n")
+TO_TENSOR = "@%leader cp.async.bulk.tensor.2d.global.shared::cta.tile.bulk_group [%map, {X, Y}], [%s]; //b\n"
+ADD_TO_TENSOR = "@%leader cp.reduce.async.bulk.tensor.2d.global.shared::cta.add.tile.bulk_group [%map, {X, Y}], [%s]; //b\n"
+
+
+def to_tensor(instruction: str, x: int, y: int) -> str:
+    """A box of 32 words and 16 rows goes to a place in a tensor of 32 words and 512 rows."""
+    coordinates = f"mov.u32 %r5, {x};\nmov.u32 %r6, {y};\n"
+    return coordinates + instruction.replace("X", "%r5").replace("Y", "%r6")
+
+
 MEMORY = [
     Twin(
         "uninitialised-shared-read",
@@ -1766,6 +1779,60 @@ MEMORY = [
         (("HS701", "", "b"),),
         ctas=2,
         cluster=2,
+    ),
+    Twin(
+        "uninitialised-shared-read by a bulk store",
+        LESS + store(name="b") + COMMIT_STORE + WAIT_STORE,
+        (("HS701", "", "b"),),
+    ),
+    Twin(
+        "uninitialised-shared-read by a bulk reduction",
+        LESS
+        + "@%leader cp.reduce.async.bulk.global.shared::cta.bulk_group.add.u32 [%out], [%s], 2048; //b\n"
+        + COMMIT_STORE
+        + WAIT_STORE,
+        (("HS701", "", "b"),),
+    ),
+    Twin(
+        "uninitialised-shared-read by a copy to another CTA",
+        init()
+        + LESS
+        + expect()
+        + CLUSTER
+        + "setp.ne.u32 %p0, %c, 0;\n@%p0 bra PEER;\nmapa.shared::cluster.u32 %r5, %s, 1;\nadd.u32 %r6, %r5, 8192;\n"
+        "add.u32 %r7, %r5, 2048;\n@%leader cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes "
+        "[%r7], [%s], 2048, [%r6]; //b\nbra END;\nPEER:\n" + wait() + "END:\n" + CLUSTER,
+        (("HS701", "", "b"),),
+        ctas=2,
+        cluster=2,
+    ),
+    Twin(
+        "uninitialised-shared-read by a tensor store",
+        LESS + to_tensor(TO_TENSOR, 0, 0) + COMMIT_STORE + WAIT_STORE,
+        (("HS701", "", "b"),),
+    ),
+    Twin(
+        "uninitialised-shared-read by a tensor reduction",
+        LESS + to_tensor(ADD_TO_TENSOR, 0, 0) + COMMIT_STORE + WAIT_STORE,
+        (("HS701", "", "b"),),
+    ),
+    Twin(
+        "uninitialised-shared-read by a tensor store over the last row",
+        SOME.replace("PICK", "-setp.lt.u32 %p0, %t, 63;\n+setp.lt.u32 %p0, %t, 64;\n")
+        + to_tensor(TO_TENSOR, 0, 504)
+        + COMMIT_STORE
+        + WAIT_STORE,
+        (("HS701", "", "b"),),
+    ),
+    Twin(
+        "uninitialised-shared-read by a tensor store over the last column",
+        SOME.replace(
+            "PICK", "and.b32 %r1, %t, 7;\n-setp.lt.u32 %p0, %r1, 3;\n+setp.lt.u32 %p0, %r1, 4;\n"
+        )
+        + to_tensor(TO_TENSOR, 16, 0)
+        + COMMIT_STORE
+        + WAIT_STORE,
+        (("HS701", "", "b"),),
     ),
     Twin(
         "uninitialised-global-read",

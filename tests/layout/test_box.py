@@ -10,7 +10,14 @@ from numpy.typing import NDArray
 
 from hopsim.errors import MachineFault, NotModelled
 from hopsim.layout.box import BoxPlan, load_plan, store_plan
-from hopsim.layout.box_copy import copy_in, copy_out, reduce_out, round_to_tf32, shared_chunks
+from hopsim.layout.box_copy import (
+    copy_in,
+    copy_out,
+    inside_chunks,
+    reduce_out,
+    round_to_tf32,
+    shared_chunks,
+)
 from hopsim.layout.swizzle import Swizzle
 from hopsim.layout.tensormap import TensorMapSpec, row_major_strides
 from hopsim.layout.tensormap_types import Interleave, OobFill, TensorDataType
@@ -145,6 +152,15 @@ def test_blocks_and_runs_against_the_naive_model(
         assert plan.first_addr == plan.stop_addr
     chunks = {place // 16 * 16 for place, _ in naive_elements(spec, coords, smem_addr)}
     assert sorted(shared_chunks(plan).ravel().tolist()) == sorted(chunks)
+    cut = {
+        place // 16 * 16
+        for place, address in naive_elements(spec, coords, smem_addr)
+        if address is None
+    }
+    assert sorted(inside_chunks(plan).tolist()) == sorted(chunks - cut)
+    if min(coords) >= 0:
+        stored = store_plan(spec, coords, smem_addr)
+        assert sorted(inside_chunks(stored).tolist()) == sorted(chunks - cut)
     n = len(naive_elements(spec, coords, smem_addr))
     assert plan.tx_bytes == n * item
 

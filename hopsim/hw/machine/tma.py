@@ -24,7 +24,7 @@ from hopsim.hw.machine.operations import Operation
 from hopsim.hw.machine.work import TmaWork
 from hopsim.isa.values import Value
 from hopsim.layout.box import BoxPlan, load_plan, store_plan
-from hopsim.layout.box_copy import copy_in, copy_out, reduce_out
+from hopsim.layout.box_copy import copy_in, copy_out, inside_chunks, reduce_out
 from hopsim.layout.swizzle import swizzle_addresses
 from hopsim.layout.tensormap import MAP_BYTES, TensorMapSpec, replace_field
 
@@ -226,9 +226,10 @@ class TmaOps(BulkOps):
         )  # fmt: skip
         copy = self.track("bulk", operation)
         if machine.probe.flight:
+            source = _box_in_shared(spec, cta, offset, "r", None)
             self.tell_flight(
                 operation, "bulk",
-                (_box_in_shared(spec, cta, offset, "r", None), *_box_in_global(plan, "a" if reduce else "w")),
+                (source._replace(inside=lambda: inside_chunks(plan)), *_box_in_global(plan, "a" if reduce else "w")),
                 (tensor_map, spec.swizzle.period_bytes, origin, spec.box),
             )  # fmt: skip
         machine.issue(operation)

@@ -67,6 +67,10 @@ INTENDED: Final = (
         "operands in shared memory are whatever is there: wgmma takes the same time for all values",
     ),
     Intended(
+        r"tma_(store|reduce)_\w+|both_ways_tma_\d+_l\d+_s[1-9]|dsmem_bulk_\w+", "HS701",
+        "what is stored or copied is whatever is in shared memory: only when it goes counts",
+    ),
+    Intended(
         r"tma_load_l2_\w+_m[24]", "HS217",
         "a slot is handed back to the CTAs of a cluster by an arrive of .cta scope, as in CUTLASS",
     ),
