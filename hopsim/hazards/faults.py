@@ -64,14 +64,16 @@ def enter(findings: Findings, fault: MachineFault) -> None:
     text = findings.facts.text(line)
     if rule == "HS211" and "multicast::cluster" in text:
         rule = "HS204"
-    if rule == "HS702" and "shared" in fault.what:
+    # The instruction that may follow on a second line names both spaces where it copies between them.
+    is_shared = "shared" in fault.what.partition("\n")[0]
+    if rule == "HS702" and is_shared:
         rule = "HS701"
     side: Access | None = None
     if place is not None:
         x, y, z, warp = who
         side = Access(
             what="fault", cta=(x, y, z), warp=warp, lanes=0, line=line, text=text, proxy="generic",
-            space="shared::cta" if "shared" in fault.what else "global", source=findings.facts.sources.get(line),
+            space="shared::cta" if is_shared else "global", source=findings.facts.sources.get(line),
         )  # fmt: skip
     findings.add(
         Finding(

@@ -72,6 +72,12 @@ class BoxPlan:
         """Bytes of the box that lie inside the tensor."""
         return prod(self.in_bounds) * self.spec.data_type.itemsize
 
+    @property
+    def cut_bytes(self) -> int:
+        """Bytes at the end of each row of a store that lie beyond the tensor: it goes on to the end of 16 bytes."""
+        beyond = self.low[0] + self.in_bounds[0] - (self.spec.dims[0] - self.coords[0])
+        return max(0, beyond) * self.spec.data_type.itemsize
+
     def outside(self, base_addr: int, size: int) -> NDArray[np.int64]:
         """Return the runs that leave an allocation of `size` bytes at `base_addr`."""
         if self.stop_addr == self.first_addr or (

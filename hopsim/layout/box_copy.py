@@ -81,9 +81,9 @@ def inside_chunks(plan: BoxPlan) -> NDArray[np.int64]:
     item = plan.spec.data_type.itemsize
     every = shared_chunks(plan).reshape(*plan.spec.geometry.counts[:0:-1], -1)
     part = [slice(at, at + n) for at, n in zip(plan.low[:0:-1], plan.in_bounds[:0:-1], strict=True)]
-    stop = min(plan.low[0] + plan.in_bounds[0], plan.spec.dims[0] - plan.coords[0])
+    stop = (plan.low[0] + plan.in_bounds[0]) * item - plan.cut_bytes
     first = plan.low[0] * item // CHUNK_BYTES
-    return every[(*part, slice(first, max(first, stop * item // CHUNK_BYTES)))].ravel()
+    return every[(*part, slice(first, max(first, stop // CHUNK_BYTES)))].ravel()
 
 
 def _shared_window(plan: BoxPlan, shared: Bytes, window_base: int) -> Items:

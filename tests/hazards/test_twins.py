@@ -4,11 +4,24 @@ from __future__ import annotations
 
 import re
 
+import numpy as np
 import pytest
 
+from hopsim.isa.program.kernel import loads
+from hopsim.launch.arrays import TensorMap
 from hopsim.results import Hazard
-from tests.hazards.programs import Twin, findings, launch, line_of, put, text_of
-from tests.hazards.twins import FLAG, TWINS
+from hopsim.runtime.gpu import Gpu
+from tests.hazards.programs import (
+    COMMIT_STORE,
+    WAIT_STORE,
+    Twin,
+    findings,
+    launch,
+    line_of,
+    put,
+    text_of,
+)
+from tests.hazards.twins import ADD_TO_TENSOR, FLAG, LESS, TWINS, to_tensor
 
 
 @pytest.mark.parametrize("twin", TWINS, ids=lambda twin: twin.name)
@@ -108,3 +121,19 @@ def test_a_release_does_not_reach_through_a_write_of_another_thread() -> None:
     twin = Twin("other", body, (), threads=32, ctas=2)
     assert [rule for rule, _, _ in findings(launch(twin, good=False))] == ["HS216"]
     assert findings(launch(twin, good=True)) == []
+
+
+@pytest.mark.parametrize(("filled", "rules"), [(False, ["HS702"]), (True, [])])
+def test_a_tensor_reduction_into_an_array_that_nobody_filled(
+    filled: bool, rules: list[str]
+) -> None:
+    body = LESS + to_tensor(ADD_TO_TENSOR, 0, 0) + COMMIT_STORE + WAIT_STORE
+    gpu = Gpu()
+    target = gpu.empty((16, 32), np.uint32)
+    if filled:
+        target.write(np.zeros((16, 32), np.uint32))
+    encoded = np.frombuffer(gpu.encode(TensorMap(target, box=(32, 16))), np.uint8)
+    kernel = loads(text_of(body, True, 128, "8.7"))["k"]
+    args = [target, target, target, gpu.array(encoded)]
+    result = gpu.launch(kernel, 1, 128, 1, args, 16384, check=True)
+    assert [hazard.rule for hazard in result.hazards] == rules

@@ -1842,6 +1842,29 @@ MEMORY = [
         threads=1,
     ),
     Twin(
+        "uninitialised-global-read by a reduction",
+        "ld.param.u64 %rd0, [unwritten];\n+st.global.b32 [%rd0], 0;\nred.global.add.u32 [%rd0], 1; //b\n"
+        "atom.global.exch.b32 %r1, [%rd0+64], 1;\n",
+        (("HS702", "", "b"),),
+        threads=1,
+    ),
+    Twin(
+        "uninitialised-global-read by a bulk reduction",
+        LESS.replace("127", "128") + "ld.param.u64 %rd0, [unwritten];\n"
+        "-mov.u64 %rd1, %rd0;\n+mov.u64 %rd1, %out;\n"
+        "@%leader cp.reduce.async.bulk.global.shared::cta.bulk_group.add.u32 [%rd1], [%s], 2048; //b\n"
+        + COMMIT_STORE
+        + WAIT_STORE,
+        (("HS702", "", "b"),),
+    ),
+    Twin(
+        "uninitialised-global-read by a copy of part",
+        "ld.param.u64 %rd0, [unwritten];\n+st.global.b32 [%rd0], 7;\nmov.b32 %r5, 4;\n"
+        "cp.async.ca.shared.global [%s], [%rd0], 16, %r5; //b\ncp.async.wait_all;\n",
+        (("HS702", "", "b"),),
+        threads=1,
+    ),
+    Twin(
         "out-of-bounds",
         "-ld.global.b32 %r1, [%in+65536]; //b\n+ld.global.b32 %r1, [%in+65532];\n",
         (("HS703", "", "b"),),

@@ -255,12 +255,14 @@ class MemoryOps(StrandCore):
         operands: list[list[Any]],
         sem: str = "relaxed",
         scope: str = "gpu",
+        is_read: bool = True,
     ) -> Any:
         """Read-modify-write, lane by lane in thread order; return the old words (None without values).
 
         Args:
             operation: (old, *operands of this lane and word) -> new, on raw bits.
             operands: per word of the vector, the list of operand values.
+            is_read: whether what is there must have been written; an exchange may be a store.
         """
         space, address = self.resolve(space, address)
         count = len(operands)
@@ -279,9 +281,11 @@ class MemoryOps(StrandCore):
             region = self.region(space, one)
             try:
                 offset = region.check(one, word * count, word * count)
+                assert isinstance(offset, int)
+                if is_read:
+                    region.check_written(offset, offset + word * count)
             except RegionFault as fault:
                 raise self.fault(f"atomic on {space}: {fault.what}", _hint(fault)) from None
-            assert isinstance(offset, int)
             view = region.views[word]
             for k in range(count):
                 before = int(view[offset // word + k])

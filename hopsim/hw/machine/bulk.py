@@ -8,6 +8,7 @@ Source: PTX ISA 8.7 "Data Movement and Conversion Instructions: Bulk copy".
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from typing import Any, cast
 
 import numpy as np
@@ -219,6 +220,7 @@ class BulkOps(CopyOps):
         machine, cta = self.machine, self.cta
         copy: Copy
         staged: list[Any] = []
+        where = self.where() if reduce else ""
 
         def read() -> None:
             if machine.values:
@@ -230,6 +232,7 @@ class BulkOps(CopyOps):
                 data = staged.pop()
                 if reduce:
                     assert kind is not None
+                    self.check_reduced(region, [(first, first + size)], where)
                     _reduce_run(
                         region.data[first : first + size], data, reduce, REDUCE_TYPES[kind.name]
                     )
@@ -250,6 +253,18 @@ class BulkOps(CopyOps):
                 (run_of("r", cta, origin, size), run_of("a" if reduce else "w", None, to, size)),
             )
         machine.issue(operation)
+
+    def check_reduced(self, region: Region, runs: Iterable[Sequence[int]], where: str) -> None:
+        """Stop where bytes that a reduction adds to were never written; runs are relative to the base."""
+        try:
+            for start, stop in runs:
+                region.check_written(start, stop)
+        except RegionFault as fault:
+            raise self.machine.fault(
+                f"reduction into global: {fault.what}",
+                where,
+                "fill the array first, with zeros for sums",
+            ) from None
 
     def bulk_prefetch(self, source: Value, count_bytes: Value) -> None:
         """cp.async.bulk.prefetch.L2: no effect on values."""

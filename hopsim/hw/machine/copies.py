@@ -407,6 +407,7 @@ def _copy_lanes(
                 int(sources[lane]) - origin.base,
                 int(sizes[lane]),
             )
+            origin.check_written(first, first + size)
             region.data[start : start + size] = origin.data[first : first + size]
     if region.written is not None:
         for start in starts.tolist():

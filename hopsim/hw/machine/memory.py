@@ -112,6 +112,12 @@ class Region:
             raise RegionFault(f"address {address:#x} is not aligned to {align} bytes", address)
         return start
 
+    def check_written(self, start: int, stop: int) -> None:
+        """Raise `RegionFault` where a byte of `[start, stop)`, relative to the base, holds no data and that is tracked."""
+        if self.written is not None and not self.written[start:stop].all():
+            first = self.base + start + int(np.argmin(self.written[start:stop]))
+            raise RegionFault(f"bytes {first:#x}.. of {self.name} were never written", first)
+
     def _outside(self, address: int, count_bytes: int) -> str:
         end = self.base + self.size
         return (

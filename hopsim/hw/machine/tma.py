@@ -202,6 +202,7 @@ class TmaOps(BulkOps):
         copy: Copy
         staged: list[Any] = []
         cta = self.cta
+        where = self.where() if reduce else ""
 
         def read() -> None:
             if target is not None:
@@ -212,6 +213,9 @@ class TmaOps(BulkOps):
             if target is not None:
                 held = staged.pop()
                 if reduce:
+                    if target.written is not None:
+                        inside = plan.runs() - target.base - [0, plan.cut_bytes]
+                        self.check_reduced(target, inside.tolist(), where)
                     reduce_out(plan, held, target.data, target.base, reduce, offset)
                 else:
                     copy_out(plan, held, target.data, target.base, offset)

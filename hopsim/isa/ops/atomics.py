@@ -154,7 +154,14 @@ def atom(
     def run(ctx: Context, a: Value, b: Any, policy: Value | None = None) -> Any:
         operands = [[None]] * count if b is None else [[value] for value in b]
         old = ctx.atomic(
-            space, a, t.bytes, choose(ctx, a), operands, sem or "relaxed", scope or "gpu"
+            space,
+            a,
+            t.bytes,
+            choose(ctx, a),
+            operands,
+            sem or "relaxed",
+            scope or "gpu",
+            op != "exch",
         )
         return (None,) * count if old is None else old
 
