@@ -35,6 +35,7 @@ class Part(StrEnum):
     GEMM = "gemm"
     LADDER = "ladder"
     PHASES = "phases"
+    WORKLOADS = "workloads"
     AGAIN = "again"
     TABLES = "tables"
 
@@ -79,6 +80,7 @@ def record(
         Part.GEMM: lambda: _gemm(out, facts, say),
         Part.LADDER: lambda: _ladder(out, facts, groups, say),
         Part.PHASES: lambda: _phases(out, facts, say),
+        Part.WORKLOADS: lambda: _workloads(out, facts, say),
         Part.AGAIN: lambda: _again(out, facts, say),
         Part.TABLES: lambda: _tables(out, facts, index),
     }
@@ -208,6 +210,18 @@ def _phases(out: Path, facts: DeviceFacts, say: Callable[[str], None]) -> list[R
 
     what = "phases of GEMMs: the SM clock read inside"
     return _profiled(out, facts, say, {"phases.json": (phases.record, what)})
+
+
+def _workloads(out: Path, facts: DeviceFacts, say: Callable[[str], None]) -> list[Row]:
+    from hopsim.kernels.measured import workloads
+
+    log = out / "ncu.csv"
+    found = workloads.record(out, log, say)
+    log.unlink(missing_ok=True)
+    name = f"{workloads.FOLDER}/workloads.json"
+    _write(out / name, found)
+    what = "kernels that nvcc compiled, without a tensor core in mind: cycles and bits"
+    return _indexed(out, {name: (what, len(found["rows"]))}, facts)
 
 
 def _again(out: Path, facts: DeviceFacts, say: Callable[[str], None]) -> list[Row]:

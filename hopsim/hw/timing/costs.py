@@ -101,7 +101,7 @@ class SegmentCost:
         fences: how it waits until writes are seen beyond the CTA.
         guard: predicate of the head, by register, and the value with which nothing is done.
         deferred: a load that is waited for later than where its value is used.
-        in_turn: an access of global memory, which comes to its pipe when it has its operands, behind all that come before.
+        in_turn: an access of memory, which comes to its pipe when it has its operands, behind all that come before.
     """
 
     head: Head
@@ -253,8 +253,7 @@ class CostTable:
             and first.instruction.opcode[0] == "prefetch",
             simple=False,
             parameters=frozenset(self._parameter_lines(segment.instructions)),
-            in_turn=head is Head.MEMORY
-            and not any("shared" in word for word in first.instruction.opcode),
+            in_turn=head is Head.MEMORY,
             fences=fences_of(first, block if stall is Stall.MEMBAR else 0.0, self._config.fence),
             guard=_guard(first),
             deferred=deferred,

@@ -2,9 +2,11 @@
 
 A warp's access is served in phases of as many lanes as fill 32 banks of 4 bytes (a whole warp for
 up to 4 bytes a lane, half a warp for 8, a quarter for 16); a phase takes as many wavefronts as the
-fullest bank has different words.
+fullest bank has different words.  Two phases become one where each lane reads what its neighbour reads (lane ^ 1), or
+each what the one after its neighbour does (lane ^ 2).
 
-Source: CUDA C++ Programming Guide 12, "Shared Memory" (compute capability 5.x and later).
+Source: CUDA C++ Programming Guide 12, "Shared Memory" (compute capability 5.x and later); hopsim's recordings on an H100
+SXM (tests/silicon/micro.json): shared_patterns_v*.
 """
 
 from __future__ import annotations
@@ -17,6 +19,8 @@ from numpy.typing import NDArray
 from hopsim.config.groups import Smem
 
 WARP: Final = 32
+MERGED: Final = 2
+"""Phases of a load of 8 or 16 bytes a lane that are served at once where lanes read the same in pairs."""
 
 
 class Banks:
@@ -43,9 +47,9 @@ class Banks:
             lanes: threads of the strand; warps are 32 consecutive ones.
         """
         if isinstance(addresses, int):
-            # One word for all lanes: a broadcast.
-            warps = -(-lanes // WARP)
-            return warps, warps
+            # One element for all lanes: a broadcast.
+            phases = -(-lanes // WARP) * max(1, count_bytes // self.width_bytes // MERGED)
+            return phases, phases
         relative = addresses.astype(np.int64)
         # Where a pattern starts does not matter as long as the banks are the same.
         relative -= int(relative[0]) // self.row_bytes * self.row_bytes
@@ -58,6 +62,8 @@ class Banks:
     def _count(self, addresses: NDArray[np.int64], count_bytes: int) -> tuple[int, int]:
         words_each = max(1, count_bytes // self.width_bytes)
         phase_lanes = max(1, WARP // words_each)
+        if words_each > 1 and _in_pairs(addresses):
+            phase_lanes *= MERGED
         phase = np.arange(len(addresses)) // phase_lanes
         words = addresses[:, None] // self.width_bytes + np.arange(words_each)
         span = int(words.max() - words.min()) + 1
@@ -71,6 +77,16 @@ class Banks:
             .max(axis=1)
         )
         return int(depth.sum()), phases
+
+
+def _in_pairs(addresses: NDArray[np.int64]) -> bool:
+    """Whether each lane of whole warps reads what lane ^ 1 reads, or each what lane ^ 2 does."""
+    if len(addresses) % WARP:
+        return False
+    by_one, by_two = addresses.reshape(-1, 2), addresses.reshape(-1, 2, 2)
+    return bool(
+        (by_one[:, 0] == by_one[:, 1]).all() or (by_two[:, 0] == by_two[:, 1]).all()
+    )
 
 
 class SharedPipe:

@@ -15,6 +15,7 @@ from hopsim.kernels.probes.probe import Device
 REPEATS: Final = 5
 GROUPS: Final = {
     "latencies": "latency of instructions, memory, barriers and fences, one warp",
+    "patterns": "broadcasts of wide words out of shared memory, atomics and stores on few or scattered words",
     "issue": "rates of one SM: arithmetic, shared memory, mma.sync, cp.async",
     "tensor": "latency and rate of wgmma",
     "copies": "latency of TMA loads and stores",
