@@ -130,6 +130,16 @@ class L2(Group):
     """All slices together: a line that an instruction of a warp adds to."""
     atomic_miss_interval_cycles: Interval
     """And for each sector of it that L2 does not hold."""
+    atomic_unit_bytes: Bytes
+    """A stretch of memory that one atomic unit adds for."""
+    atomic_request_cycles: Interval
+    """Of that unit: a line of a warp, at least."""
+    atomic_sector_cycles: Interval
+    """A sector of it."""
+    atomic_again_cycles: Interval
+    """A further lane on the same word."""
+    atomic_answer_factor: Ratio
+    """So much longer all of it takes if the warp gets what was there before."""
 
     @model_validator(mode="after")
     def _shapes_agree(self) -> Self:

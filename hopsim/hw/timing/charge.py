@@ -369,7 +369,7 @@ class Charge:
             note = actor.strand.access
             if note is not None:
                 actor.strand.access = None
-                held, ready, stall = self._accesses.serve(actor, note, cost.cached, time)
+                held, ready, stall = self._accesses.serve(actor, note, cost, time)
                 if held > time:
                     stalls[Stall.SHORT_SCOREBOARD] += (held - time) * warps
                     time = held
@@ -381,7 +381,7 @@ class Charge:
         if self.issued:
             self._book_issued(position, time)
         if cost.deferred is not None:
-            self._defer(actor, cost.deferred, ready, stall)
+            self._defer(actor, cost.deferred, cost.behind, ready, stall)
         elif cost.head_writes:
             time = self._owe(actor, cost, ready, stall, time)
         return time
@@ -410,14 +410,16 @@ class Charge:
             pending[register] = result
         return time
 
-    def _defer(self, actor: Actor, deferred: Deferred, ready: float, stall: Stall) -> None:
+    def _defer(
+        self, actor: Actor, deferred: Deferred, behind: dict[int, float], ready: float, stall: Stall
+    ) -> None:
         """Let what is computed from a load come when the load and what else it needs are there."""
         pending = actor.pending
         for register in deferred.inputs:
             ready = max(ready, pending.get(register, (ready, stall))[0])
-        ready += self._add
         for register in deferred.results:
-            pending[register] = (ready, stall)
+            pending[register] = (ready + behind.get(register, self._add), stall)
+        ready += self._add
         actor.answered = max(actor.answered, ready)
         for register in deferred.run:
             if register in pending:

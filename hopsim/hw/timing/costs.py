@@ -25,7 +25,7 @@ from hopsim.hw.timing.fences import (
     releases_to_cluster,
 )
 from hopsim.hw.timing.in_order import NEVER, InOrder, Stall
-from hopsim.hw.timing.load_runs import Deferred, deferred_loads
+from hopsim.hw.timing.load_runs import Deferred, load_runs
 from hopsim.hw.timing.machine_code import MachineCode
 from hopsim.isa.forms.decode import BoundInstruction, ConstantArg, TupleArg
 from hopsim.isa.program.codegen import Segment
@@ -37,6 +37,7 @@ PAST_L1: Final = ("cg", "cv")
 RELEASES: Final = ("release", "acq_rel")
 WAITS: Final = ("cp.async.wait", "mbarrier.try_wait", "mbarrier.test_wait")
 STORING: Final = ("lsu_global", "atomic")
+JOINED: Final = ("add", "min", "max", "and", "or", "xor")
 WARP: Final = 32
 ADDRESSES: Final = -1
 """Stands for the line of the constant bank with the address of the parameters."""
@@ -93,6 +94,7 @@ class SegmentCost:
         fall_through: segment that follows without a taken branch.
         taken: cycles of a taken branch.
         cached: a load that L1 may serve.
+        joined: an atomic that ptxas lets one lane do for all if all do it at one address.
         mma: (type, flop) of an mma.sync.
         after_mma: it is issued when the pipe has taken all mma.sync before it.
         prefetches_map: a prefetch.tensormap.
@@ -101,6 +103,7 @@ class SegmentCost:
         fences: how it waits until writes are seen beyond the CTA.
         guard: predicate of the head, by register, and the value with which nothing is done.
         deferred: a load that is waited for later than where its value is used.
+        behind: how long after the load what is computed from it here is there.
         in_turn: an access of memory, which comes to its pipe when it has its operands, behind all that come before.
     """
 
@@ -124,6 +127,7 @@ class SegmentCost:
     fall_through: int
     taken: float
     cached: bool
+    joined: bool
     mma: tuple[str, float] | None
     after_mma: bool
     prefetches_map: bool
@@ -132,6 +136,7 @@ class SegmentCost:
     fences: Fences
     guard: tuple[int, bool] | None
     deferred: Deferred | None
+    behind: dict[int, float]
     in_turn: bool
 
 
@@ -163,7 +168,7 @@ class CostTable:
         self._first_cluster_barrier = arrives_after_initialisation(program)
         self._code = MachineCode(config, program)
         self._in_order = InOrder(config, self._code)
-        self._deferred = deferred_loads(program)
+        self._runs = load_runs(program)
         self._multiplies = any(
             bound.form.unit == "tensor" for segment in program for bound in segment.instructions
         )
@@ -214,10 +219,11 @@ class CostTable:
             run = crowded
         clock, reads = run.clock, run.reads
         block, stall = self._block(first) if has_head else (0.0, Stall.WAIT)
-        deferred = self._deferred.get(segment.number)
-        if deferred is not None:
-            for register in deferred.inputs:
-                reads.pop(register, None)
+        runs, number = self._runs, segment.number
+        deferred = runs.deferred.get(number)
+        for register in runs.posted.get(number, deferred.inputs if deferred else ()):
+            reads.pop(register, None)
+        reads |= dict.fromkeys(runs.awaited.get(number, ()), 0.0)
         is_branch = last.form.unit == "branch"
         after = (
             segment.successors[0] if last.instruction.guard is not None or not is_branch else EXIT
@@ -241,12 +247,13 @@ class CostTable:
             late=tuple(
                 (register, when, stall)
                 for register, (when, stall) in sorted(run.ready.items())
-                if when > clock
+                if when > clock and not (deferred and register in deferred.results)
             ),
             private=self._is_private(segment, head),
             fall_through=after,
             taken=float(self._latency["branch"]) if is_branch else 0.0,
             cached=self._is_cached(first),
+            joined=_is_joined(first),
             mma=self._mma(first) if head is Head.MMA else None,
             after_mma=_keeps_order(first) or segment.number in self._after_branches,
             prefetches_map="tensormap" in first.instruction.opcode
@@ -257,6 +264,11 @@ class CostTable:
             fences=fences_of(first, block if stall is Stall.MEMBAR else 0.0, self._config.fence),
             guard=_guard(first),
             deferred=deferred,
+            behind={
+                register: max(run.ready[register][0], self._latency["fp32"])
+                for register in (deferred.results if deferred else ())
+                if register in run.ready
+            },
         )
 
     def _parameter_lines(self, instructions: Sequence[BoundInstruction]) -> Iterator[int]:
@@ -438,6 +450,20 @@ class CostTable:
 def sleeps_by_register(bound: BoundInstruction) -> bool:
     """Whether an instruction is a nanosleep whose time is known only when it executes."""
     return bound.form.name.startswith("nanosleep") and not isinstance(bound.args[0], ConstantArg)
+
+
+def _is_joined(bound: BoundInstruction) -> bool:
+    """Whether ptxas sums, or otherwise joins, what lanes give an atomic before one of them does it.
+
+    Source: machine code of ptxas 13.0 for `atomicAdd` of integers at an address that all threads share (VOTE, REDUX or a
+    scan, and one ATOMG); floats are left to the atomic units.
+    """
+    slots = dict(bound.slots)
+    return (
+        bound.form.unit == "atomic"
+        and slots.get("op") in JOINED
+        and slots.get("t", "")[:1] in ("u", "s", "b")
+    )
 
 
 def _guard(bound: BoundInstruction) -> tuple[int, bool] | None:

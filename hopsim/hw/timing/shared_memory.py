@@ -84,9 +84,7 @@ def _in_pairs(addresses: NDArray[np.int64]) -> bool:
     if len(addresses) % WARP:
         return False
     by_one, by_two = addresses.reshape(-1, 2), addresses.reshape(-1, 2, 2)
-    return bool(
-        (by_one[:, 0] == by_one[:, 1]).all() or (by_two[:, 0] == by_two[:, 1]).all()
-    )
+    return bool((by_one[:, 0] == by_one[:, 1]).all() or (by_two[:, 0] == by_two[:, 1]).all())
 
 
 class SharedPipe:

@@ -12,7 +12,8 @@ from hopsim.hw.machine.access import AccessNote, first_of
 from hopsim.hw.machine.cta import Cta
 from hopsim.hw.machine.memory import RANK_SHIFT
 from hopsim.hw.timing.actor import Actor
-from hopsim.hw.timing.costs import Stall
+from hopsim.hw.timing.atomic_units import AtomicUnits
+from hopsim.hw.timing.costs import SegmentCost, Stall
 from hopsim.hw.timing.fabric import Fabric
 from hopsim.hw.timing.footprint import Footprint
 from hopsim.hw.timing.global_access import WARP, Coalescer
@@ -54,6 +55,7 @@ class ThreadAccess:
         self._fabric = fabric
         self._banks = Banks(config.smem)
         self._coalescer = Coalescer(config.l2.line_bytes, config.l2.sector_bytes)
+        self._atomics = AtomicUnits(config.l2)
         self._loads = LoadBursts(config.l1)
         # When the last other access of a warp of a CTA leaves the data pipe.
         self._stores: dict[int, float] = {}
@@ -66,13 +68,13 @@ class ThreadAccess:
         self._l1_latency = float(config.l1.latency_cycles)
         self._replay = float(config.smem.replay_latency_cycles)
 
-    def serve(self, actor: Actor, note: AccessNote, cached: bool, time: float) -> Served:
+    def serve(self, actor: Actor, note: AccessNote, cost: SegmentCost, time: float) -> Served:
         """Book one access.
 
         Args:
             actor: the strand.
             note: what it accesses.
-            cached: whether L1 may answer.
+            cost: of the segment that it is the head of.
             time: of issue.
         """
         if note.space in SHARED_SPACES:
@@ -80,7 +82,7 @@ class ThreadAccess:
                 return self._remote(actor.sm, actor.strand.cta, note, time)
             return self._shared(actor, note, time)
         if note.space == "global":
-            return self._global(actor, note, cached, time)
+            return self._global(actor, note, cost, time)
         # Local memory and constants are taken as always present in the caches of the SM.
         return Served(time, time + self._config.l1.latency_cycles, Stall.LONG_SCOREBOARD)
 
@@ -134,7 +136,7 @@ class ThreadAccess:
         end = self._stores[cta.index] = begin + own
         return begin, end
 
-    def _global(self, actor: Actor, note: AccessNote, cached: bool, time: float) -> Served:
+    def _global(self, actor: Actor, note: AccessNote, cost: SegmentCost, time: float) -> Served:
         sm = actor.sm
         lines, masks, whole, sectors, passes, *_ = self._coalescer.touched(
             note.addresses, note.count_bytes, note.lanes
@@ -151,7 +153,7 @@ class ThreadAccess:
             begin, end = self._pass(sm, actor.strand.cta, passes, warps, time)
         held = max(time, begin)
         if note.kind == "r":
-            if cached:
+            if cost.cached:
                 absent = sm.l1.look_up(lines, masks)
                 wanted = absent > 0
                 missed = int(np.count_nonzero(wanted))
@@ -178,6 +180,15 @@ class ThreadAccess:
             return Served(max(held, done - self._queue), done, Stall.LONG_SCOREBOARD)
         wanted = Footprint(numbers, sectors, None if whole else masks)
         taken, done = self._l2.atomic(time, end, wanted, passes, sm.gpc)
+        answers = bool(cost.head_writes)
+        if cost.joined and isinstance(note.addresses, int):
+            # One lane of each warp adds for all.
+            for _ in range(warps):
+                taken = max(taken, self._atomics.take(time, note.addresses, 1, answers=answers))
+        else:
+            added = self._atomics.take(time, note.addresses, note.lanes, answers=answers)
+            taken = max(taken, added)
+        done = max(done, taken)
         latency = self._config.l2.atomic_latency_cycles
         # A CTA that adds ends when it knows that L2 has.
         sm.stored = max(sm.stored, done + self._l2.near)

@@ -247,7 +247,9 @@ class _Lowering:
             elif number % 2 == 0:
                 pair = FlatVector((register, registers[number + 1]))
                 self._emit(f"ld{space}.v2.b32", pair, places[number][0])
-            if part.bits == 16 and not matrix.is_along:
+        if part.bits == 16 and not matrix.is_along:
+            # Behind all loads, which are waited for once.
+            for register in made.values():
                 self._emit(TURN_ROUND, register, register)
         for register, place in zip(registers, part.registers, strict=True):
             if made[place] is not register:

@@ -28,7 +28,12 @@ from hopsim.results import LaunchResult
 FOLDER: Final = "workloads"
 """In `tests/silicon`."""
 CYCLES: Final = "gpc__cycles_elapsed.max"
-METRICS: Final = (CYCLES, "gpu__time_duration.sum", "smsp__inst_executed.sum", "dram__bytes_read.sum")
+METRICS: Final = (
+    CYCLES,
+    "gpu__time_duration.sum",
+    "smsp__inst_executed.sum",
+    "dram__bytes_read.sum",
+)
 PROFILES: Final = 3
 NCU_LIMIT_S: Final = 400.0
 
@@ -95,9 +100,7 @@ def _chase(hops: int, words: int) -> Case:
         following[order] = np.roll(order, -1)
         return [following, _i32(hops)]
 
-    return Case(
-        "chase", f"{hops} hops in {words} words", (1,), (32,), [((32,), np.uint32)], cycle
-    )
+    return Case("chase", f"{hops} hops in {words} words", (1,), (32,), [((32,), np.uint32)], cycle)
 
 
 def _sparse(kernel: str, rows: int, in_row: int, rows_of_a_block: int) -> Case:
@@ -163,7 +166,7 @@ def cases() -> list[Case]:
             ),
             Case(
                 "one_counter", f"{n}", (n // 256,), (256,), [((1,), np.uint32), ((n,), np.uint32)],
-                lambda: [],
+                list,
             ),
             Case(
                 "transcendental", f"{n}", (n // 256,), (256,), words,
@@ -284,9 +287,7 @@ def launch_all(folder: Path, file: Path) -> None:
     file.write_text(json.dumps(digests), encoding="utf-8")
 
 
-def with_rows(
-    folder: Path, content: Mapping[str, Any]
-) -> list[tuple[Case, Mapping[str, Any]]]:
+def with_rows(folder: Path, content: Mapping[str, Any]) -> list[tuple[Case, Mapping[str, Any]]]:
     """Return each case and the recorded row of it.
 
     Raises: HopsimError: the rows are of another text, or of other launches.

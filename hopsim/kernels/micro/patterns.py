@@ -60,15 +60,17 @@ def shared_patterns(words: int) -> Benchmark:
 
 
 THREADS: Final = 256
+CROWDED: Final = 1024
+"""Threads of a CTA, where a few and where many atomics are on their way."""
 LENGTHS: Final = (4, 12)
-Offsets = NDArray[np.uint32]
+Numbers = NDArray[np.uint32]
 
 
-def _random(words: int, threads: Offsets) -> Offsets:
+def _random(words: int, threads: Numbers) -> Numbers:
     return np.random.default_rng(words).integers(0, words, threads.size).astype(np.uint32)
 
 
-WORDS: Final[dict[str, tuple[str, Callable[[Offsets], Offsets]]]] = {
+WORDS: Final[dict[str, tuple[str, Callable[[Numbers], Numbers]]]] = {
     "word": ("one word", lambda t: 0 * t),
     "word_of_warp": ("one word of a line for each warp", lambda t: t // 32 % 32),
     "sector": ("the eight words of a sector", lambda t: t % 8),
@@ -80,43 +82,54 @@ WORDS: Final[dict[str, tuple[str, Callable[[Offsets], Offsets]]]] = {
     "random_1m": ("random ones of 1,048,576 words", lambda t: _random(1 << 20, t)),
     "own": ("each its own word", lambda t: t),
 }
-"""Which words the threads of all CTAs add to."""
+"""Which words the threads of all CTAs add to, once or again."""
 
 
-def contended(name: str) -> Benchmark:
-    """Atomics of all SMs; a slope is cycles for one of each thread."""
+def contended(name: str, threads: int) -> Benchmark:
+    """Atomics of all SMs; a slope is cycles for one of each thread. Where words are drawn, each is drawn anew."""
     what, word_of = WORDS[name]
-    c = Clocked(f"contended_{name}", [Param("data", ".u64"), Param("offsets", ".u64")])
-    data = _own_place(c)
+    c = Clocked(
+        f"contended_{name}_w{threads // 32}", [Param("data", ".u64"), Param("offsets", ".u64")]
+    )
+    most = max(LENGTHS)
+    places = _own_places(c, 2 * len(LENGTHS), threads, most)
     total = c.k.let(".b32", "total", "mov.u32", 0)
     for length in LENGTHS:
 
         def run(length: int = length) -> Reg:
-            for _ in range(length):
-                got = c.k.let(".b32", "got", "atom.global.add.u32", address(data), 1)
+            for place in places[:length]:
+                got = c.k.let(".b32", "got", "atom.global.add.u32", address(place), 1)
                 c.k.emit("xor.b32", total, total, got)
             return total
 
         c.measure(f"atom.global.add.u32 x{length}", run, whole_cta=True)
+    for length in LENGTHS:
+
+        def reduce(length: int = length) -> None:
+            for place in places[:length]:
+                c.k.emit("red.global.add.u32", address(place), 1)
+            c.k.emit("fence.acq_rel.gpu")
+
+        c.measure(f"red.global.add.u32 x{length}", reduce, whole_cta=True)
 
     def arguments(gpu: Any) -> list[Any]:
-        words = word_of(np.arange(SMS * THREADS, dtype=np.uint32))
+        words = word_of(np.arange(SMS * threads * most, dtype=np.uint32))
         return [gpu.array(np.zeros(int(words.max()) + 1, np.uint32)), gpu.array(4 * words)]
 
     return c.benchmark(
-        f"atomics of {SMS} CTAs of {THREADS} threads on {what}", grid=SMS, block=THREADS, rows=SMS,
+        f"atomics of {SMS} CTAs of {threads} threads on {what}", grid=SMS, block=threads, rows=SMS,
         summary=mean_of_rows, arguments=arguments,
     )  # fmt: skip
 
 
 PITCH: Final = 65536
-STORES: Final = {
+STORES: Final[dict[str, tuple[int, Callable[[Numbers], Numbers]]]] = {
     "word_of_line": (1, lambda t: t % 32 * PITCH + t // 32 * 32),
     "word_of_sector": (1, lambda t: t * 32),
     "half_of_sector": (4, lambda t: t * 32),
     "whole_sectors": (4, lambda t: t * 16),
 }
-"""Words of a thread's store, and the byte where it begins; the next one lies `ROUND_BYTES` behind."""
+"""Words of a thread's store, and the byte where it begins; its next one lies `ROUND_BYTES` behind."""
 ROUND_BYTES: Final = 2 << 20
 
 
@@ -124,7 +137,7 @@ def scattered(name: str) -> Benchmark:
     """Stores of all SMs until they are seen; a slope is cycles for one of each thread."""
     words, byte_of = STORES[name]
     c = Clocked(f"scattered_{name}", [Param("data", ".u64"), Param("offsets", ".u64")])
-    data = _own_place(c)
+    (data,) = _own_places(c, len(LENGTHS), THREADS, 1)
     opcode = "st.global.b32" if words == 1 else f"st.global.v{words}.b32"
     given = c.thread if words == 1 else vector([c.thread] * words)
     rounds = 0
@@ -140,9 +153,9 @@ def scattered(name: str) -> Benchmark:
         c.measure(f"{opcode} x{length}", run, whole_cta=True)
 
     def arguments(gpu: Any) -> list[Any]:
-        bytes_ = byte_of(np.arange(SMS * THREADS, dtype=np.uint32))
-        size = int(bytes_.max()) + 16 + sum(LENGTHS) * ROUND_BYTES
-        return [gpu.array(np.zeros(size, np.uint8)), gpu.array(bytes_)]
+        begins = byte_of(np.arange(SMS * THREADS, dtype=np.uint32))
+        size = int(begins.max()) + 16 + sum(LENGTHS) * ROUND_BYTES
+        return [gpu.array(np.zeros(size, np.uint8)), gpu.array(begins)]
 
     return c.benchmark(
         f"stores of {SMS} CTAs of {THREADS} threads, {name.replace('_', ' ')} each", grid=SMS, block=THREADS,
@@ -150,24 +163,27 @@ def scattered(name: str) -> Benchmark:
     )  # fmt: skip
 
 
-def _own_place(c: Clocked) -> Reg:
-    """Give each CTA a row of results; return a register with the address that the table has for a thread."""
-    c.own_row(len(LENGTHS))
+def _own_places(c: Clocked, columns: int, threads: int, count: int) -> list[Reg]:
+    """Give each CTA a row of so many results; return registers with the addresses that the table has for a thread."""
+    c.own_row(columns)
     thread = c.k.let(".b32", "all", "mov.u32", "%ctaid.x")
-    c.k.emit("mad.lo.u32", thread, thread, THREADS, c.thread)
+    c.k.emit("mad.lo.u32", thread, thread, threads, c.thread)
     table = c.k.let(".b64", "table", "ld.param.u64", "[offsets]")
     c.k.emit("mad.wide.u32", table, thread, 4, table)
-    offset = c.k.let(".b32", "offset", "ld.global.b32", address(table))
     data = c.k.let(".b64", "data", "ld.param.u64", "[data]")
-    wide = c.k.let(".b64", "wide", "cvt.u64.u32", offset)
-    c.k.emit("add.u64", data, data, wide)
-    return data
+    places: list[Reg] = []
+    for number in range(count):
+        place = address(table, 4 * SMS * threads * number)
+        offset = c.k.let(".b32", "offset", "ld.global.b32", place)
+        wide = c.k.let(".b64", "wide", "cvt.u64.u32", offset)
+        places.append(c.k.let(".b64", "place", "add.u64", data, wide))
+    return places
 
 
 def benchmarks() -> list[Benchmark]:
     """Return all benchmarks of this group."""
     return [
         *(shared_patterns(words) for words in (1, 2, 4)),
-        *map(contended, WORDS),
+        *(contended(name, threads) for threads in (THREADS, CROWDED) for name in WORDS),
         *map(scattered, STORES),
     ]

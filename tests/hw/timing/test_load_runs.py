@@ -9,7 +9,7 @@ from hopsim.hw.timing.load_runs import (
     REGISTERS_AHEAD,
     SCOREBOARDS,
     Deferred,
-    deferred_loads,
+    load_runs,
 )
 from tests.hw.timing.kernels import kernel
 
@@ -19,7 +19,7 @@ KEEP = "st.global.u32 [%rd1],%r0; ret;"
 
 def found(body: str) -> list[Deferred]:
     program: Any = kernel(body).program(True)
-    return list(deferred_loads(program).values())
+    return list(load_runs(program).deferred.values())
 
 
 def add(
@@ -78,3 +78,48 @@ def test_of_more_loads_than_scoreboards_all_are_waited_for_with_the_last() -> No
     *before, last = found(add(SCOREBOARDS + 1))
     assert not any(one.run for one in before)
     assert set(last.run) == {result for one in before for result in one.results}
+
+
+def runs(body: str) -> Any:
+    return load_runs(kernel(body).program(True))
+
+
+COPY = "ld.global.u32 %r{0},[%rd0+{1}]; st.shared.u32 [%r0+{1}],%r{0};"
+
+
+def test_loads_of_global_memory_pass_stores_to_shared_memory() -> None:
+    body = "".join(COPY.format(1 + i, 4 * i) for i in range(3))
+    found = runs(body + "bar.sync 0; ret;")
+    assert len(found.deferred) == 3
+    # Two stores lie between the loads; what they would have waited for is waited for behind the last load.
+    first, second = sorted(found.posted)
+    assert (first, second) == (1, 3)
+    (behind,) = found.awaited
+    assert behind == 5
+    assert found.awaited[behind] == found.posted[first] | found.posted[second]
+    assert len(found.awaited[behind]) == 2
+
+
+@pytest.mark.parametrize(
+    "between",
+    [
+        "st.global.u32 [%rd1],%r1;",  # may be where the next load reads
+        "st.volatile.shared.u32 [%r0],%r1;",
+        "bar.sync 0;",
+        "st.shared.u32 [%r0],%r1; add.u32 %r5,%r1,1;",  # arithmetic that waits for the load
+    ],
+)
+def test_loads_pass_nothing_else(between: str) -> None:
+    found = runs(f"ld.global.u32 %r1,[%rd0]; {between} ld.global.u32 %r2,[%rd0+4]; {KEEP}")
+    assert not found.posted
+    assert not found.awaited
+
+
+def test_loads_of_shared_memory_do_not_pass_stores_to_it() -> None:
+    body = "ld.shared.u32 %r1,[%r0]; st.shared.u32 [%r0+64],%r1; ld.shared.u32 %r2,[%r0+4];"
+    assert not runs(body + KEEP).posted
+
+
+def test_a_load_whose_address_was_loaded_passes_no_store() -> None:
+    body = "ld.global.u64 %rd2,[%rd0]; st.shared.u64 [%r0],%rd2; ld.global.u32 %r2,[%rd2];"
+    assert not runs(body + KEEP).posted

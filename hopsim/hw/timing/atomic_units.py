@@ -1,0 +1,114 @@
+"""Where atomics meet: an atomic unit of L2 adds for a stretch of lines, one request after the other.
+
+A request is a line of a warp.  It takes so long for each sector, and longer for each further lane that adds to the same
+word; what the warp gets back takes longer than what is only added.
+
+Source: hopsim's recordings on an H100 SXM (tests/silicon/micro.json): contended_*.  132 SMs add to a word of each of 32
+lines in half the time they take for one of each of 32 sectors of eight lines, and 16 times as quickly to random words of
+128 lines as to one word: so stretches of four lines go one by one.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hopsim.config.memory import L2
+
+WARP: Final = 32
+PATTERNS_KEPT: Final = 4096
+
+
+class Meeting(NamedTuple):
+    """What an access asks of the atomic units.
+
+    Args:
+        units: numbers of stretches of memory, counted from that of the first address.
+        cycles: of each, without results.
+    """
+
+    units: NDArray[np.int64]
+    cycles: NDArray[np.float64]
+
+
+class AtomicUnits:
+    """Books requests of warps.
+
+    Args:
+        config: sizes and times.
+    """
+
+    def __init__(self, config: L2) -> None:
+        self._config = config
+        self._free: dict[int, float] = {}
+        self._seen: dict[bytes, Meeting] = {}
+
+    def take(
+        self,
+        now: float,
+        addresses: int | NDArray[np.unsignedinteger],
+        lanes: int,
+        *,
+        answers: bool,
+    ) -> float:
+        """Return when the units have added for all lanes.
+
+        Args:
+            now: when the request comes.
+            addresses: one a lane, or one for all.
+            lanes: of the access; warps are 32 consecutive ones.
+            answers: whether the warp gets what was there before.
+        """
+        first, meeting = self._meeting(addresses, lanes)
+        factor = self._config.atomic_answer_factor if answers else 1.0
+        free = self._free
+        last = now
+        for unit, cycles in zip(meeting.units.tolist(), meeting.cycles.tolist(), strict=True):
+            begin = max(now, free.get(first + unit, 0.0))
+            end = free[first + unit] = begin + factor * cycles
+            last = max(last, end)
+        return last
+
+    def _meeting(
+        self, addresses: int | NDArray[np.unsignedinteger], lanes: int
+    ) -> tuple[int, Meeting]:
+        if isinstance(addresses, int):
+            addresses = np.full(lanes, addresses, np.uint64)
+        relative = addresses.astype(np.int64)
+        first = int(relative[0]) // self._config.atomic_unit_bytes
+        relative -= first * self._config.atomic_unit_bytes
+        key = relative.tobytes()
+        known = self._seen.get(key)
+        if known is None:
+            if len(self._seen) >= PATTERNS_KEPT:
+                self._seen.clear()
+            known = self._seen[key] = self._work_out(relative)
+        return first, known
+
+    def _work_out(self, relative: NDArray[np.int64]) -> Meeting:
+        config = self._config
+        lowest = int(relative.min()) // config.atomic_unit_bytes * config.atomic_unit_bytes
+        span = int(relative.max()) - lowest + config.line_bytes
+        span += -span % config.line_bytes
+        warp = np.arange(len(relative)) // WARP
+        # Words of each warp; of each of its sectors, how many lanes add to the word that has most.
+        words, lanes = np.unique(warp * span + relative - lowest, return_counts=True)
+        sectors, begins = np.unique(words // config.sector_bytes, return_index=True)
+        again = np.maximum.reduceat(lanes, begins) - 1
+        each = config.atomic_sector_cycles + again * config.atomic_again_cycles
+        requests, begins = np.unique(
+            sectors // (config.line_bytes // config.sector_bytes), return_index=True
+        )
+        cycles = np.maximum(np.add.reduceat(each, begins), config.atomic_request_cycles)
+        lines = requests % (span // config.line_bytes)
+        units, index = np.unique(
+            lines * config.line_bytes // config.atomic_unit_bytes, return_inverse=True
+        )
+        return Meeting(
+            units + lowest // config.atomic_unit_bytes, np.bincount(index, cycles, len(units))
+        )
+
+
+__all__ = ["AtomicUnits", "Meeting"]
