@@ -4,14 +4,9 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from statistics import median
 from typing import Any
 
-import pytest
-
-import hopsim as hs
 from hopsim.kernels.measured import workloads
-from hopsim.kernels.measured.workloads import CYCLES, Case
 
 FOLDER = Path(__file__).parent
 CONTENT: dict[str, Any] = json.loads(
