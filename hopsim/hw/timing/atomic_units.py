@@ -107,7 +107,8 @@ class AtomicUnits:
             lines * config.line_bytes // config.atomic_unit_bytes, return_inverse=True
         )
         return Meeting(
-            units + lowest // config.atomic_unit_bytes, np.bincount(index, cycles, len(units))
+            units + lowest // config.atomic_unit_bytes,
+            np.bincount(index, cycles, len(units)).astype(np.float64),
         )
 
 

@@ -28,12 +28,8 @@ from hopsim.results import LaunchResult
 FOLDER: Final = "workloads"
 """In `tests/silicon`."""
 CYCLES: Final = "gpc__cycles_elapsed.max"
-METRICS: Final = (
-    CYCLES,
-    "gpu__time_duration.sum",
-    "smsp__inst_executed.sum",
-    "dram__bytes_read.sum",
-)
+INSTRUCTIONS: Final = "smsp__inst_executed.sum"
+METRICS: Final = (CYCLES, "gpu__time_duration.sum", INSTRUCTIONS, "dram__bytes_read.sum")
 PROFILES: Final = 3
 NCU_LIMIT_S: Final = 400.0
 
