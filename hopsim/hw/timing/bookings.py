@@ -236,28 +236,31 @@ class Bookings:
         lines, sectors, outside_bytes = footprint.lines, footprint.sectors, footprint.outside_bytes
         if direction == "load":
             requests = len(lines) + footprint.splits.parts + outside_bytes // self._line_bytes
-            end = engine.send(begin, count_bytes, requests)
-            ready = sm.port.read(time, begin, end, footprint, sm.number, len(destinations))
+            sent = engine.send(begin, count_bytes, requests)
+            end = sent.end
+            ready, turns, finish = sm.port.read(
+                time, begin, end, footprint, sm.number, len(destinations)
+            )
             if outside_bytes:
                 ready = max(ready, self._l2.outside.read(time, end, outside_bytes, footprint.place))
-            finish = self._l2.finish
             if finish:
-                ready += engine.slower
+                ready += sent.slower
             landed = ready + engine.load_latency(rank)
             multicast: tuple[TmaEngine, float, int] | None = None
             if len(destinations) > 1:
                 engine.multicast(begin)
                 multicast = (engine, begin, len(lines)) if finish else None
             if sectors:
-                assert engine.filled is not None
-                turns = (*sm.port.turns, engine.filled)
+                assert sent.filled is not None
                 back = landed - ready + self._l2.near
-                self._waiting[operation.number] = _Waiting(finish, turns, back, multicast)
+                self._waiting[operation.number] = _Waiting(
+                    finish, (*turns, sent.filled), back, multicast
+                )
             engine.returned(landed)
             return Booked(landed, landed)
         if direction == "prefetch":
-            end = engine.send(begin, 0)
-            ready = self._l2.read(time, end, footprint, sm.gpc)
+            end = engine.send(begin, 0).end
+            ready = self._l2.read(time, end, footprint, sm.gpc).ready
             return Booked(ready, ready)
         filled = (count_bytes - outside_bytes) // self._sector_bytes
         source_read = engine.send_store(
@@ -314,13 +317,13 @@ class Bookings:
         again = work.count_bytes * asking - sectors * sector_bytes
         beside = self._l2.beside(places, work.fetch_bytes, not whole)
         wanted = Footprint(numbers, sectors, None if whole else masks, beside, splits)
-        ready = sm.port.read(time, begin, end, wanted, sm.number)
+        ready, turns, finish = sm.port.read(time, begin, end, wanted, sm.number)
         if again > 0:
             end = sm.wait_for_fill(self._l2.read_again(time, begin, numbers, again, sm.number))
             ready = max(ready, end + self._l2.near)
         latency = self._config.smem.latency_cycles
         back = self._l2.near + latency
-        self._waiting[operation.number] = _Waiting(self._l2.finish, sm.port.turns, back)
+        self._waiting[operation.number] = _Waiting(finish, turns, back)
         return self._due_at(operation, ready + latency)
 
     def _due_at(self, operation: Operation, time: float) -> Booked:

@@ -17,35 +17,45 @@ bytes apart two thirds do.  Of what is joined of rows in two lines, a third come
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, NamedTuple
 
 from hopsim.config.memory import L2
 from hopsim.hw.timing.footprint import Footprint, JoinKey
-from hopsim.hw.timing.l2 import L2Cache
+from hopsim.hw.timing.l2 import L2Cache, Reply
 from hopsim.hw.timing.stream import Passage, Stream
 
 USUAL_SMS: Final = 16
 """SMs of a GPC whose port has the rate of the configuration."""
 
 
+class Arrival(NamedTuple):
+    """When what was read is with the SMs, as far as that is known; times in cycles of the SM clock.
+
+    Args:
+        ready: when the last byte is, if it waits for none of its turns.
+        turns: what has to be done before; from then it takes `L2Cache.near`.
+        finish: as `Reply` has it.
+    """
+
+    ready: float
+    turns: tuple[Passage, ...]
+    finish: float
+
+
 class _Request:
-    """Lines that are on their way to the SMs of a GPC.
+    """Lines that are on their way to the SMs of a GPC; times in cycles of the SM clock.
 
     Args:
         sent: when the last was asked for.
         together: how much later another SM finds all of them on their way; below 0: not even one that asks at once does.
         window: how much later than that another SM finds none.
         longer: the share of the time that lines wait at the port for which they are on their way.
-        ready: when they reach the SMs, if they wait for nobody.
-        finish, first: `L2Cache.finish` and `L2Cache.first` of it.
+        reply: of L2.
         fetch: its turn at the port.
-        wait: how long it waited for slices before.
         sm: that asked.
     """
 
-    __slots__ = (
-        "fetch", "finish", "first", "longer", "ready", "sent", "sharing", "sms", "together", "wait", "window",
-    )  # fmt: skip
+    __slots__ = ("fetch", "longer", "reply", "sent", "sharing", "sms", "together", "window")
 
     def __init__(
         self,
@@ -53,24 +63,23 @@ class _Request:
         together: float,
         window: float,
         longer: float,
-        ready: float,
-        finish: float,
-        first: float,
+        reply: Reply,
         fetch: Passage,
-        wait: float,
         sm: int,
     ) -> None:
         self.sent = sent
         self.together = together
         self.window = window
         self.longer = longer
-        self.ready = ready
-        self.finish = finish
-        self.first = first
+        self.reply = reply
         self.fetch = fetch
-        self.wait = wait
         self.sharing = 1
         self.sms = {sm}
+
+
+def later_of(one: Reply, other: Reply) -> Reply:
+    """Return what L2 says to two reads together: the later of each of their times."""
+    return Reply(*map(max, one, other))
 
 
 class GpcPort:
@@ -83,16 +92,7 @@ class GpcPort:
         sms: how many it serves.
     """
 
-    __slots__ = (
-        "_awaited",
-        "_config",
-        "_delivery",
-        "_nominal",
-        "_port",
-        "gpc",
-        "l2",
-        "turns",
-    )
+    __slots__ = ("_awaited", "_config", "_delivery", "_nominal", "_port", "gpc", "l2")
 
     def __init__(self, config: L2, l2: L2Cache, gpc: int, sms: int) -> None:
         # Larger GPCs have wider ports, and hand as much to each SM as others.
@@ -108,8 +108,6 @@ class GpcPort:
         self._config = config
         self.l2 = l2
         self.gpc = gpc
-        # What has to be done before what was read last is with the SMs; from then it takes `L2Cache.near`.
-        self.turns: tuple[Passage, ...] = ()
         self._awaited: dict[JoinKey, _Request] = {}
 
     def speed_up(self, factor: float) -> None:
@@ -124,8 +122,8 @@ class GpcPort:
         wanted: Footprint,
         sm: int,
         receivers: int = 1,
-    ) -> float:
-        """Read a box or the lines of a warp; return when the last byte reaches the SMs if it waits for none of its `turns`.
+    ) -> Arrival:
+        """Read a box or the lines of a warp.
 
         Args:
             now: when the bandwidth is booked.
@@ -141,8 +139,9 @@ class GpcPort:
         lines = receivers * (count - more + more * self._config.delivery_split + parts)
         key = wanted.key
         if key is None:
-            self.turns = (self._delivery.ask(begin, sent, lines),)
-            return l2.read(now, sent, wanted, self.gpc, begin)
+            delivery = self._delivery.ask(begin, sent, lines)
+            reply = l2.read(now, sent, wanted, self.gpc, begin)
+            return Arrival(reply.ready, (delivery,), reply.finish)
         request = self._awaited.get(key) if receivers == 1 else None
         if request is not None and request.sharing < self._config.sms_per_request:
             late = max(0.0, abs(sent - request.sent) - request.together - self._held(request, now))
@@ -151,65 +150,62 @@ class GpcPort:
             again = uneven + gone
             if again < count:
                 return self._join(request, now, begin, sent, lines, wanted, again, sm)
-        ready = l2.read(now, sent, wanted, self.gpc, begin)
-        first, wait = l2.first if more else 0.0, l2.wait
+        reply = l2.read(now, sent, wanted, self.gpc, begin)
         handed = wanted.sectors * receivers
-        fetch = self._fetch(begin + wait, sent + wait, ready, first, wanted.sectors, handed, lines)
+        turns = self._fetch(begin, sent, reply, more > 0, wanted.sectors, handed, lines)
         if receivers == 1:
-            self._awaited[key] = self._request(begin, sent, ready, parts, fetch, sm)
-        return ready
+            self._awaited[key] = self._request(begin, sent, reply, parts, turns[0], sm)
+        return Arrival(reply.ready, turns, reply.finish)
 
-    def expected(self, now: float) -> float:
-        """Return when what was read last is with the SMs, for all that is known now and if only its turns hold it up."""
-        return max(turn.expected(now) for turn in self.turns) + self.l2.near
+    def expected(self, one: Arrival, now: float) -> float:
+        """Return when what was read is with the SMs, for all that is known now and if only its turns hold it up."""
+        return max(turn.expected(now) for turn in one.turns) + self.l2.near
 
     def _held(self, request: _Request, now: float) -> float:
         """Return how much longer the lines of a request are on their way because they wait for slices and the port."""
         config = self._config
-        waits = request.wait + request.fetch.waits(now) - config.joining_held_after_cycles
+        waits = request.reply.wait + request.fetch.waits(now) - config.joining_held_after_cycles
         return request.longer * min(max(0.0, waits), config.joining_held_cycles)
 
     def _fetch(
         self,
         begin: float,
         sent: float,
-        ready: float,
-        first: float,
+        reply: Reply,
+        is_split: bool,
         sectors: float,
         handed: int,
         lines: float,
-    ) -> Passage:
-        """Bring sectors from L2, and hand them to SMs; return the turn of the former.
+    ) -> tuple[Passage, Passage]:
+        """Bring sectors from L2, and hand them to SMs; return the turns of both.
 
         Args:
-            begin, sent: when the first and the last request come to the slice that has it.
-            ready: when L2 has all of it.
-            first: when it has the first if it passes as it comes out of device memory; 0: it does not.
+            begin, sent: when the first and the last request leave the SM.
+            reply: of L2.
+            is_split: whether rows lie in two lines: out of device memory they pass as they come.
             sectors, handed, lines: what comes, what SMs get of it, and in how many lines.
         """
-        if first:
+        begin, sent = begin + reply.wait, sent + reply.wait
+        if is_split and reply.first:
             near = self.l2.near
-            begin, sent = max(begin, first - near), max(sent, ready - near)
+            begin, sent = max(begin, reply.first - near), max(sent, reply.ready - near)
         work = (sectors + handed * self._config.handing) * self.l2.sector_bytes
-        fetch = self._port.ask(begin, sent, work)
-        self.turns = (fetch, self._delivery.ask(begin, sent, lines))
-        return fetch
+        return self._port.ask(begin, sent, work), self._delivery.ask(begin, sent, lines)
 
     def _request(
-        self, begin: float, sent: float, ready: float, parts: int, fetch: Passage, sm: int
+        self, begin: float, sent: float, reply: Reply, parts: int, fetch: Passage, sm: int
     ) -> _Request:
-        """Note what was asked of L2 last, for others to join."""
-        l2, config = self.l2, self._config
+        """Return what was asked of L2, for others to join."""
+        config = self._config
         # What costs more look-ups goes line by line.
-        longer = min(1.0, 1.0 / l2.look_ups)
+        longer = min(1.0, 1.0 / reply.look_ups)
         spread = config.joining_spread_cycles
         together = longer * config.joining_cycles - spread
         if parts:
-            together -= config.parts_disorder * max(0.0, ready - begin - 2.0 * l2.near)
-        window = max(1.0, 2.0 * spread + l2.late)
-        return _Request(
-            sent, together, window, longer, ready, l2.finish, l2.first, fetch, l2.wait, sm
-        )
+            usual = 2.0 * self.l2.near
+            together -= config.parts_disorder * max(0.0, reply.ready - begin - usual)
+        window = max(1.0, 2.0 * spread + reply.late)
+        return _Request(sent, together, window, longer, reply, fetch, sm)
 
     def _join(
         self,
@@ -221,21 +217,16 @@ class GpcPort:
         wanted: Footprint,
         again: int,
         sm: int,
-    ) -> float:
-        """Share a request but for its last lines, so many, which have come and gone; return when all are there."""
+    ) -> Arrival:
+        """Share a request but for its last lines, so many, which have come and gone."""
         request.sharing += 1
-        l2 = self.l2
-        ready, finish, first, wait = request.ready, request.finish, request.first, request.wait
+        l2, reply = self.l2, request.reply
         count, sectors, more = len(wanted.lines), wanted.sectors, wanted.splits.more
         missing = 0
         if again:
             rest = wanted.last(again)
             missing = rest.sectors
-            ready = max(ready, l2.read(now, sent, rest, self.gpc, begin))
-            finish = max(finish, l2.finish)
-            first = max(first, l2.first)
-            wait = max(wait, l2.wait)
-        l2.finish = finish
+            reply = later_of(reply, l2.read(now, sent, rest, self.gpc, begin))
         if sm in request.sms:
             brought = float(sectors)
         else:
@@ -247,7 +238,6 @@ class GpcPort:
                 else 0.0
             )
             brought = missing + once_more
-        first = first if more else 0.0
-        self._fetch(begin + wait, sent + wait, ready, first, brought, sectors, lines)
-        self.turns = (request.fetch, *self.turns)
-        return l2.join(sent, sectors - missing, ready)
+        turns = self._fetch(begin, sent, reply, more > 0, brought, sectors, lines)
+        ready = l2.join(sent, sectors - missing, reply.ready)
+        return Arrival(ready, (request.fetch, *turns), reply.finish)

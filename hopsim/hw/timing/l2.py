@@ -7,7 +7,7 @@ from device memory, and is counted once.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -68,6 +68,26 @@ def _grown(values: NDArray[np.float64], size: int) -> NDArray[np.float64]:
     return grown
 
 
+class Reply(NamedTuple):
+    """What L2 says to a read; times in cycles of the SM clock.
+
+    Args:
+        ready: when the last byte reaches the SM.
+        late: cycles by which that is later than L2 alone would give it.
+        wait: cycles of these for which its requests wait for slices.
+        look_ups: what its look-ups take, in those of whole lines; at least 1.
+        first: when the first of it comes to the SM if device memory has a part in it; else 0.
+        finish: when device memory is done with it if nobody asks that for more; 0: it has no part in it.
+    """
+
+    ready: float
+    late: float = 0.0
+    wait: float = 0.0
+    look_ups: float = 1.0
+    first: float = 0.0
+    finish: float = 0.0
+
+
 class L2Cache:
     """The L2 of the chip.
 
@@ -126,22 +146,13 @@ class L2Cache:
         self._arrival: NDArray[np.float64] = np.zeros(0, np.float64)
         self._finish: NDArray[np.float64] = np.zeros(0, np.float64)
         self._last_arrival = 0.0
-        # When device memory is done with what was read last if nobody asks it for more; 0: it has no part in it.
-        self.finish = 0.0
-        # When the first of what was read last comes to the SM, if device memory has a part in it.
-        self.first = 0.0
-        # How much later what was read last comes than L2 alone would give it, and how long it waits for slices.
-        self.late = 0.0
-        self.wait = 0.0
-        # What its look-ups took, in those of whole lines.
-        self.look_ups = 1.0
         self._side_of = deal(gpc_sm_counts, config.partitions)
 
     def overtaken(self, finish: float) -> float:
         """Return how much later a read comes than it was said to, for what device memory served before it.
 
         Args:
-            finish: `finish` after the read.
+            finish: `Reply.finish` of the read.
         """
         return self._dram.overtaken(finish)
 
@@ -161,8 +172,8 @@ class L2Cache:
 
     def read(
         self, now: float, start: float, wanted: Footprint, gpc: int, begin: float | None = None
-    ) -> float:
-        """Read a box or the lines of a warp; return when the last byte reaches the SM.
+    ) -> Reply:
+        """Read a box or the lines of a warp.
 
         Args:
             now: when the bandwidth is booked.
@@ -173,10 +184,9 @@ class L2Cache:
         lines, sectors, masks, beside = wanted.lines, wanted.sectors, wanted.masks, wanted.beside
         counters = self.counters
         counters.requested += sectors
-        self.finish = self.first = self.late = self.wait = 0.0
         count = len(lines)
         if count == 0:
-            return start + self.near
+            return Reply(start + self.near)
         begin = start if begin is None else begin
         side = self._side_of[gpc]
         found, written_back = self.tags.read(lines, side, masks is None)
@@ -186,14 +196,14 @@ class L2Cache:
         # Parts of sectors are asked for alone.
         parts = wanted.splits.parts * wanted.splits.part_sectors
         cost = max(given - self._saved * elsewhere, count * self._look_up + parts)
-        self.look_ups = max(1.0, cost / sectors)
         queue = self._serve(now, side, cost)
         slices = self._slices[side]
-        self.wait = slices.backlog(now)
+        wait = slices.backlog(now)
         slices.ask(begin, start, cost)
-        start += self.wait
+        start += wait
         counters.read += sectors
         fetched = found.fetched
+        first = finish = 0.0
         short = brought = 0
         absent: NDArray[np.uint8] | None = None
         if masks is not None:
@@ -205,7 +215,8 @@ class L2Cache:
             fetched = lines[absent > 0]
             counters.hit += sectors - short
             ready = max(start, now + queue) + self.near
-            ready = max(ready, self._fetch(now, begin, start, brought, fetched))
+            last, first, finish = self._fetch(now, begin, start, brought, fetched)
+            ready = max(ready, last)
         elif fetched is None:
             counters.hit += sectors
             ready = max(start, now + queue) + self.near
@@ -224,10 +235,11 @@ class L2Cache:
             ready = max(start, now + queue) + latency
             if missed:
                 waited = IN_PAIRS if beside is not None and len(beside) else ALONE
-                ready = max(ready, self._fetch(now, begin, start, brought, fetched, waited))
+                last, first, finish = self._fetch(now, begin, start, brought, fetched, waited)
+                ready = max(ready, last)
                 if beside is not None:
                     incomplete = None if masks is None else fetched
-                    self._fetch_beside(now, beside, ready, side, incomplete)
+                    self._fetch_beside(now, beside, ready, finish, side, incomplete)
         at_once = max(start, now + queue) + (self.near if fetched is None else self._far)
         if written_back:
             self._write_back(now, written_back)
@@ -236,9 +248,12 @@ class L2Cache:
             late = outside.stand_behind(sectors * self.sector_bytes) - begin
             # What device memory has is asked for when L2 has looked.
             ready = max(ready, begin + late + self.near) if fetched is None else ready + late
-        ready = self._note_arrival(lines, fetched, ready, start, bool(found.far))
-        self.late = max(0.0, ready - at_once)
-        return ready
+        ready, first, finish = self._note_arrival(
+            lines, fetched, start, bool(found.far), ready, first, finish
+        )
+        return Reply(
+            ready, max(0.0, ready - at_once), wait, max(1.0, cost / sectors), first, finish
+        )
 
     def beside(self, addresses: Lines, fetch_bytes: int, in_part: bool) -> Lines | None:
         """Return what comes from memory with lines that are missed, as a `Footprint` has it; None: no more than always.
@@ -342,7 +357,7 @@ class L2Cache:
         """
         counters = self.counters
         before = counters.dram_read
-        read = self.read(now, start, wanted, gpc)
+        read = self.read(now, start, wanted, gpc).ready
         missed = counters.dram_read - before
         self.write(now, start, wanted.lines, wanted.sectors, gpc, wanted.masks)
         begin = self._atomics_free if self._atomics_free > now else now
@@ -370,25 +385,26 @@ class L2Cache:
         sectors: int,
         lines: Lines,
         waited: float = ALONE,
-    ) -> float:
-        """Read sectors of some lines from device memory; return when the last one is there.
+    ) -> tuple[float, float, float]:
+        """Read sectors of some lines from device memory.
 
         Args:
             now, begin, start: as `read` takes them.
             waited: `ALONE` or `IN_PAIRS`.
+        Returns: when the last one is there, the first one, and when device memory is done with them (`Reply`).
         """
         self.counters.dram_read += sectors
         delay = self._dram.read(now, sectors * self.sector_bytes)
-        self.finish = now + delay
-        self.first = self._dram.first(begin, self.finish, sectors * self.sector_bytes)
+        finish = now + delay
+        first = self._dram.first(begin, finish, sectors * self.sector_bytes)
         latency, refresh = self._dram.latency(lines)
         latency += max(0.0, self._repeated.free - start)
         # Other lines come meanwhile. (What is more than an SM takes to ask is a queue.)
         asking = min(
             start - begin, sectors * self.sector_bytes / self._config.bandwidth_per_sm_bytes_per_clk
         )
-        late = max(start - asking, now + delay) + refresh + waited * asking
-        return max(start, now + delay, late) + latency
+        late = max(start - asking, finish) + refresh + waited * asking
+        return max(start, finish, late) + latency, first, finish
 
     def warm(self, lines: Lines) -> None:
         """Put lines into L2 before the launch, as if both halves had used them."""
@@ -397,7 +413,13 @@ class L2Cache:
         self.tags.launch()
 
     def _fetch_beside(
-        self, now: float, lines: Lines, ready: float, side: int, parts: Lines | None
+        self,
+        now: float,
+        lines: Lines,
+        ready: float,
+        finish: float,
+        side: int,
+        parts: Lines | None,
     ) -> None:
         """Bring lines that nobody has asked for yet, and the rest of `parts`; they come with what was missed."""
         fresh, written_back = self.tags.prefetch(lines)
@@ -409,7 +431,7 @@ class L2Cache:
             )
             self._hold_arrivals()
             self._arrival[fresh] = ready
-            self._finish[fresh] = self.finish
+            self._finish[fresh] = finish
         if parts is not None:
             _, coming = self.tags.claim(parts, np.full(len(parts), WHOLE, np.uint8))
             sectors += int(coming.sum())
@@ -425,32 +447,48 @@ class L2Cache:
             self._finish = _grown(self._finish, self.tags.size)
 
     def _note_arrival(
-        self, lines: Lines, fetched: Lines | None, ready: float, start: float, is_far: bool
-    ) -> float:
-        """Remember when fetched lines come in; whoever finds them before waits for them."""
+        self,
+        lines: Lines,
+        fetched: Lines | None,
+        start: float,
+        is_far: bool,
+        ready: float,
+        first: float,
+        finish: float,
+    ) -> tuple[float, float, float]:
+        """Remember when fetched lines come in; whoever finds them before waits for them.
+
+        Args:
+            lines, start: as `read` takes them.
+            fetched, is_far: which of them came from elsewhere, and whether some from the other half.
+            ready, first, finish: of those that are on their way to nobody else (`Reply`).
+        Returns: the same of all lines.
+        """
         if fetched is None:
             if self._last_arrival > start and len(self._arrival) >= self.tags.size:
-                return self._await(lines, ready)
-            return ready
+                return self._await(lines, ready, first, finish)
+            return ready, first, finish
         self._hold_arrivals()
         if (is_far or len(fetched) < len(lines)) and self._last_arrival > start:
-            ready = self._await(lines, ready)
+            ready, first, finish = self._await(lines, ready, first, finish)
         self._arrival[fetched] = ready
-        self._finish[fetched] = self.finish
+        self._finish[fetched] = finish
         if ready > self._last_arrival:
             self._last_arrival = ready
-        return ready
+        return ready, first, finish
 
-    def _await(self, lines: Lines, ready: float) -> float:
-        """Wait for lines that are on their way; return when all are there."""
+    def _await(
+        self, lines: Lines, ready: float, first: float, finish: float
+    ) -> tuple[float, float, float]:
+        """Wait for lines that are on their way; take and return what `_note_arrival` does."""
         arrival = float(self._arrival[lines].max())
         if arrival <= ready:
-            return ready
-        finish = float(self._finish[lines].max())
-        if finish > self.finish:
-            self.finish = finish
-        self.first = max(self.first, arrival - self._dram.spread_cycles)
-        return arrival
+            return ready, first, finish
+        return (
+            arrival,
+            max(first, arrival - self._dram.spread_cycles),
+            max(finish, float(self._finish[lines].max())),
+        )
 
     def _serve(self, now: float, side: int, sectors: float) -> float:
         """Take bandwidth of a partition; return the cycles until it is through."""

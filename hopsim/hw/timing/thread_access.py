@@ -167,9 +167,9 @@ class ThreadAccess:
             sent = sm.fill(end, sectors * self._l2.sector_bytes)
             beside = self._l2.beside(places, note.fetch_bytes, not whole)
             wanted = Footprint(numbers, sectors, None if whole else masks, beside)
-            ready = sm.port.read(time, end, sent, wanted, sm.number)
+            arrival = sm.port.read(time, end, sent, wanted, sm.number)
             # A warp that loads is booked at once: what others ask for later does not come before it.
-            ready = max(ready, sm.port.expected(time))
+            ready = max(arrival.ready, sm.port.expected(arrival, time))
             return Served(held, ready + self._l1_latency, Stall.LONG_SCOREBOARD)
         sm.l1.drop(lines)
         numbers = self._l2.tags.number(lines * self._line_bytes)

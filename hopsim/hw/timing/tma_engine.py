@@ -9,13 +9,28 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Hashable
-from typing import Final
+from typing import Final, NamedTuple
 
 from hopsim.config.groups import Tma
 from hopsim.hw.timing.stream import Passage, Stream
 
 BULK_RANK: Final = 0
 MULTICASTS_KEPT: Final = 16
+
+
+class Sent(NamedTuple):
+    """An operation that the engine has asked for; times in cycles of the SM clock.
+
+    Args:
+        end: when its last request leaves.
+        slower: cycles that its bytes take beyond asking for them, which lines out of device memory come later: they come
+            spread out.
+        filled: its turn on the way into the SM; None: it brings nothing.
+    """
+
+    end: float
+    slower: float
+    filled: Passage | None
 
 
 class TmaEngine:
@@ -27,7 +42,7 @@ class TmaEngine:
 
     __slots__ = (
         "_config", "_filling", "_flights", "_issued_bytes", "_known_maps", "_multicasts", "_prefetched", "_store_free",
-        "_window_bytes", "busy_cycles", "bytes_moved", "filled", "free", "operations", "slower",
+        "_window_bytes", "busy_cycles", "bytes_moved", "free", "operations",
     )  # fmt: skip
 
     def __init__(self, config: Tma) -> None:
@@ -43,10 +58,6 @@ class TmaEngine:
         self.free = 0.0
         # The way of data into the SM, in cycles.
         self._filling = Stream(1.0, mixing=1.0, most=float(config.mixing_most_cycles))
-        # Its turn for what was asked for last; None: it brings nothing.
-        self.filled: Passage | None = None
-        # How much longer that takes than asking for it, which lines out of device memory come later: they come spread out.
-        self.slower = 0.0
         self._store_free = 0.0
         self.busy_cycles = 0.0
         self.bytes_moved = 0
@@ -67,8 +78,8 @@ class TmaEngine:
                 begin += self._config.descriptor_fetch_latency_cycles
         return begin
 
-    def send(self, begin: float, count_bytes: int, requests: int = 0) -> float:
-        """Occupy the engine with an operation; return when its last request has left.
+    def send(self, begin: float, count_bytes: int, requests: int = 0) -> Sent:
+        """Occupy the engine with an operation.
 
         Args:
             count_bytes: of the whole box, what lies outside the tensor included.
@@ -80,7 +91,7 @@ class TmaEngine:
         asking = lines * config.request_interval_cycles
         if requests > lines:
             asking = filling = filling + (requests - lines) * config.split_cycles
-        self.slower = filling - asking
+        slower = filling - asking
         interval = config.issue_interval_cycles
         taken = asking if asking > interval else interval
         end = begin + asking
@@ -93,8 +104,8 @@ class TmaEngine:
         self.bytes_moved += count_bytes
         self.operations += 1
         self._issued_bytes += count_bytes
-        self.filled = self._filling.ask(begin, end, filling) if requests else None
-        return end
+        filled = self._filling.ask(begin, end, filling) if requests else None
+        return Sent(end, slower, filled)
 
     def returned(self, time: float) -> None:
         """Say when the last byte of the operation sent last comes back."""

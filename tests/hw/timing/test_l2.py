@@ -145,9 +145,9 @@ def test_reads_wait_for_a_share_of_what_is_written_and_writes_for_no_read(share:
     for unit in (alone, beside):
         unit.warm(np.concatenate(warm))
     written = alone.store_box(0.0, 0.0, warm[1], 8192, 0)
-    read = alone.read(1e6, 1e6, Footprint(warm[0], 8192), 0) - 1e6
+    read = alone.read(1e6, 1e6, Footprint(warm[0], 8192), 0).ready - 1e6
     assert beside.store_box(0.0, 0.0, warm[1], 8192, 0) == pytest.approx(written)
-    assert beside.read(0.0, 0.0, Footprint(warm[0], 8192), 0) == pytest.approx(
+    assert beside.read(0.0, 0.0, Footprint(warm[0], 8192), 0).ready == pytest.approx(
         read + share * written
     )
     # The same way is there for those that write.
@@ -206,17 +206,17 @@ def test_a_miss_takes_dram_latency_a_hit_the_near_one() -> None:
     transfer = 32 / (CONFIG.dram.bandwidth_bytes_per_clk * CONFIG.dram.efficiency)
     slowest = CONFIG.dram.latency_cycles + CONFIG.dram.latency_spread_cycles / 2
     slowest += DramChannels(CONFIG.dram, LINE).latency(line)[1]
-    assert unit.read(0.0, 0.0, Footprint(line, 1), gpc) == pytest.approx(slowest + transfer)
+    assert unit.read(0.0, 0.0, Footprint(line, 1), gpc).ready == pytest.approx(slowest + transfer)
     # A slice takes as long for a sector as for two.
     look_up = 32 * CONFIG.l2.sectors_per_look_up
     service = look_up / (CONFIG.l2.bandwidth_bytes_per_clk / 2)
-    assert unit.read(5000.0, 5000.0, Footprint(line, 1), gpc) == pytest.approx(
+    assert unit.read(5000.0, 5000.0, Footprint(line, 1), gpc).ready == pytest.approx(
         5000 + CONFIG.l2.latency_near_cycles + service
     )
     other = unit._side_of.index(1 - side_of_home)
-    far = unit.read(9000.0, 9000.0, Footprint(line, 1), other)
+    far = unit.read(9000.0, 9000.0, Footprint(line, 1), other).ready
     assert far == pytest.approx(9000 + CONFIG.l2.latency_far_cycles + service)
-    assert unit.read(20000.0, 20000.0, Footprint(line, 1), other) == pytest.approx(
+    assert unit.read(20000.0, 20000.0, Footprint(line, 1), other).ready == pytest.approx(
         20000 + CONFIG.l2.latency_near_cycles + service
     )
 
@@ -228,7 +228,7 @@ def test_the_sector_beside_a_missed_one_comes_with_it(first: int) -> None:
 
     def read(now: float, sector: int) -> tuple[float, int]:
         before = unit.counters.dram_read
-        ready = unit.read(now, now, Footprint(line, 1, np.array([1 << sector], np.uint8)), 0)
+        ready = unit.read(now, now, Footprint(line, 1, np.array([1 << sector], np.uint8)), 0).ready
         return ready - now, unit.counters.dram_read - before
 
     missed, brought = read(0.0, first)
@@ -256,10 +256,29 @@ def test_what_comes_is_what_whole_pieces_lack(masks: list[int], each: int) -> No
 
 def test_a_second_reader_waits_for_the_fetch_of_the_first() -> None:
     unit = cache()
-    first = unit.read(0.0, 0.0, Footprint(run(0, 128), 512), 0)
-    second = unit.read(10.0, 10.0, Footprint(run(0, 128), 512), 1)
+    first = unit.read(0.0, 0.0, Footprint(run(0, 128), 512), 0).ready
+    second = unit.read(10.0, 10.0, Footprint(run(0, 128), 512), 1).ready
     assert second >= first
     assert unit.counters.dram_read == 512
+
+
+def test_device_memory_has_a_part_in_what_waits_for_it_alone() -> None:
+    """Whoever finds lines on their way is done with device memory when the one who fetched them is."""
+    unit = cache()
+    missed = unit.read(0.0, 0.0, Footprint(run(0, 128), 512), 0)
+    assert 0.0 < missed.finish < missed.first < missed.ready
+    found = unit.read(1.0, 1.0, Footprint(run(0, 128), 512), 0)
+    assert (found.finish, found.ready) == (missed.finish, missed.ready)
+    held = unit.read(1e4, 1e4, Footprint(run(0, 128), 512), 0)
+    assert (held.finish, held.first, held.late) == (0.0, 0.0, 0.0)
+
+
+def test_who_reads_waits_for_slices_behind_those_before() -> None:
+    unit = cache()
+    unit.warm(run(0, 128))
+    waits = [unit.read(0.0, 0.0, Footprint(run(0, 128), 512), 0).wait for _ in range(4)]
+    assert waits[0] == 0.0
+    assert waits == sorted(set(waits))
 
 
 def test_bandwidth_of_a_partition_is_shared() -> None:
@@ -267,7 +286,7 @@ def test_bandwidth_of_a_partition_is_shared() -> None:
     lines = run(0, 128)
     unit.read(0.0, 0.0, Footprint(lines, 512), 0)
     service = 16384 / (CONFIG.l2.bandwidth_bytes_per_clk / 2)
-    ends = [unit.read(50000.0, 50000.0, Footprint(lines, 512), 0) for _ in range(20)]
+    ends = [unit.read(50000.0, 50000.0, Footprint(lines, 512), 0).ready for _ in range(20)]
     gaps = np.diff(ends)
     assert gaps == pytest.approx(np.full(19, service))
 
@@ -385,13 +404,13 @@ def test_of_requests_that_take_time_to_leave_the_late_one_is_half_way() -> None:
     delay = dram.read(0.0, 256 * 32)
     latency, refresh = dram.latency(lines)
     assert refresh > 0.0
-    at_once = cache().read(0.0, 0.0, Footprint(lines, 256), 0)
+    at_once = cache().read(0.0, 0.0, Footprint(lines, 256), 0).ready
     assert at_once == pytest.approx(delay + refresh + latency)
     asking = 256 * 32 / CONFIG.l2.bandwidth_per_sm_bytes_per_clk
-    one_by_one = cache().read(0.0, asking, Footprint(lines, 256), 0, 0.0)
+    one_by_one = cache().read(0.0, asking, Footprint(lines, 256), 0, 0.0).ready
     assert one_by_one == pytest.approx(delay + refresh + 0.5 * asking + latency)
     # A queue in front of them is none of it.
-    queued = cache().read(0.0, 10_000.0, Footprint(lines, 256), 0, 0.0)
+    queued = cache().read(0.0, 10_000.0, Footprint(lines, 256), 0, 0.0).ready
     assert queued == pytest.approx(10_000.0 - 0.5 * asking + refresh + latency)
 
 
@@ -402,7 +421,7 @@ def test_sectors_of_a_line_are_fetched_once_each() -> None:
     left, right = (np.full(16, mask, np.uint8) for mask in (0b0011, 0b1110))
     unit.read(0.0, 0.0, Footprint(lines, 32, left), 0)
     assert unit.counters.dram_read == 32
-    late = unit.read(5000.0, 5000.0, Footprint(lines, 48, right), 0)
+    late = unit.read(5000.0, 5000.0, Footprint(lines, 48, right), 0).ready
     assert unit.counters.dram_read == 32 + 32
     assert late >= 5000 + CONFIG.dram.latency_cycles
     unit.read(9000.0, 9000.0, Footprint(lines, 64), 0)
@@ -484,12 +503,12 @@ def test_what_went_before_the_launch_is_not_counted() -> None:
 def test_lines_beside_those_that_are_missed_come_with_them() -> None:
     unit = cache()
     lines, beside = np.arange(0, 64, 2), np.arange(1, 64, 2)
-    first = unit.read(0.0, 0.0, Footprint(lines, 128, beside=beside), 0)
+    first = unit.read(0.0, 0.0, Footprint(lines, 128, beside=beside), 0).ready
     assert unit.counters.dram_read == 256
     # Who asks for them early waits for their arrival.
-    early = unit.read(1.0, 1.0, Footprint(beside, 128), 0)
+    early = unit.read(1.0, 1.0, Footprint(beside, 128), 0).ready
     assert early == pytest.approx(first)
-    late = unit.read(1e4, 1e4, Footprint(beside, 128), 5)
+    late = unit.read(1e4, 1e4, Footprint(beside, 128), 5).ready
     assert late <= 1e4 + CONFIG.l2.latency_far_cycles + 10
     assert unit.counters.dram_read == 256
 
@@ -501,9 +520,9 @@ def test_a_box_whose_lines_bring_others_waits_longer_for_refreshes() -> None:
     for number in range(8):
         lines = np.arange(256 * number, 256 * number + 256, 2)
         time = 1e5 * number
-        usual = alone.read(time, time + 200.0, Footprint(lines, 512), 0, time)
+        usual = alone.read(time, time + 200.0, Footprint(lines, 512), 0, time).ready
         later.append(
-            paired.read(time, time + 200.0, Footprint(lines, 512, beside=lines + 1), 0, time)
+            paired.read(time, time + 200.0, Footprint(lines, 512, beside=lines + 1), 0, time).ready
             - usual
         )
     assert all(0.0 <= more <= 101.0 for more in later)
@@ -542,20 +561,20 @@ def test_lines_that_several_sms_ask_for_again_are_served_slowly() -> None:
 def test_a_line_that_is_asked_for_again_holds_up_others_until_it_has_come() -> None:
     unit, other = cache(), cache()
     line, rows = run(3, 1), run(400, 4)
-    comes = unit.read(0.0, 0.0, Footprint(line, 4), 0)
-    assert other.read(0.0, 0.0, Footprint(line, 4), 0) == comes
+    comes = unit.read(0.0, 0.0, Footprint(line, 4), 0).ready
+    assert other.read(0.0, 0.0, Footprint(line, 4), 0).ready == comes
     unit.read_again(0.0, 0.0, line, 2048, sm=0)
     done = unit.read_again(0.0, 0.0, line, 2048, sm=1)
     assert done == pytest.approx(
         comes - unit.near + 2048 / CONFIG.l2.repeated_bandwidth_bytes_per_clk
     )
     # Device memory is asked for other lines when the last of these requests has been answered.
-    assert unit.read(0.0, 0.0, Footprint(rows, 16), 0) - other.read(
+    assert unit.read(0.0, 0.0, Footprint(rows, 16), 0).ready - other.read(
         0.0, 0.0, Footprint(rows, 16), 0
-    ) == pytest.approx(done, rel=1e-3)
+    ).ready == pytest.approx(done, rel=1e-3)
     later, more = done + 1.0, run(800, 4)
-    free = unit.read(later, later, Footprint(more, 16), 0)
-    assert free == pytest.approx(other.read(later, later, Footprint(more, 16), 0))
+    free = unit.read(later, later, Footprint(more, 16), 0).ready
+    assert free == pytest.approx(other.read(later, later, Footprint(more, 16), 0).ready)
 
 
 def test_rows_outside_hold_up_what_is_asked_for_with_them() -> None:
@@ -564,14 +583,14 @@ def test_rows_outside_hold_up_what_is_asked_for_with_them() -> None:
     one.warm(lines)
     count = 1 << 20
     taken = count / config.outside_bandwidth_bytes_per_clk
-    alone = one.read(0.0, 0.0, Footprint(lines, 128), 0)
+    alone = one.read(0.0, 0.0, Footprint(lines, 128), 0).ready
     assert one.outside.read(0.0, 0.0, count, "k 0") == pytest.approx(taken + one.near)
-    behind = one.read(0.0, 0.0, Footprint(lines, 128), 0)
+    behind = one.read(0.0, 0.0, Footprint(lines, 128), 0).ready
     own = 128 * config.sector_bytes / config.beside_outside_bandwidth_bytes_per_clk
     assert behind == pytest.approx(taken + own + one.near)
     assert behind > alone
     later = 2 * taken
-    assert one.read(later, later, Footprint(lines, 128), 0) - later == pytest.approx(alone)
+    assert one.read(later, later, Footprint(lines, 128), 0).ready - later == pytest.approx(alone)
 
 
 def test_rows_outside_at_more_places_are_served_by_more_slices() -> None:

@@ -25,14 +25,14 @@ def test_large_operations_are_asked_for_quicker_than_they_come() -> None:
     lines = 16384 // TMA.request_bytes
     ends: list[Passage] = []
     for number in range(1, 5):
-        end = engine.send(engine.start(0.0, None), 16384, lines)
+        sent = engine.send(engine.start(0.0, None), 16384, lines)
         assert (
-            end
+            sent.end
             == engine.start(0.0, None)
             == pytest.approx(number * lines * TMA.request_interval_cycles)
         )
-        assert engine.filled is not None
-        ends.append(engine.filled)
+        assert sent.filled is not None
+        ends.append(sent.filled)
     # All that is asked for until then comes before the last line of an operation.
     landed = [passage.expected(10_000.0) for passage in ends]
     assert landed[-1] == pytest.approx(4 * 16384 / TMA.bandwidth_bytes_per_clk)
@@ -41,10 +41,10 @@ def test_large_operations_are_asked_for_quicker_than_they_come() -> None:
 
 def test_rows_that_begin_inside_of_a_line_are_asked_for_as_slowly_as_they_come() -> None:
     engine = TmaEngine(TMA)
-    end = engine.send(engine.start(0.0, None), 16384, 192)
-    assert end == pytest.approx(16384 / TMA.bandwidth_bytes_per_clk + 64 * TMA.split_cycles)
-    assert engine.filled is not None
-    assert engine.filled.expected(10_000.0) == pytest.approx(end)
+    sent = engine.send(engine.start(0.0, None), 16384, 192)
+    assert sent.end == pytest.approx(16384 / TMA.bandwidth_bytes_per_clk + 64 * TMA.split_cycles)
+    assert sent.filled is not None
+    assert sent.filled.expected(10_000.0) == pytest.approx(sent.end)
 
 
 def test_stores_have_their_own_way() -> None:
@@ -81,15 +81,16 @@ def test_a_prefetched_map_is_not_waited_for() -> None:
 def test_no_more_bytes_are_on_their_way_than_the_window_holds() -> None:
     small = TMA.model_copy(update={"max_inflight_requests": 16})  # 2 KiB
     engine = TmaEngine(small)
-    first = engine.send(engine.start(0.0, None), 2048)
+    first = engine.send(engine.start(0.0, None), 2048).end
     engine.returned(first + 1000)
     # The second fits only when all of the first is back.
-    assert engine.send(engine.start(0.0, None), 2048) == first + 1000
+    assert engine.send(engine.start(0.0, None), 2048).end == first + 1000
     half = TmaEngine(small)
-    first = half.send(half.start(0.0, None), 2048)
+    first = half.send(half.start(0.0, None), 2048).end
     half.returned(first + 1000)
     assert (
-        half.send(half.start(0.0, None), 1024) == first + 1000 - 1024 / TMA.bandwidth_bytes_per_clk
+        half.send(half.start(0.0, None), 1024).end
+        == first + 1000 - 1024 / TMA.bandwidth_bytes_per_clk
     )
 
 

@@ -80,9 +80,9 @@ def tma(config: HardwareConfig) -> Unit:
     unit = TmaEngine(config.tma)
 
     def serve(time: float, size: int) -> float:
-        end = unit.send(unit.start(time, None), size * LINE, size)
-        assert unit.filled is not None
-        end = max(end, unit.filled.expected(time))
+        sent = unit.send(unit.start(time, None), size * LINE, size)
+        assert sent.filled is not None
+        end = max(sent.end, sent.filled.expected(time))
         done = end + config.l2.latency_near_cycles + unit.load_latency(2)
         unit.returned(done)
         return done
@@ -102,7 +102,7 @@ def l2(config: HardwareConfig) -> Unit:
         state["next"] += 1
         first = (state["next"] * 37) % 1000
         lines = np.arange(first, first + size, dtype=np.int64)
-        return unit.read(time, time, Footprint(lines, size * 4), state["next"] % 8)
+        return unit.read(time, time, Footprint(lines, size * 4), state["next"] % 8).ready
 
     return Unit(serve, lambda: unit.counters.requested * 32, LINE)
 
@@ -119,8 +119,8 @@ def gpc_port(config: HardwareConfig) -> Unit:
         # Every second box is asked for by a neighbour as well.
         state["next"] += 1
         lines = np.arange(size, dtype=np.int64) + state["next"] // 2 % 30 * 32
-        ready = unit.read(time, time, time, Footprint(lines, size * 4), state["next"] % 16)
-        return max(ready, unit.expected(time))
+        arrival = unit.read(time, time, time, Footprint(lines, size * 4), state["next"] % 16)
+        return max(arrival.ready, unit.expected(arrival, time))
 
     return Unit(serve, lambda: l2.counters.requested * 32, LINE)
 
