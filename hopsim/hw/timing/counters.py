@@ -77,7 +77,7 @@ def counters(
         "hopsim__issue_busy.pct": share(
             sum(sm.issue.busy_slots for sm in sms), count * len(sms[0].issue.free)
         ),
-        "hopsim__l2_busy.pct": share(l2.busy_cycles, len(l2.free)),
+        "hopsim__l2_busy.pct": share(l2.slices.busy_cycles, l2.slices.partitions),
         "hopsim__dram_busy.pct": share(dram.busy_cycles, 1),
         "hopsim__tma_bytes.sum": sum(sm.tma.bytes_moved for sm in sms),
         "hopsim__l2_requested_bytes.sum": lts.requested * l2.sector_bytes,

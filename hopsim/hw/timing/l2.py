@@ -1,4 +1,4 @@
-"""L2 in time: latency near and far, bandwidth of each partition, device memory behind it.
+"""L2 in time: latency near and far, what its slices take, device memory behind it.
 
 Boxes are looked up whole. Every byte asked for has joined a request in flight, hit, or is fetched
 from device memory, and is counted once.
@@ -6,7 +6,7 @@ from device memory, and is counted once.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -16,9 +16,10 @@ from hopsim.config.memory import L2
 from hopsim.hw.timing.dram import DramChannels
 from hopsim.hw.timing.footprint import Footprint
 from hopsim.hw.timing.hot_lines import OutsideRows, RepeatedLines
+from hopsim.hw.timing.in_flight import InFlight
 from hopsim.hw.timing.l2_counters import L2Counters
 from hopsim.hw.timing.l2_tags import WHOLE, L2Tags, Lines, Masks
-from hopsim.hw.timing.stream import Stream
+from hopsim.hw.timing.slices import Slices
 
 ALONE: Final = 0.5
 """When the line that comes last is asked for, from the first request to the last: half-way on average."""
@@ -43,29 +44,6 @@ def deal(gpc_sm_counts: Sequence[int], partitions: int) -> list[int]:
         result[gpc] = side
         served[side] += gpc_sm_counts[gpc]
     return result
-
-
-def in_groups(sectors: int, each: int) -> NDArray[np.int64]:
-    """Return what a slice gives for each mask of the sectors of a line: whole groups of so many.
-
-    >>> in_groups(4, 2)[[0b0001, 0b0011, 0b0110, 0b1110]].tolist()
-    [2, 2, 4, 4]
-    """
-    bits = np.arange(1 << sectors)[:, None] >> np.arange(sectors) & 1
-    return each * bits.reshape(1 << sectors, sectors // each, each).any(axis=2).sum(axis=1)
-
-
-def _queue(free: list[float], side: int, now: float, cycles: float) -> float:
-    """Put work behind what one of some units has to do; return how long it takes until it is done."""
-    begin = free[side] if free[side] > now else now
-    free[side] = begin + cycles
-    return free[side] - now
-
-
-def _grown(values: NDArray[np.float64], size: int) -> NDArray[np.float64]:
-    grown = np.zeros(size, np.float64)
-    grown[: len(values)] = values
-    return grown
 
 
 class Reply(NamedTuple):
@@ -108,30 +86,13 @@ class L2Cache:
         self._config = config
         self.near = float(config.latency_near_cycles)
         self._far = float(config.latency_far_cycles)
-        self._nominal = config.bandwidth_bytes_per_clk / config.partitions / config.sector_bytes
-        self._sectors_per_clk = self._nominal
-        # Look-ups of a written sector, in those of a read one; a write is looked up at its home too.
-        looked_up = 2.0 - 1.0 / config.partitions
-        self._write_cost = (
-            config.bandwidth_bytes_per_clk / config.write_bandwidth_bytes_per_clk / looked_up
-        )
         # In cycles of all that L2 writes.
         self._write_buffer = config.write_buffer_bytes / config.write_bandwidth_bytes_per_clk
         self._threads_write = (
             config.write_bandwidth_bytes_per_clk / config.threads_write_bandwidth_bytes_per_clk
         )
-        self.free = [0.0] * config.partitions
-        # What is asked for meets some slices that are busy while others have nothing to do.
-        self._slices = [
-            Stream(self._sectors_per_clk, config.gathering_cycles) for _ in range(config.partitions)
-        ]
-        self._writes_free = [0.0] * config.partitions
-        self._write_share = config.write_beside_reads
-        each = self.tags.sectors_per_line
-        self._look_up = config.sectors_per_look_up
-        self._pairs = in_groups(each, self._look_up)
-        # The share of a line that a slice does not give when it looks up the tag alone.
-        self._saved = 1.0 - self._look_up / each
+        self.slices = Slices(config)
+        self._in_flight = InFlight(self.tags, dram)
         self.outside = OutsideRows(config, self.near)
         self._repeated = RepeatedLines(config)
         self._atomics_free = 0.0
@@ -141,11 +102,7 @@ class L2Cache:
         self._reduce_buffer = config.reduce_buffer_bytes / config.reduce_bandwidth_bytes_per_clk
         self._atomic_interval = config.atomic_interval_cycles
         self._atomic_miss_interval = config.atomic_miss_interval_cycles
-        self.busy_cycles = 0.0
         self.counters = L2Counters()
-        self._arrival: NDArray[np.float64] = np.zeros(0, np.float64)
-        self._finish: NDArray[np.float64] = np.zeros(0, np.float64)
-        self._last_arrival = 0.0
         self._side_of = deal(gpc_sm_counts, config.partitions)
 
     def overtaken(self, finish: float) -> float:
@@ -159,9 +116,7 @@ class L2Cache:
     def speed_up(self, factor: float) -> None:
         """Take so many times fewer SM cycles than at the highest SM clock, from now on."""
         config = self._config
-        self._sectors_per_clk = self._nominal * factor
-        for slices in self._slices:
-            slices.rate = self._sectors_per_clk
+        self.slices.speed_up(factor)
         # The way to L2 and back takes as many cycles as ever (recorded); that to the other half is L2's own.
         self._far = self.near + (config.latency_far_cycles - self.near) / factor
         self.outside.speed_up(factor)
@@ -190,16 +145,10 @@ class L2Cache:
         begin = start if begin is None else begin
         side = self._side_of[gpc]
         found, written_back = self.tags.read(lines, side, masks is None)
-        # Of a line that has to come from its home the half asked first looks up the tag alone.
-        elsewhere = sectors * (found.far + found.remote_missed) / count
-        given = sectors if masks is None else int(self._pairs[masks].sum())
-        # Parts of sectors are asked for alone.
-        parts = wanted.splits.parts * wanted.splits.part_sectors
-        cost = max(given - self._saved * elsewhere, count * self._look_up + parts)
-        queue = self._serve(now, side, cost)
-        slices = self._slices[side]
-        wait = slices.backlog(now)
-        slices.ask(begin, start, cost)
+        slices = self.slices
+        cost = slices.cost(wanted, sectors * (found.far + found.remote_missed) / count)
+        queue = slices.serve(now, side, cost)
+        wait = slices.wait(now, side, begin, start, cost)
         start += wait
         counters.read += sectors
         fetched = found.fetched
@@ -230,7 +179,7 @@ class L2Cache:
                 # The home partition is asked as well.
                 counters.read += looked_up
                 counters.hit += far
-                queue = max(queue, self._of_others(self._serve, now, side, looked_up))
+                queue = max(queue, slices.others(slices.serve, now, side, looked_up))
             latency = self._far if found.far or found.remote_missed else self.near
             ready = max(start, now + queue) + latency
             if missed:
@@ -248,7 +197,7 @@ class L2Cache:
             late = outside.stand_behind(sectors * self.sector_bytes) - begin
             # What device memory has is asked for when L2 has looked.
             ready = max(ready, begin + late + self.near) if fetched is None else ready + late
-        ready, first, finish = self._note_arrival(
+        ready, first, finish = self._in_flight.read(
             lines, fetched, start, bool(found.far), ready, first, finish
         )
         return Reply(
@@ -284,7 +233,7 @@ class L2Cache:
             lines: that `read` has brought.
         """
         line = int(lines[-1])
-        arrival = float(self._arrival[line]) - self.near if line < len(self._arrival) else 0.0
+        arrival = self._in_flight.ready(line) - self.near
         return self._repeated.read(now, start, line, count_bytes, sm, arrival)
 
     def join(self, start: float, sectors: int, ready: float) -> float:
@@ -338,10 +287,11 @@ class L2Cache:
         remote = sectors * self.tags.remote_lines(lines, side) // len(lines)
         counters.written += sectors + remote
         counters.hit += sectors + remote
-        each = self._write_cost * cost
-        queue = self._take(now, side, sectors * each)
+        slices = self.slices
+        each = slices.write_cost * cost
+        queue = slices.take(now, side, sectors * each)
         if remote:
-            queue = max(queue, self._of_others(self._take, now, side, remote * each))
+            queue = max(queue, slices.others(slices.take, now, side, remote * each))
         if written_back:
             self._write_back(now, written_back)
         return start + queue
@@ -429,9 +379,7 @@ class L2Cache:
             counters.read += sectors - self.tags.sectors_per_line * self.tags.remote_lines(
                 fresh, side
             )
-            self._hold_arrivals()
-            self._arrival[fresh] = ready
-            self._finish[fresh] = finish
+            self._in_flight.bring(fresh, ready, finish)
         if parts is not None:
             _, coming = self.tags.claim(parts, np.full(len(parts), WHOLE, np.uint8))
             sectors += int(coming.sum())
@@ -439,79 +387,6 @@ class L2Cache:
         self._dram.prefetch(now, sectors * self.sector_bytes)
         if written_back:
             self._write_back(now, written_back)
-
-    def _hold_arrivals(self) -> None:
-        """Have a place for each line."""
-        if len(self._arrival) < self.tags.size:
-            self._arrival = _grown(self._arrival, self.tags.size)
-            self._finish = _grown(self._finish, self.tags.size)
-
-    def _note_arrival(
-        self,
-        lines: Lines,
-        fetched: Lines | None,
-        start: float,
-        is_far: bool,
-        ready: float,
-        first: float,
-        finish: float,
-    ) -> tuple[float, float, float]:
-        """Remember when fetched lines come in; whoever finds them before waits for them.
-
-        Args:
-            lines, start: as `read` takes them.
-            fetched, is_far: which of them came from elsewhere, and whether some from the other half.
-            ready, first, finish: of those that are on their way to nobody else (`Reply`).
-        Returns: the same of all lines.
-        """
-        if fetched is None:
-            if self._last_arrival > start and len(self._arrival) >= self.tags.size:
-                return self._await(lines, ready, first, finish)
-            return ready, first, finish
-        self._hold_arrivals()
-        if (is_far or len(fetched) < len(lines)) and self._last_arrival > start:
-            ready, first, finish = self._await(lines, ready, first, finish)
-        self._arrival[fetched] = ready
-        self._finish[fetched] = finish
-        if ready > self._last_arrival:
-            self._last_arrival = ready
-        return ready, first, finish
-
-    def _await(
-        self, lines: Lines, ready: float, first: float, finish: float
-    ) -> tuple[float, float, float]:
-        """Wait for lines that are on their way; take and return what `_note_arrival` does."""
-        arrival = float(self._arrival[lines].max())
-        if arrival <= ready:
-            return ready, first, finish
-        return (
-            arrival,
-            max(first, arrival - self._dram.spread_cycles),
-            max(finish, float(self._finish[lines].max())),
-        )
-
-    def _serve(self, now: float, side: int, sectors: float) -> float:
-        """Take bandwidth of a partition; return the cycles until it is through."""
-        cycles = sectors / self._sectors_per_clk
-        self.busy_cycles += cycles
-        return _queue(self.free, side, now, cycles)
-
-    def _take(self, now: float, side: int, sectors: float) -> float:
-        """Take what is written to a partition; return the cycles until it is through.
-
-        What SMs send has a way of its own; slices are asked for a share of the time only.
-        """
-        self._serve(now, side, sectors * self._write_share)
-        return _queue(self._writes_free, side, now, sectors / self._sectors_per_clk)
-
-    def _of_others(
-        self, take: Callable[[float, int, float], float], now: float, side: int, sectors: float
-    ) -> float:
-        """Have the other partitions serve or take sectors, spread evenly; return the cycles until all are through."""
-        others = self.tags.partition_count - 1
-        return max(
-            take(now, number, sectors / others) for number in range(others + 1) if number != side
-        )
 
     def _write_back(self, now: float, sectors: int) -> None:
         self.counters.dram_written += sectors

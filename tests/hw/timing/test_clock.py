@@ -174,12 +174,12 @@ def test_memory_is_faster_in_cycles_of_a_slower_clock() -> None:
     clock, sms, l2, dram = chip(1)
     line = np.zeros(1, np.int64)
     before = dram.read(0.0, 1 << 20)
-    service, latency, near = l2._sectors_per_clk, dram.latency(line)[0], l2.near
+    service, latency, near = l2.slices.serve(0.0, 0, 512.0), dram.latency(line)[0], l2.near
     work(sms[0], 128 * 100)
     clock.advance(12_800.0)
     factor = HIGHEST / loaded(clock, 1.0)
     assert dram.read(1e6, 1 << 20) == pytest.approx(before / factor)
-    assert l2._sectors_per_clk == pytest.approx(service * factor)
+    assert l2.slices.serve(1e6, 0, 512.0) == pytest.approx(service / factor)
     assert l2.near == near
     assert dram.latency(line)[0] == pytest.approx(near + (latency - near) / factor)
 
