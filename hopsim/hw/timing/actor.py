@@ -17,11 +17,11 @@ from simpy.events import NORMAL, Event
 from hopsim.hw.machine.operations import Operation
 from hopsim.hw.machine.strand import StrandCore
 from hopsim.hw.machine.tensor_queue import Group
-from hopsim.hw.timing.costs import Stall
 from hopsim.hw.timing.issue import Ports, ports_of
 from hopsim.hw.timing.recorder import Track
 from hopsim.hw.timing.slowing import Slowing
 from hopsim.hw.timing.sm import Sm
+from hopsim.hw.timing.stalls import Stall
 from hopsim.hw.timing.tensor_core import Run, TensorCore
 
 

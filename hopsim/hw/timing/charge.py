@@ -16,12 +16,15 @@ from hopsim.hw.machine.strand import StrandCore
 from hopsim.hw.machine.tensor_queue import Group, Warpgroup
 from hopsim.hw.machine.work import TensorWork
 from hopsim.hw.timing.actor import Actor, Crowding
-from hopsim.hw.timing.costs import NANOSECONDS, NEVER, CostTable, Head, SegmentCost, Stall
+from hopsim.hw.timing.costs import CostTable, SegmentCost
 from hopsim.hw.timing.counters import Totals
 from hopsim.hw.timing.first_touch import FirstTouch
+from hopsim.hw.timing.heads import NANOSECONDS, Head
+from hopsim.hw.timing.in_order import NEVER
 from hopsim.hw.timing.load_runs import Deferred
 from hopsim.hw.timing.paths import Path, PathCosts, Walk, tested_after
 from hopsim.hw.timing.sm import Sm
+from hopsim.hw.timing.stalls import Stall
 from hopsim.hw.timing.tensor_core import WarpgroupQueue
 from hopsim.hw.timing.thread_access import ThreadAccess
 from hopsim.isa.program.codegen import Segment

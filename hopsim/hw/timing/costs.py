@@ -10,62 +10,27 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from enum import IntEnum
 from functools import partial
 from typing import Final
 
 from hopsim.config import HardwareConfig
 from hopsim.hw.timing.basic_blocks import Placed, after_tests, entered_otherwise, placed
-from hopsim.hw.timing.fences import (
-    Fences,
-    arrives_after_initialisation,
-    fence_cycles,
-    fences_of,
-    publishes_shared,
-    releases_to_cluster,
-)
-from hopsim.hw.timing.in_order import NEVER, InOrder, Stall
+from hopsim.hw.timing.fences import Fences, fences_of
+from hopsim.hw.timing.heads import Head, Heads, keeps_order
+from hopsim.hw.timing.in_order import InOrder
 from hopsim.hw.timing.load_runs import Deferred, load_runs
 from hopsim.hw.timing.machine_code import MachineCode
-from hopsim.isa.forms.decode import BoundInstruction, ConstantArg, TupleArg
+from hopsim.hw.timing.stalls import Stall
+from hopsim.isa.forms.decode import BoundInstruction
 from hopsim.isa.program.codegen import Segment
 from hopsim.isa.program.flow import EXIT
 from hopsim.isa.ptx.ast import FlatAddress, SymbolRef
 
-NANOSECONDS: Final = 1e-9
 PAST_L1: Final = ("cg", "cv")
-RELEASES: Final = ("release", "acq_rel")
-WAITS: Final = ("cp.async.wait", "mbarrier.try_wait", "mbarrier.test_wait")
-STORING: Final = ("lsu_global", "atomic")
 JOINED: Final = ("add", "min", "max", "and", "or", "xor")
 WARP: Final = 32
 ADDRESSES: Final = -1
 """Stands for the line of the constant bank with the address of the parameters."""
-
-
-class Head(IntEnum):
-    """How the schedule treats the shared instruction of a segment."""
-
-    NONE = 0
-    FIXED = 1
-    MEMORY = 2
-    MATRIX_COPY = 3
-    TENSOR = 4
-    COMMIT = 5
-    MMA = 6
-    BARRIER_WAIT = 7
-    ARRIVE = 8
-    COPY = 9
-    LEAVE = 10
-    """An arrival at a cluster barrier by warps one of which may come later than the others."""
-    PUBLISH = 11
-    """A fence between what a warp has stored to shared memory and the async proxy."""
-    SLEEP = 12
-    """A nanosleep whose time comes from a register."""
-
-
-SHARED_PIPES: Final = (Head.MATRIX_COPY, Head.MMA)
-"""Heads whose pipe all CTAs of an SM share, in the order in which they come to it."""
 
 
 @dataclass(slots=True, eq=False)
@@ -74,7 +39,6 @@ class SegmentCost:
 
     Args:
         head: kind of head.
-        unit: of the head.
         block: cycles the head holds the warp when it did not wait for something (after a wait the
         wake-up covers it).
         block_stall: what to call them.
@@ -108,7 +72,6 @@ class SegmentCost:
     """
 
     head: Head
-    unit: str
     block: float
     block_stall: Stall
     span: float
@@ -160,12 +123,10 @@ class CostTable:
         shares_sms: bool = False,
     ) -> None:
         self._config = config
-        self._shares_sms = shares_sms
-        self._threads = threads
         self._latency = config.issue.latency_cycles
         self._program = program
         self._parameter_offsets = parameter_offsets or {}
-        self._first_cluster_barrier = arrives_after_initialisation(program)
+        self._heads = Heads(config, program, threads, shares_sms)
         self._code = MachineCode(config, program)
         self._in_order = InOrder(config, self._code)
         self._runs = load_runs(program)
@@ -199,7 +160,7 @@ class CostTable:
             segment.head is not None and bool(here.instructions) and here.instructions[0] is first
         )
         instructions = self._in_order.order(here.instructions, has_head)
-        head = self._head_kind(first) if has_head else Head.NONE
+        head = self._heads.kind(first) if has_head else Head.NONE
         dynamic = head not in (
             Head.NONE,
             Head.FIXED,
@@ -218,7 +179,7 @@ class CostTable:
             # It has just begun.
             run = crowded
         clock, reads = run.clock, run.reads
-        block, stall = self._block(first) if has_head else (0.0, Stall.WAIT)
+        block, stall = self._heads.block(first) if has_head else (0.0, Stall.WAIT)
         runs, number = self._runs, segment.number
         deferred = runs.deferred.get(number)
         for register in runs.posted.get(number, deferred.inputs if deferred else ()):
@@ -230,7 +191,6 @@ class CostTable:
         )
         return SegmentCost(
             head=head,
-            unit=first.form.unit,
             block=block,
             block_stall=stall,
             span=clock,
@@ -249,13 +209,13 @@ class CostTable:
                 for register, (when, stall) in sorted(run.ready.items())
                 if when > clock and not (deferred and register in deferred.results)
             ),
-            private=self._is_private(segment, head),
+            private=self._heads.is_private(segment, head),
             fall_through=after,
             taken=float(self._latency["branch"]) if is_branch else 0.0,
             cached=self._is_cached(first),
             joined=_is_joined(first),
             mma=self._mma(first) if head is Head.MMA else None,
-            after_mma=_keeps_order(first) or segment.number in self._after_branches,
+            after_mma=keeps_order(first) or segment.number in self._after_branches,
             prefetches_map="tensormap" in first.instruction.opcode
             and first.instruction.opcode[0] == "prefetch",
             simple=False,
@@ -316,124 +276,6 @@ class CostTable:
         if cost.head is Head.NONE and segment.number in self._after_tests:
             cost.span = max(0.0, cost.span - self._config.mbarrier.try_wait_latency_cycles)
 
-    # -- heads -------------------------------------------------------------------------------------
-
-    def _comes_apart(self, bound: BoundInstruction) -> bool:
-        """Whether some warps always come to a cluster barrier too late to share the fence of the others."""
-        return self._threads > WARP * self._config.fence.warps or (
-            bound is self._first_cluster_barrier and self._threads > WARP
-        )
-
-    def _head_kind(self, bound: BoundInstruction) -> Head:
-        unit = bound.form.unit
-        if unit == "cluster_barrier" and self._threads > WARP:
-            slots = dict(bound.slots)
-            if releases_to_cluster(bound, slots) and not self._comes_apart(bound):
-                return Head.LEAVE
-        if publishes_shared(bound):
-            return Head.PUBLISH
-        if sleeps_by_register(bound):
-            return Head.SLEEP
-        if unit in ("lsu_shared", "lsu_global", "lsu_local", "atomic"):
-            return Head.MEMORY
-        if unit == "tensor_sync" and bound.form.name.startswith("wgmma.commit_group"):
-            return Head.COMMIT
-        if unit == "mbarrier":
-            waits = bound.form.name.startswith(("mbarrier.try_wait", "mbarrier.test_wait"))
-            return Head.BARRIER_WAIT if waits else Head.ARRIVE
-        kinds = {
-            "tensor": Head.TENSOR,
-            "mma": Head.MMA,
-            "matrix_copy": Head.MATRIX_COPY,
-            "tma": Head.COPY,
-            "cp_async": Head.COPY,
-            "tma_sync": Head.COPY,
-        }
-        return kinds.get(unit, Head.FIXED)
-
-    def _block(self, bound: BoundInstruction) -> tuple[float, Stall]:
-        """Return how long a head holds its warp besides its issue slot."""
-        config = self._config
-        unit, name = bound.form.unit, bound.form.name
-        slots = dict(bound.slots)
-        if unit == "tensor":
-            from_registers = any(isinstance(arg, TupleArg) for arg in bound.args[1:])
-            cycles = (
-                config.tensor.issue_rs_cycles if from_registers else config.tensor.issue_ss_cycles
-            )
-            return cycles, Stall.MATH_PIPE_THROTTLE
-        if unit == "tensor_sync":
-            waits = {
-                "wgmma.fence": config.tensor.fence_cycles,
-                "wgmma.commit_group": config.tensor.commit_cycles,
-                "wgmma.wait_group": config.tensor.wait_cycles,
-            }
-            return next(
-                cycles for known, cycles in waits.items() if name.startswith(known)
-            ), Stall.GMMA
-        if unit == "barrier" and "arrive" not in bound.instruction.opcode:
-            barrier = config.barrier
-            warps = -(-self._parties(bound) // WARP)
-            cycles = barrier.bar_sync_latency_cycles + barrier.bar_sync_warp_cycles * warps
-            return cycles, Stall.BARRIER
-        if releases_to_cluster(bound, slots):
-            late = unit == "cluster_barrier" and self._comes_apart(bound)
-            again = config.fence.again_cycles if late else 0
-            return float(config.fence.cluster_cycles + again), Stall.MEMBAR
-        if unit == "cluster_barrier" and "wait" in bound.instruction.opcode:
-            return float(config.barrier.cluster_barrier_latency_cycles), Stall.CLUSTER_BARRIER
-        if unit == "fence" or (unit in STORING and slots.get("sem") in RELEASES):
-            return float(fence_cycles(config.fence, name, slots)), Stall.MEMBAR
-        if name == "setmaxnreg":
-            return float(config.barrier.setmaxnreg_cycles), Stall.REGISTERS
-        if name.startswith("cp.async.bulk.commit_group") and bound.instruction.guard is not None:
-            return float(config.tma.guarded_commit_cycles), Stall.BRANCH_RESOLVE
-        if unit == "cp_async":
-            if name == "cp.async.commit_group":
-                return config.cp_async.commit_cycles, Stall.WAIT
-            if name.startswith("cp.async.wait"):
-                return config.cp_async.wait_cycles, Stall.COPY_GROUP
-            return config.cp_async.issue_interval_cycles, Stall.WAIT
-        if name.startswith("nanosleep"):
-            if sleeps_by_register(bound):
-                return 0.0, Stall.SLEEPING
-            assert isinstance(bound.args[0], ConstantArg)
-            return bound.args[0].value * NANOSECONDS * config.device.clock_hz, Stall.SLEEPING
-        return 0.0, Stall.WAIT
-
-    def _parties(self, bound: BoundInstruction) -> int:
-        """Return the threads that meet at a named barrier: its second operand, else all of the CTA."""
-        count = bound.args[1] if len(bound.args) > 1 else None
-        return count.value if isinstance(count, ConstantArg) else self._threads
-
-    def _is_private(self, segment: Segment, head: Head) -> bool:
-        """Whether a head can execute before its time comes without anybody seeing it.
-
-        Waits are private: one that is over stays over, and one that is not over parks the strand
-        until it is.
-        """
-        if head is Head.TENSOR:
-            # One that ends a step is waited for, so that warpgroups take turns on the tensor core.
-            return not segment.stop
-        if head in SHARED_PIPES:
-            return not self._shares_sms
-        if head in (Head.NONE, Head.COMMIT):
-            return True
-        first = segment.instructions[0]
-        if head is Head.BARRIER_WAIT:
-            return first.form.may_block
-        if head is Head.COPY:
-            # A copy books its unit for the time at which it is issued.
-            return "mbarrier" not in first.form.name
-        return first.form.unit in (
-            "fence",
-            "tensor_sync",
-            "shuffle",
-            "lsu_const",
-            "lsu_local",
-            "alu",
-        )
-
     def _is_cached(self, bound: BoundInstruction) -> bool:
         slots = dict(bound.slots)
         weak = slots.get("sem", "") in ("", "weak")
@@ -445,11 +287,6 @@ class CostTable:
         m, n, k = (int(word) for word in words)
         # Only tf32 has a form of its own, which does not name it.
         return slots.get("at") or "tf32", 2.0 * m * n * k
-
-
-def sleeps_by_register(bound: BoundInstruction) -> bool:
-    """Whether an instruction is a nanosleep whose time is known only when it executes."""
-    return bound.form.name.startswith("nanosleep") and not isinstance(bound.args[0], ConstantArg)
 
 
 def _is_joined(bound: BoundInstruction) -> bool:
@@ -476,12 +313,4 @@ def _is_mma(segment: Segment) -> bool:
     return segment.head is not None and segment.instructions[0].form.unit == "mma"
 
 
-def _keeps_order(bound: BoundInstruction) -> bool:
-    """Whether a head is a barrier or a wait, which a warp comes to when its mma.sync before it have been issued.
-
-    Of `ldmatrix` ptxas moves the next ones up before the mma.sync that come first.
-    """
-    return bound.form.unit in ("barrier", "cluster_barrier") or bound.form.name.startswith(WAITS)
-
-
-__all__ = ["NEVER", "CostTable", "Head", "SegmentCost", "Stall"]
+__all__ = ["CostTable", "SegmentCost"]

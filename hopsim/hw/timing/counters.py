@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from hopsim.hw.timing.costs import Stall
 from hopsim.hw.timing.dram import DramChannels
 from hopsim.hw.timing.fabric import Fabric
 from hopsim.hw.timing.l2 import L2Cache
 from hopsim.hw.timing.sm import Sm
+from hopsim.hw.timing.stalls import Stall
 
 WARPGROUP_WARPS: Final = 4
 PERCENT: Final = 100.0

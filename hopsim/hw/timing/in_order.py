@@ -4,43 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from enum import IntEnum
 from typing import Final
 
 from hopsim.config import HardwareConfig
 from hopsim.hw.timing.beside import Beside
 from hopsim.hw.timing.machine_code import MachineCode
 from hopsim.hw.timing.reorder import reordered
+from hopsim.hw.timing.stalls import Stall
 from hopsim.isa.forms.decode import BoundInstruction
 
 NEVER: Final = float("inf")
 INTEGER: Final = ("s", "u")
 VARIABLE: Final = ("mufu", "shuffle", "special", "convert")
 """Units whose results are waited for at a scoreboard."""
-
-
-class Stall(IntEnum):
-    """Why a warp does not issue; names follow Nsight Compute's warp states where it has one."""
-
-    SELECTED = 0
-    NOT_SELECTED = 1
-    WAIT = 2
-    SHORT_SCOREBOARD = 3
-    LONG_SCOREBOARD = 4
-    BARRIER = 5
-    MEMBAR = 6
-    GMMA = 7
-    MATH_PIPE_THROTTLE = 8
-    SLEEPING = 9
-    BRANCH_RESOLVE = 10
-    MBARRIER = 11
-    BULK_GROUP = 12
-    COPY_GROUP = 13
-    CLUSTER_BARRIER = 14
-    REGISTERS = 15
-    CONVERGENCE = 16
-    NO_INSTRUCTION = 17
-    DISPATCH_STALL = 18
 
 
 @dataclass(slots=True, eq=False)
@@ -205,4 +181,4 @@ def _converts_integers(bound: BoundInstruction) -> bool:
     return (slots.get("dt", " ")[:1] in INTEGER) != (slots.get("at", " ")[:1] in INTEGER)
 
 
-__all__ = ["NEVER", "InOrder", "Run", "Stall"]
+__all__ = ["NEVER", "InOrder", "Run"]

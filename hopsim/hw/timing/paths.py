@@ -13,7 +13,10 @@ from typing import Final, NamedTuple
 
 from hopsim.config import HardwareConfig
 from hopsim.config.groups import Mbarrier
-from hopsim.hw.timing.costs import NEVER, Head, SegmentCost, Stall
+from hopsim.hw.timing.costs import SegmentCost
+from hopsim.hw.timing.heads import Head
+from hopsim.hw.timing.in_order import NEVER
+from hopsim.hw.timing.stalls import Stall
 
 KNOWN_AT_RUN_TIME: Final = (
     Head.MEMORY, Head.MATRIX_COPY, Head.MMA, Head.LEAVE, Head.PUBLISH,

@@ -9,8 +9,8 @@ from hopsim.hw.machine.operations import Operation
 from hopsim.hw.machine.tensor_queue import Group
 from hopsim.hw.machine.work import TensorWork
 from hopsim.hw.timing.actor import Actor
-from hopsim.hw.timing.costs import Stall
 from hopsim.hw.timing.recorder import Recorder, Track
+from hopsim.hw.timing.stalls import Stall
 from hopsim.hw.timing.tensor_core import Run
 
 BARRIER = "mbarrier"

@@ -32,13 +32,15 @@ from hopsim.hw.timing.bookings import Bookings
 from hopsim.hw.timing.charge import Charge
 from hopsim.hw.timing.chip import Chip
 from hopsim.hw.timing.clock import LoadClock
-from hopsim.hw.timing.costs import CostTable, Head, Stall
+from hopsim.hw.timing.costs import CostTable
 from hopsim.hw.timing.counters import Totals, counters
 from hopsim.hw.timing.first_touch import FirstTouch
+from hopsim.hw.timing.heads import Head
 from hopsim.hw.timing.launcher import Launcher
 from hopsim.hw.timing.occupancy import WARPGROUP
 from hopsim.hw.timing.recorder import Recorder
 from hopsim.hw.timing.recording import Recording
+from hopsim.hw.timing.stalls import Stall
 from hopsim.hw.timing.standstill import Standstill
 from hopsim.hw.timing.tensor_core import WarpgroupQueue
 from hopsim.hw.timing.thread_access import ThreadAccess

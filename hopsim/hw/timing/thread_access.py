@@ -13,7 +13,7 @@ from hopsim.hw.machine.cta import Cta
 from hopsim.hw.machine.memory import RANK_SHIFT
 from hopsim.hw.timing.actor import Actor
 from hopsim.hw.timing.atomic_units import AtomicUnits
-from hopsim.hw.timing.costs import SegmentCost, Stall
+from hopsim.hw.timing.costs import SegmentCost
 from hopsim.hw.timing.fabric import Fabric
 from hopsim.hw.timing.footprint import Footprint
 from hopsim.hw.timing.global_access import WARP, Coalescer
@@ -22,6 +22,7 @@ from hopsim.hw.timing.l2_tags import BITS
 from hopsim.hw.timing.load_bursts import LoadBursts
 from hopsim.hw.timing.shared_memory import Banks
 from hopsim.hw.timing.sm import Sm
+from hopsim.hw.timing.stalls import Stall
 
 SHARED_SPACES = ("shared", "shared::cta", "shared::cluster")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hopsim.config import HardwareConfig
 from hopsim.hw.machine.waiting import Wait
-from hopsim.hw.timing.costs import Stall
+from hopsim.hw.timing.stalls import Stall
 
 
 class WakeUps:

@@ -6,7 +6,9 @@ import pytest
 
 from hopsim.config import load
 from hopsim.hw.timing.basic_blocks import Placed, after_tests, placed
-from hopsim.hw.timing.costs import CostTable, Head
+from hopsim.hw.timing.costs import CostTable
+from hopsim.hw.timing.heads import Head
+from hopsim.hw.timing.stalls import Stall
 from tests.hw.timing.kernels import kernel, launch
 
 CONFIG = load("h100-sxm")
@@ -148,7 +150,7 @@ def test_a_warp_computes_while_it_waits_for_the_others(warps: int) -> None:
         chain = "add.u32 %r1,%r1,%r0;" * count
         program = kernel(f"bar.sync 0; {chain} st.shared.u32 [%r0],%r1; ret;").program(True)
         costs = CostTable(CONFIG, program, 32 * warps).segments
-        cost = next(one for one in costs if one.unit == "barrier")
+        cost = next(one for one in costs if one.block_stall is Stall.BARRIER)
         return cost.block, cost.span
 
     alone, issue = block(0)

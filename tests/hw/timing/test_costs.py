@@ -5,8 +5,10 @@ from typing import Any
 import pytest
 
 from hopsim.config import load
-from hopsim.hw.timing.costs import CostTable, Head, SegmentCost, Stall
+from hopsim.hw.timing.costs import CostTable, SegmentCost
+from hopsim.hw.timing.heads import Head
 from hopsim.hw.timing.paths import PathCosts
+from hopsim.hw.timing.stalls import Stall
 from tests.hw.timing.kernels import kernel
 
 CONFIG = load("h100-sxm")
