@@ -13,26 +13,23 @@ from typing import Final
 from hopsim.config import HardwareConfig
 from hopsim.hw.machine.operations import Operation
 from hopsim.hw.machine.strand import StrandCore
-from hopsim.hw.machine.tensor_queue import Group, Warpgroup
-from hopsim.hw.machine.work import TensorWork
+from hopsim.hw.machine.tensor_queue import Group
 from hopsim.hw.timing.actor import Actor, Crowding
 from hopsim.hw.timing.costs import CostTable, SegmentCost
 from hopsim.hw.timing.counters import Totals
+from hopsim.hw.timing.crowding import LEAST_CROWDED, Crowds
 from hopsim.hw.timing.first_touch import FirstTouch
 from hopsim.hw.timing.heads import NANOSECONDS, Head
 from hopsim.hw.timing.in_order import NEVER
 from hopsim.hw.timing.load_runs import Deferred
 from hopsim.hw.timing.paths import Path, PathCosts, Walk, tested_after
-from hopsim.hw.timing.sm import Sm
 from hopsim.hw.timing.stalls import Stall
-from hopsim.hw.timing.tensor_core import WarpgroupQueue
 from hopsim.hw.timing.thread_access import ThreadAccess
+from hopsim.hw.timing.wgmma_issue import WgmmaIssue
 from hopsim.isa.program.codegen import Segment
 
 PENDING_KEPT: Final = 1024
 STEPS_KEPT: Final = 4096
-LEAST_CROWDED: Final = 8.0
-"""Cycles that the tensor cores could cost arithmetic beside them; with less nobody waits to see."""
 
 
 class Known:
@@ -54,9 +51,9 @@ class Charge:
         accesses: books loads and stores.
         totals: where warp cycles and instructions are counted.
         book: called with (operation, time of issue) for copies.
-        commit: called with (group, warpgroup queue, time) for wgmma groups.
+        wgmma: books wgmma and commits groups of them.
+        crowds: notes arithmetic beside the tensor cores.
         fetch: of code and parameters that an SM uses for the first time; None: all is there.
-        serialised: warpgroups of a CTA that wait for each of their wgmma before the next, because ptxas makes them; 0: none.
     """
 
     def __init__(
@@ -66,24 +63,23 @@ class Charge:
         accesses: ThreadAccess,
         totals: Totals,
         book: Callable[[Operation, float], None],
-        commit: Callable[[Actor, Group, WarpgroupQueue, float], None],
+        wgmma: WgmmaIssue,
+        crowds: Crowds,
         fetch: FirstTouch | None = None,
-        serialised: int = 0,
     ) -> None:
         self._costs = costs.segments
         self._accesses = accesses
         self._totals = totals
         self._stalls = totals.stalls
         self._book = book
-        self._commit = commit
-        self._serialised = serialised
+        self._wgmma = wgmma
+        self._crowds = crowds
         self._mbarrier = config.mbarrier
         self._arrive = float(config.mbarrier.arrive_latency_cycles)
         self._fence_again = float(config.fence.again_cycles)
         self._nanosecond = NANOSECONDS * config.device.clock_hz
         self._staged = float(config.fence.staged_cycles)
         self._add = float(config.issue.latency_cycles["fp32"])
-        self._queues: dict[Warpgroup, WarpgroupQueue] = {}
         self._path_costs = PathCosts(config, costs.segments)
         self._fetch = fetch
         self._steps: dict[tuple[object, ...], Known] = {}
@@ -96,12 +92,6 @@ class Charge:
         costs = [self._costs[segment.number] for segment in strand.trail[:count]]
         slept = sum(time for position, time in strand.sleeps.items() if position < count)
         return sum(cost.block + cost.span for cost in costs) + slept * self._nanosecond
-
-    def forget(self, warpgroup: Warpgroup, sm: Sm) -> None:
-        """Drop the queue of a warpgroup that has exited."""
-        queue = self._queues.pop(warpgroup, None)
-        if queue is not None:
-            sm.tensor.dismiss(queue)
 
     def step(self, actor: Actor, start: float) -> float:
         """Charge the step that `actor` took at `start`; return when it can issue again."""
@@ -144,7 +134,7 @@ class Charge:
             crowding = Crowding(
                 time - path.total, time, path.crowded_total, path.crowded_slots, issued_by
             )
-            self._crowd(actor, crowding, path.lost)
+            self._crowds.note(actor, crowding, path.lost)
         if issued_by > time:
             stalls[Stall.NOT_SELECTED] += (issued_by - time) * warps
             time = issued_by
@@ -155,30 +145,6 @@ class Charge:
             stalls[stall] += cycles * warps
         self._totals.instructions += path.instructions * warps
         return time
-
-    def _crowd(self, actor: Actor, one: Crowding, lost: float) -> None:
-        """Note arithmetic beside the tensor cores, of which each warp costs them `lost` cycles: all four work in step."""
-        if lost:
-            until = max(one.end, one.issued_by) + one.longer
-            lost *= max(warps for _, warps in actor.ports)
-            one = one._replace(slowing=actor.sm.tensor.slow(one.start, until, lost))
-        actor.crowding = one
-
-    def settle(self, actor: Actor, one: Crowding) -> None:
-        """Move a strand's clock on, now that it is known how long the tensor cores worked beside its last step."""
-        actor.crowding = None
-        sm, time = actor.sm, actor.time
-        share = sm.tensor.worked(one.start, one.end) / (one.end - one.start)
-        # A warp that was not selected does not notice that it could not have issued; one that waited for its operands had
-        # slots to spare.
-        spare = one.end - one.issued_by
-        longer = max(0.0, share * one.longer + min(0.0, spare))
-        slots = max(0.0, share * one.slots - max(0.0, spare))
-        later = max(longer, sm.issue.book(actor.ports, time, slots) - time)
-        self._stalls[Stall.DISPATCH_STALL] += later * actor.warps
-        actor.time = time + later
-        if one.slowing is not None:
-            one.slowing.end = actor.time
 
     def _learn(self, key: tuple[object, ...], trail: list[Segment], actor: Actor) -> Known:
         """Work out a step that was not seen before."""
@@ -209,17 +175,15 @@ class Charge:
 
     def _act(self, actor: Actor, path: Path, start: float) -> float:
         """Book what a known step issued and committed; return its start, later by what held the issue."""
-        issued, committed = self.issued, self.committed
         for position, head, when in path.actions:
             time = start + when
             if head is Head.COMMIT:
-                while committed and committed[0][0] <= position:
-                    self._close(actor, committed.pop(0)[1], time)
+                self._commit(actor, position, time)
             elif head is Head.TENSOR:
                 start += self._issue_tensor(actor, position, time) - time
             else:
                 self._book_issued(position, time)
-        if issued or committed:
+        if self.issued or self.committed:
             self._flush(actor, start)
         return start
 
@@ -266,7 +230,7 @@ class Charge:
         issued_by = actor.sm.issue.book(actor.ports, start, slots)
         if walk.crowded_total + walk.lost > LEAST_CROWDED and actor.sm.tensor.operations:
             crowding = Crowding(start, time, walk.crowded_total, walk.crowded_slots, issued_by)
-            self._crowd(actor, crowding, walk.lost)
+            self._crowds.note(actor, crowding, walk.lost)
         if issued_by > time:
             stalls[Stall.NOT_SELECTED] += (issued_by - time) * warps
             waited += issued_by - time
@@ -286,16 +250,22 @@ class Charge:
         while issued and issued[0][0] <= position:
             self._book(issued.pop(0)[1], time)
 
+    def _commit(self, actor: Actor, position: int, time: float) -> None:
+        """Commit the wgmma groups that were complete up to a position in the trail."""
+        committed = self.committed
+        while committed and committed[0][0] <= position:
+            self._wgmma.commit(actor, committed.pop(0)[1], time)
+
     def _flush(self, actor: Actor, time: float) -> None:
         """Book what no segment of the trail accounts for: copies issued by a head that then parked, or by others."""
         for _, operation in self.issued:
             if operation.unit != "tensor":
                 self._book(operation, time)
             else:
-                self._tensor(actor, operation, time)
+                self._wgmma.book(actor, operation, time)
         self.issued.clear()
         for _, group in self.committed:
-            self._close(actor, group, time)
+            self._wgmma.commit(actor, group, time)
         self.committed.clear()
 
     def await_operands(self, actor: Actor, cost: SegmentCost, time: float) -> float:
@@ -359,8 +329,7 @@ class Charge:
         if head is Head.TENSOR:
             return self._issue_tensor(actor, position, time)
         if head is Head.COMMIT:
-            while self.committed and self.committed[0][0] <= position:
-                self._close(actor, self.committed.pop(0)[1], time)
+            self._commit(actor, position, time)
             return time
         ready = time
         stall = Stall.WAIT
@@ -429,36 +398,12 @@ class Charge:
                 pending[register] = (actor.answered, stall)
 
     def _issue_tensor(self, actor: Actor, position: int, time: float) -> float:
-        """Book the wgmma at `position`; a full queue holds its issue."""
+        """Book the wgmma at `position`; return when what follows it can issue."""
         issued = self.issued
         hidden = self._costs[actor.strand.trail[position].number].span
         while issued and issued[0][0] <= position:
-            time = self._tensor(actor, issued.pop(0)[1], time, hidden)
+            time = self._wgmma.book(actor, issued.pop(0)[1], time, hidden)
         return time
-
-    def _tensor(
-        self, actor: Actor, operation: Operation, time: float, hidden: float = 0.0
-    ) -> float:
-        """Book a wgmma; return when what follows it can issue, of which `hidden` cycles pass while it is waited for."""
-        work: TensorWork = operation.work
-        queue = self._queues.get(work.warpgroup)
-        if queue is None:
-            queue = self._queues[work.warpgroup] = actor.sm.tensor.admit()
-        issue = actor.sm.tensor.book(queue, time, work)
-        if issue > time:
-            self._stalls[Stall.MATH_PIPE_THROTTLE] += (issue - time) * actor.warps
-        if self._serialised:
-            assert queue.open is not None, "an operation was just booked"
-            done = actor.sm.tensor.complete(queue.open)
-            # Its other warpgroups have the same to issue meanwhile.
-            held = max(done - hidden - issue, hidden * (self._serialised - 1))
-            self._stalls[Stall.GMMA] += held * actor.warps
-            return issue + held
-        return issue
-
-    def _close(self, actor: Actor, group: Group, time: float) -> None:
-        if group.operations:
-            self._commit(actor, group, self._queues[group.owner], time)
 
 
 def _forget_past(pending: dict[int, tuple[float, Stall]], time: float) -> None:

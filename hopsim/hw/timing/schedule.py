@@ -27,30 +27,29 @@ from hopsim.hw.machine.spinning import Peeks
 from hopsim.hw.machine.strand import StrandCore
 from hopsim.hw.machine.tensor_queue import Group
 from hopsim.hw.machine.waiting import Wait
-from hopsim.hw.timing.actor import Actor, Booking, Clock, GroupLanding, Landing
+from hopsim.hw.timing.actor import Actor, Clock
 from hopsim.hw.timing.bookings import Bookings
 from hopsim.hw.timing.charge import Charge
 from hopsim.hw.timing.chip import Chip
 from hopsim.hw.timing.clock import LoadClock
 from hopsim.hw.timing.costs import CostTable
 from hopsim.hw.timing.counters import Totals, counters
+from hopsim.hw.timing.crowding import Crowds
 from hopsim.hw.timing.first_touch import FirstTouch
 from hopsim.hw.timing.heads import Head
+from hopsim.hw.timing.landings import Landings
 from hopsim.hw.timing.launcher import Launcher
 from hopsim.hw.timing.occupancy import WARPGROUP
 from hopsim.hw.timing.recorder import Recorder
 from hopsim.hw.timing.recording import Recording
 from hopsim.hw.timing.stalls import Stall
 from hopsim.hw.timing.standstill import Standstill
-from hopsim.hw.timing.tensor_core import WarpgroupQueue
 from hopsim.hw.timing.thread_access import ThreadAccess
 from hopsim.hw.timing.wakeups import WakeUps
+from hopsim.hw.timing.wgmma_issue import WgmmaIssue
 
 # A strand that executes ahead of the clock gives others a turn after so many steps.
 RUN_AHEAD_STEPS: Final = 64
-# Copies further ahead than this are booked when their time has come: what is booked early goes before what others ask for
-# until then, and a strand that a full queue holds would carry all of them along with it.
-BOOKED_AHEAD: Final = 200.0
 PROGRESS_EVENTS: Final = 4096
 
 Progress = Callable[[float], None]
@@ -123,18 +122,28 @@ class TimedSchedule(Schedule):
             machine.setup.parameter_offsets,
             chip.shares_sms,
         )
-        self._bookings = Bookings(config, sms, chip.l2, chip.fabric)
+        self._landings = Landings(
+            env,
+            machine,
+            Bookings(config, sms, chip.l2, chip.fabric),
+            self._recording,
+            self._begin_landing,
+            self._end_landing,
+        )
         self._wake_ups = WakeUps(config)
         accesses = ThreadAccess(config, sms, chip.l2, chip.fabric)
+        serialised = machine.threads // WARPGROUP if machine.setup.serialised_wgmma else 0
+        self._wgmma = WgmmaIssue(self.totals.stalls, self._landings.commit, serialised)
+        self._crowds = Crowds(self.totals.stalls)
         self._charge = Charge(
             config,
             self._costs,
             accesses,
             self.totals,
-            self._book,
-            self._commit,
+            self._landings.book,
+            self._wgmma,
+            self._crowds,
             None if self._warm_code else FirstTouch(config, self._costs.segments, len(sms)),
-            machine.threads // WARPGROUP if machine.setup.serialised_wgmma else 0,
         )
         self._clock = LoadClock(
             config.clock, config.device.clock_hz, chip.sms_of_gpcs, chip.l2, [chip.l2, chip.dram, *chip.gpcs]
@@ -144,6 +153,7 @@ class TimedSchedule(Schedule):
             machine.probe.barrier.append(self._recording.barrier)
         self._launcher = Launcher(config.launch, machine, chip, env, self._start_cluster)
         ended = self._loop(machine)
+        self._end = max(self._end, self._landings.last)
         self._end = max(self._end, float(env.now)) if ended != "finished" else self._end
         if ended == "finished":
             # What threads have stored is on its way when they exit; the trip itself is part of the overhead.
@@ -237,7 +247,7 @@ class TimedSchedule(Schedule):
             self._chip.sms[cta.sm].leave(time)
             self._end = max(self._end, self._launcher.retire(cta.sm, time))
             for warpgroup in cta.warpgroups:
-                self._charge.forget(warpgroup, self._chip.sms[cta.sm])
+                self._wgmma.forget(warpgroup, self._chip.sms[cta.sm])
         self._ended.clear()
 
     # -- told by the machine -----------------------------------------------------------------------
@@ -306,7 +316,7 @@ class TimedSchedule(Schedule):
 
     def _wake(self, actor: Actor) -> None:
         if actor.crowding is not None:
-            self._charge.settle(actor, actor.crowding)
+            self._crowds.settle(actor, actor.crowding)
             if actor.time > self.env.now:
                 actor.set(actor.time)
                 return
@@ -327,7 +337,7 @@ class TimedSchedule(Schedule):
                 if actor.strand.done:
                     continue
                 if actor.crowding is not None:
-                    self._charge.settle(actor, actor.crowding)
+                    self._crowds.settle(actor, actor.crowding)
                 waited = actor.resume - actor.time
                 if waited > 0:
                     self.totals.stalls[actor.waited] += waited * actor.warps
@@ -398,66 +408,10 @@ class TimedSchedule(Schedule):
             self._runnable.append(child)
         self._newborn.clear()
 
-    # -- operations --------------------------------------------------------------------------------
-
-    def _book(self, operation: Operation, time: float) -> None:
-        """Book a copy that is issued at `time`, or set when that is done."""
-        if time > self.env.now + BOOKED_AHEAD:
-            Booking(self.env, self._book_now, operation).set(time)
-            return
-        if self._bookings.admit(operation, time):
-            self._book_admitted(operation, time)
-
-    def _book_admitted(self, operation: Operation, time: float) -> None:
-        first, second = self._bookings.book(operation, time)
-        Landing(self.env, self._land, operation, second).set(first)
-        if self._recording is not None:
-            self._recording.booked(operation, time, second)
-
-    def _book_now(self, event: Booking) -> None:
-        self._book(event.operation, float(self.env.now))
-
-    def _commit(self, actor: Actor, group: Group, queue: WarpgroupQueue, time: float) -> None:
-        """Set the landing of a wgmma group."""
-        tensor = actor.sm.tensor
-        run = tensor.close(queue)
-        issued = None if self._recording is None else (actor.track, time)
-        landing = GroupLanding(self.env, self._land_group, group, tensor, run, issued)
-        landing.set(max(tensor.complete(run), time))
-
-    def _land(self, event: Landing) -> None:
-        """Do the next stage of an operation."""
-        operation = event.operation
-        now = float(self.env.now)
-        delay = self._bookings.delay(operation, now)
-        if delay:
-            event.set(now + delay)
-            return
-        self._begin_landing()
-        assert self._machine is not None
-        if self._recording is not None:
-            self._recording.landing(operation, self.now)
-        self._end = max(self._end, self.now)
-        if self._machine.land(operation):
-            for waiting, issued in self._bookings.landed(operation):
-                self._book_admitted(waiting, max(issued, now))
-        else:
-            event.set(event.later)
-        self._end_landing()
-
-    def _land_group(self, event: GroupLanding) -> None:
-        """Land all operations of a wgmma group, in order, unless others took turns before them meanwhile."""
-        if not event.tensor.has_completed(event.run, float(self.env.now)):
-            event.set(event.tensor.complete(event.run))
-            return
-        self._begin_landing()
-        assert self._machine is not None
-        if self._recording is not None:
-            self._recording.multiplied(event.group, event.run, event.issued)
-        self._machine.land_group(event.group)
-        self._end_landing()
+    # -- landings ----------------------------------------------------------------------------------
 
     def _begin_landing(self) -> None:
+        """Let what happens to the machine happen now, to no strand that steps."""
         self.now = float(self.env.now)
         self._current = None
 
@@ -468,7 +422,7 @@ class TimedSchedule(Schedule):
             fresh = [operation for _, operation in issued]
             issued.clear()
             for operation in fresh:
-                self._book(operation, self.now)
+                self._landings.book(operation, self.now)
         if self._recording is not None:
             self._recording.landed()
         if self._runnable or self._newborn:
