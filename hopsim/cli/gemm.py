@@ -359,8 +359,8 @@ def _fitted(
     wanted: dict[str, Any],
 ) -> tuple[GemmKernel, list[Row], tuple[str, ...]]:
     """Return the kernel of a schedule with what is left open fitted by the roofline."""
+    from hopsim.hw.timing.occupancy import resident_ctas
     from hopsim.kernels.gemm.kernel import build, plan_options
-    from hopsim.kernels.gemm.residency import resident_ctas
     from hopsim.kernels.gemm.roofline import fit
     from hopsim.kernels.gemm.schedules import schedule_named
 
@@ -370,7 +370,7 @@ def _fitted(
     )  # fmt: skip
     kernel = build(
         schedule, problem, found.tile, found.stages, warpgroups=found.warpgroups,
-        resident_ctas=resident_ctas(hardware, math.prod(wanted["cluster"])), **wanted,
+        resident_ctas=resident_ctas(hardware.device, 1, math.prod(wanted["cluster"])), **wanted,
     )  # fmt: skip
     words = {
         "tile": f"tile {found.tile}",

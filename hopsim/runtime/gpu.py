@@ -25,7 +25,7 @@ from hopsim.hw.machine.launch import Machine, Setup
 from hopsim.hw.machine.memory import GlobalMemory, Region
 from hopsim.hw.machine.schedule import Outcome, Schedule
 from hopsim.hw.machine.untimed import Adversarial, InOrder, Seeded
-from hopsim.hw.timing.occupancy import most_ctas
+from hopsim.hw.timing.occupancy import occupancy, resident_ctas
 from hopsim.isa.program.kernel import Kernel
 from hopsim.launch.arguments import pack
 from hopsim.launch.arrays import DeviceArray, TensorMap
@@ -273,7 +273,9 @@ class Gpu:
         parameters = Region(0, padded, len(block), "the kernel parameters")
         parameters.read_only = True
         program = kernel.program(values)
-        places = most_ctas(device, shapes.threads, shapes.shared_bytes, math.prod(shapes.cluster))
+        # As many as there can be, however few registers they take.
+        fewest = occupancy(device, shapes.threads, 1, shapes.shared_bytes)
+        places = resident_ctas(device, fewest.ctas_per_sm, math.prod(shapes.cluster))
         return Setup(
             path=kernel.module.path,
             program=program,

@@ -1,4 +1,4 @@
-"""How many CTAs of a kernel an SM holds, and what limits it.
+"""How many CTAs of a kernel an SM holds and what limits it; how many the chip holds, in whole clusters.
 
 Source: CUDA occupancy calculator, compute capability 9.0: registers in units of 256 a warp
 from the sub-partition that has the warp, shared memory in units of 128 bytes with 1 KiB reserved
@@ -22,11 +22,22 @@ def _up(value: int, step: int) -> int:
     return -(-value // step) * step
 
 
-def most_ctas(device: Device, threads: int, shared_bytes: int, cluster_size: int) -> int:
-    """Return the most CTAs that the chip can hold at once, in whole clusters, however few registers they take."""
-    per_sm = occupancy(device, threads, 1, shared_bytes).ctas_per_sm
+def resident_ctas(device: Device, ctas_per_sm: int, cluster_size: int) -> int:
+    """Return the CTAs that the chip holds at once, in whole clusters; 0: a cluster fits nowhere.
+
+    A cluster stays inside a GPC, and its CTAs are on different SMs.
+
+    Args:
+        device: SMs of each GPC.
+        ctas_per_sm: that an SM holds (`occupancy`).
+        cluster_size: CTAs of a cluster.
+
+    >>> from hopsim.config import load
+    >>> [resident_ctas(load("h100-sxm").device, 1, size) for size in (1, 2, 4)]
+    [132, 132, 120]
+    """
     return cluster_size * sum(
-        sms * per_sm // cluster_size for sms in device.gpc_sm_counts if sms >= cluster_size
+        sms * ctas_per_sm // cluster_size for sms in device.gpc_sm_counts if sms >= cluster_size
     )
 
 

@@ -16,8 +16,7 @@ from hopsim.kernels.gemm import stream_k
 from hopsim.kernels.gemm.frame import SHARED_SYMBOL
 from hopsim.kernels.gemm.plan import GemmPlan, Tile
 from hopsim.kernels.gemm.problem import GemmProblem, element_type
-from hopsim.kernels.gemm.residency import H100_CTAS
-from hopsim.kernels.gemm.scheduler import grid_ctas, units
+from hopsim.kernels.gemm.scheduler import H100_CTAS, grid_ctas, units
 from hopsim.kernels.gemm.schedules import Schedule, schedule_named
 from hopsim.kernels.ptx.text import module_text
 from hopsim.layout.operand_tile import OperandTile

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
 from hopsim.kernels.gemm.frame import Place
 from hopsim.kernels.gemm.order import walk_order
@@ -10,6 +11,13 @@ from hopsim.kernels.gemm.plan import GemmPlan
 from hopsim.kernels.gemm.problem import GemmProblem
 from hopsim.kernels.ptx.pipeline import emit_ceil_div
 from hopsim.kernels.ptx.text import PtxEntry, Reg
+
+H100_CTAS: Final = {1: 132, 2: 132, 4: 120}
+"""CTAs that an H100 SXM runs at once, one an SM, in clusters of 1, 2 and 4: a cluster stays inside a GPC.
+
+Source: cuOccupancyMaxActiveClusters on an H100 80GB HBM3, driver 580.159.04: 132, 66 and 30 clusters. Dies differ in how
+the SMs spread over GPCs.
+"""
 
 
 def units(problem: GemmProblem, plan: GemmPlan) -> tuple[int, int]:

@@ -5,7 +5,8 @@ import pytest
 from hopsim.config import load
 from hopsim.errors import LaunchError
 from hopsim.hw.timing.cta_scheduler import Placement
-from hopsim.hw.timing.occupancy import occupancy
+from hopsim.hw.timing.occupancy import occupancy, resident_ctas
+from hopsim.kernels.gemm.scheduler import H100_CTAS
 
 DEVICE = load("h100-sxm").device
 
@@ -43,6 +44,24 @@ def test_registers_are_given_in_units_of_eight() -> None:
 def test_a_cta_that_does_not_fit_is_an_error() -> None:
     with pytest.raises(LaunchError, match="144 registers x 1024 threads"):
         occupancy(DEVICE, 1024, 140, 0)
+
+
+def test_an_h100_runs_as_many_clusters_at_once_as_were_recorded() -> None:
+    assert {size: resident_ctas(DEVICE, 1, size) for size in H100_CTAS} == H100_CTAS
+
+
+@pytest.mark.parametrize("ctas_per_sm", [1, 2, 3, 32])
+@pytest.mark.parametrize("size", [1, 2, 3, 4, 5, 8, 16])
+def test_as_many_clusters_are_placed_as_are_counted(size: int, ctas_per_sm: int) -> None:
+    placement = Placement(DEVICE, ctas_per_sm)
+    placed = 0
+    while placement.place(size) is not None:
+        placed += size
+    assert placed == resident_ctas(DEVICE, ctas_per_sm, size)
+
+
+def test_a_cluster_of_more_ctas_than_a_gpc_has_sms_fits_nowhere() -> None:
+    assert resident_ctas(DEVICE, 2, 19) == 0
 
 
 # SMs of the CTAs in grid order, as %smid was recorded on an H100 (grids of single CTAs of 227 KiB), turned so that the GPC
