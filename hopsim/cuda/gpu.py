@@ -27,7 +27,8 @@ from hopsim.isa.program.kernel import Kernel
 from hopsim.launch.arguments import pack
 from hopsim.launch.arrays import DeviceArray, TensorMap
 from hopsim.launch.geometry import Geometry, geometry
-from hopsim.launch.given import check_contents, check_kernel, element_type, extents_of, host_array
+from hopsim.launch.given import check_contents, element_type, extents_of, host_array
+from hopsim.launch.options import options
 from hopsim.results import Deadlock, LaunchResult, NotModelledNote, decide_verdict
 
 COMPILERS: Final = ("driver", "ptxas")
@@ -261,9 +262,9 @@ class CudaGpu:
     ) -> LaunchResult:
         """Run a kernel to its end.
 
-        Options of the simulator that a device cannot follow are errors (`values`, `numerics`, `trace`, `observers`);
-        those that only choose how a simulation goes are ignored (`check`, `schedule`, `seed`, `max_cycles`,
-        `warm`, `progress`).
+        It takes what `hopsim.Gpu.launch` does, which is checked alike.  What a device cannot follow is an error (`values`,
+        `numerics`, `trace`, `observers`); what only chooses how a simulation goes is ignored (`check`, `schedule`, `seed`,
+        `max_cycles`, `warm`, `progress`).
 
         Args:
             grid: CTAs.  block: threads of a CTA.  cluster: CTAs of a cluster (None: what the kernel requires, or 1).
@@ -278,10 +279,14 @@ class CudaGpu:
             time_limit_s: instead of the device's own.
         Raises: LaunchError, DeviceError.
         """
-        del check, schedule, seed, max_cycles, warm, progress
-        check_kernel(kernel)
+        del check, progress
+        chosen = options(
+            kernel, values=values, timing=timing, schedule=schedule, numerics=numerics, seed=seed, max_cycles=max_cycles,
+            warm=warm, trace=trace,
+        )  # fmt: skip
         for holds, what in (
-            (values, "values=False"), (numerics == "hopper", f"numerics={numerics!r}"), (not trace, "trace=True"),
+            (chosen.values, "values=False"), (chosen.numerics == "hopper", f"numerics={chosen.numerics!r}"),
+            (not chosen.trace, "trace=True"),
             (not observers, "observers"), (repeats > 0 or not measure_clock, "measure_clock without repeats"),
         ):  # fmt: skip
             if not holds:

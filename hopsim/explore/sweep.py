@@ -24,6 +24,7 @@ from hopsim.explore.decisions import (
 )
 from hopsim.hw.machine.schedule import Schedule
 from hopsim.isa.program.kernel import Kernel
+from hopsim.launch.options import Options
 from hopsim.results import LaunchResult
 from hopsim.runtime.gpu import Gpu
 
@@ -89,15 +90,10 @@ class PlannedGpu(Gpu):
         super().__init__(hardware.name, hardware.overrides)
         self.plan = plan
 
-    def _schedule(
-        self,
-        name: str,
-        seed: int,
-        limit: int | None,
-        warm: str,
-        recorder: Any,
-        progress: Callable[[float], None] | None,
+    def make_schedule(
+        self, chosen: Options, recorder: Any, progress: Callable[[float], None] | None
     ) -> Schedule:
+        """Return the given schedule."""
         return self.plan
 
 

@@ -35,8 +35,8 @@ from hopsim.launch.given import (
     element_type,
     extents_of,
     host_array,
-    whole_number,
 )
+from hopsim.launch.options import Options, options
 from hopsim.results import CUT_OFF, LaunchResult, NotModelledNote, decide_verdict
 from hopsim.runtime.checking import launch_facts, watched_program
 from hopsim.runtime.loaded_modules import LoadedModules
@@ -44,9 +44,6 @@ from hopsim.runtime.places import Places, placed_program, places_of
 from hopsim.runtime.rare_collection import rare_collection
 from hopsim.runtime.stories import deadlock_of
 
-SCHEDULES = ("timed", "in-order", "seeded", "adversarial")
-NUMERICS = ("hopper", "float32")
-WARM = ("nothing", "code", "memory")
 BEYOND_SHARED: Final = re.compile("leave shared memory|outside shared memory")
 
 
@@ -200,22 +197,10 @@ class Gpu:
             progress: called now and then with the share of CTAs that are done.
         Raises: LaunchError, NotModelled, MachineFault (with `check=False`; it keeps what was printed), ValuesNeeded.
         """
-        if schedule not in SCHEDULES:
-            raise LaunchError(f"schedule {schedule!r}: expected one of {', '.join(SCHEDULES)}")
-        if numerics not in NUMERICS:
-            raise LaunchError(f"numerics {numerics!r}: expected one of {', '.join(NUMERICS)}")
-        if warm not in WARM:
-            raise LaunchError(f"warm {warm!r}: expected one of {', '.join(WARM)}")
-        if schedule == "timed" and not timing:
-            schedule = "in-order"
-        if trace and schedule != "timed":
-            raise LaunchError(
-                f"trace=True: a timeline needs time, and the schedule {schedule} knows none",
-                hint='schedule="timed", and timing=True',
-            )
-        seed = whole_number(seed, "seed")
-        if max_cycles is not None and whole_number(max_cycles, "max_cycles") < 0:
-            raise LaunchError(f"max_cycles {max_cycles}: expected 0 or more, or None for no limit")
+        chosen = options(
+            kernel, values=values, timing=timing, schedule=schedule, numerics=numerics, seed=seed, max_cycles=max_cycles,
+            warm=warm, trace=trace,
+        )  # fmt: skip
         device = self.config.device
         shapes = geometry(
             kernel,
@@ -226,22 +211,22 @@ class Gpu:
             device.shared_per_cta_max_bytes,
             device.cluster_size_max,
         )
-        setup = self._setup(kernel, shapes, args, values, numerics)
+        setup = self._setup(kernel, shapes, args, chosen)
         recorder = None
-        if trace:
+        if chosen.trace:
             from hopsim.trace.timeline import Timeline
 
             recorder = Timeline(title=kernel.name)
-        plan = self._schedule(schedule, seed, max_cycles, warm, recorder, progress)
+        plan = self.make_schedule(chosen, recorder, progress)
         checker = None
         places: Places = {}
         listeners = list(observers)
-        if check and values:
-            options = check if isinstance(check, CheckOptions) else CheckOptions()
+        if check and chosen.values:
+            readings = check if isinstance(check, CheckOptions) else CheckOptions()
             places = places_of(kernel)
             setup = replace(setup, program=placed_program(setup.program, places))
             facts = launch_facts(kernel, setup.program, places, shapes, self.memory)
-            checker = Checker(facts, options)
+            checker = Checker(facts, readings)
             listeners.append(checker)
         probe = Probe(listeners)
         if probe.register:
@@ -261,10 +246,10 @@ class Gpu:
                 raise
             checker.fault(fault)
             outcome = Outcome("fault")
-        return self._result(kernel, shapes, machine, outcome, checker, recorder, schedule, seed)
+        return self._result(kernel, shapes, machine, outcome, checker, recorder, chosen)
 
     def _setup(
-        self, kernel: Kernel, shapes: Geometry, args: Sequence[Any], values: bool, numerics: str
+        self, kernel: Kernel, shapes: Geometry, args: Sequence[Any], chosen: Options
     ) -> Setup:
         device = self.config.device
         block = pack(kernel, args, self)
@@ -272,7 +257,7 @@ class Gpu:
         padded[: len(block)] = np.frombuffer(bytes(block), np.uint8)
         parameters = Region(0, padded, len(block), "the kernel parameters")
         parameters.read_only = True
-        program = kernel.program(values)
+        program = kernel.program(chosen.values)
         # As many as there can be, however few registers they take.
         fewest = occupancy(device, shapes.threads, 1, shapes.shared_bytes)
         places = resident_ctas(device, fewest.ctas_per_sm, math.prod(shapes.cluster))
@@ -293,8 +278,8 @@ class Gpu:
             symbols=self._modules.symbols(kernel),
             workspace=self._modules.workspace(kernel, math.prod(shapes.grid), places),
             memory=self.memory,
-            values=values,
-            numerics=numerics,
+            values=chosen.values,
+            numerics=chosen.numerics,
             sm_count=device.sm_count,
             places=places,
             explicit_cluster=shapes.cluster != (1, 1, 1),
@@ -305,21 +290,22 @@ class Gpu:
             parameter_offsets={one.name: one.offset for one in kernel.params},
         )
 
-    def _schedule(
-        self,
-        name: str,
-        seed: int,
-        limit: int | None,
-        warm: str,
-        recorder: Any,
-        progress: Callable[[float], None] | None,
+    def make_schedule(
+        self, chosen: Options, recorder: Any, progress: Callable[[float], None] | None
     ) -> Schedule:
+        """Return the schedule that a launch follows; `hopsim.explore` has GPUs that follow one of their own.
+
+        Args:
+            recorder: a `Recorder`, for a timed launch with a trace; None: nobody hears of it.
+            progress: as `launch` takes it.
+        """
+        limit, warm = chosen.max_cycles, chosen.warm
         steps = {} if limit is None else {"step_limit": limit}
-        if name == "in-order":
+        if chosen.schedule == "in-order":
             return InOrder(**steps)
-        if name == "seeded":
-            return Seeded(seed, resident_clusters=4, **steps)
-        if name == "adversarial":
+        if chosen.schedule == "seeded":
+            return Seeded(chosen.seed, resident_clusters=4, **steps)
+        if chosen.schedule == "adversarial":
             return Adversarial(resident_clusters=4, **steps)
         from hopsim.hw.timing.schedule import TimedSchedule
 
@@ -341,8 +327,7 @@ class Gpu:
         outcome: Outcome,
         checker: Checker | None,
         recorder: Any,
-        schedule: str,
-        seed: int,
+        chosen: Options,
     ) -> LaunchResult:
         cycles = None if outcome.cycles is None else round(outcome.cycles)
         deadlock = None
@@ -355,7 +340,7 @@ class Gpu:
             line = stepping.line if stepping is not None else 0
             text = kernel.module.lines[line - 1].strip() if line else ""
             notes.append(NotModelledNote(CUT_OFF, int(line), text))
-        if not machine.values:
+        if not chosen.values:
             notes.append(
                 NotModelledNote("values=False: data was not computed, so races were not checked")
             )
@@ -390,11 +375,11 @@ class Gpu:
             printed="".join(machine.printed),
             backend=self.backend,
             config=self.config.name,
-            schedule=schedule,
-            seed=seed,
-            numerics=machine.numerics,
-            values=machine.values,
-            timing=schedule == "timed",
+            schedule=chosen.schedule,
+            seed=chosen.seed,
+            numerics=chosen.numerics,
+            values=chosen.values,
+            timing=chosen.schedule == "timed",
             checked=checker is not None,
             trace=recorder,
         )

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import hopsim as hs
-from hopsim.runtime.gpu import SCHEDULES
+from hopsim.launch.options import SCHEDULES
 
 KERNELS = hs.load(Path(__file__).parents[1] / "data" / "nvcc" / "elementwise.ptx")
 

@@ -13,7 +13,7 @@ from hopsim.config import load
 from hopsim.hw.timing.schedule import TimedSchedule
 from hopsim.kernels.gemm.kernel import build
 from hopsim.kernels.gemm.problem import GemmProblem
-from hopsim.runtime.gpu import SCHEDULES
+from hopsim.launch.options import SCHEDULES
 from tests.hw.timing.kernels import launch
 
 CONFIG = load("h100-sxm")
