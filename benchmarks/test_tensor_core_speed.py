@@ -12,8 +12,9 @@ import numpy as np
 import pytest
 
 from hopsim.isa.numerics.convert import make_cvt
+from hopsim.isa.numerics.mma_kinds import MMA_SYNC, WGMMA
 from hopsim.isa.numerics.mma_plain import mma_float32
-from hopsim.isa.numerics.tensor_core import MMA_SYNC, WGMMA, mma_chain
+from hopsim.isa.numerics.tensor_core import mma_chain
 from hopsim.reference import gemm
 
 DTYPES = {

@@ -1,4 +1,4 @@
-r"""Read a TOML file, with errors in hopsim's words: the line and column, what is expected there, and what stands there.
+r"""Read TOML, with errors in hopsim's words: line and column, what is expected there, what stands; and write values of it.
 
 >>> parse("grid = \n", "args.toml")
 Traceback (most recent call last):
@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 import tomllib
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from hopsim.errors import ConfigError
 
@@ -83,6 +83,22 @@ def parse(text: str, where: str) -> dict[str, Any]:
     except ValueError:
         # Python converts no decimal text of more digits.
         raise ConfigError("a whole number has too many digits", where=where) from None
+
+
+def in_toml(value: Any) -> str:
+    r"""Return a scalar or a list as TOML writes it.
+
+    >>> print(in_toml([True, 2, 'say "3"']))
+    [true, 2, "say \"3\""]
+    """
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, str):
+        escaped = value.replace("\\", "\\\\").replace('"', '\\"')
+        return f'"{escaped}"'
+    if isinstance(value, list | tuple):
+        return "[" + ", ".join(in_toml(item) for item in cast("list[Any]", value)) + "]"
+    return str(value)
 
 
 def _told(said: str, text: str, where: str) -> ConfigError:

@@ -4,6 +4,8 @@ Costs the import of pydantic: import it where a GPU is made, not at the top of w
 reaches.
 """
 
-from hopsim.config.loading import Fact, HardwareConfig, Override, dump, guesses, load, names, show
+from hopsim.config.hardware import Fact, HardwareConfig
+from hopsim.config.listing import dump, guesses, show
+from hopsim.config.loading import Override, load, names
 
 __all__ = ["Fact", "HardwareConfig", "Override", "dump", "guesses", "load", "names", "show"]

@@ -13,18 +13,18 @@ from __future__ import annotations
 
 import difflib
 import sys
-import types
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, cast
 
-from pydantic import ConfigDict, Field, ValidationError
+from pydantic import ValidationError
 
-from hopsim.config import groups, memory
 from hopsim.config.groups import CONFIG_VERSION
-from hopsim.config.quantities import Group, Unit
+from hopsim.config.hardware import PLACES, Fact, HardwareConfig, Place
+from hopsim.config.quantities import Unit
 from hopsim.errors import ConfigError
+from hopsim.toml_text import in_toml
 from hopsim.toml_text import read as read_toml
 from hopsim.units import KIND_WORDS, Quantity, parse, to_bytes_per_clk, to_cycles
 
@@ -45,64 +45,6 @@ _BOUNDS: Final = {
 
 
 @dataclass(frozen=True, slots=True)
-class Fact:
-    """One value of a configuration and where it comes from.
-
-    Args:
-        key: as in the file, for example `dram.bandwidth` or `issue.latency.alu`.
-        text: the value as written.
-        value: the number that the simulation reads.
-        unit: the unit of `value`, for example `cycles`; empty for counts and names.
-        source: the measurement or document, or for a guess its reason.
-        guess: nobody has measured it.
-        origin: the file it was read from, or `override`.
-    """
-
-    key: str
-    text: str | int | float | tuple[str | int | float, ...]
-    value: Any = field(hash=False)
-    unit: str
-    source: str
-    guess: bool
-    origin: str
-
-
-class HardwareConfig(Group):
-    """One GPU as timing models and launch checks see it: plain numbers, and a fact for each."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    name: str
-    device: groups.Device
-    clock: groups.Clock
-    issue: groups.Issue
-    smem: groups.Smem
-    tensor: groups.Tensor
-    mma_sync: groups.MmaSync
-    tma: groups.Tma
-    mbarrier: groups.Mbarrier
-    barrier: groups.Barrier
-    fence: groups.Fence
-    l1: memory.L1
-    l2: memory.L2
-    dram: memory.Dram
-    dsmem: memory.Dsmem
-    launch: groups.Launch
-    cp_async: groups.CpAsync
-    facts: tuple[Fact, ...] = Field(repr=False)
-
-
-@dataclass(frozen=True, slots=True)
-class _Place:
-    """A key of the file and the attribute it fills."""
-
-    group: str
-    attribute: str
-    unit: Unit | None  # None: a name
-    entry: str = ""  # which one of a table
-
-
-@dataclass(frozen=True, slots=True)
 class _Written:
     """A value as written, before its unit is converted."""
 
@@ -110,27 +52,6 @@ class _Written:
     source: str
     guess: bool
     origin: str
-
-
-def _places() -> dict[str, _Place]:
-    places: dict[str, _Place] = {}
-    for group, info in HardwareConfig.model_fields.items():
-        kind = info.annotation
-        if not (isinstance(kind, type) and issubclass(kind, Group)):
-            continue
-        for attribute, spec in kind.model_fields.items():
-            unit = next((item for item in spec.metadata if isinstance(item, Unit)), None)
-            key = f"{group}.{attribute.removesuffix(unit.ending) if unit else attribute}"
-            if unit and unit.many == "table":
-                places |= {
-                    f"{key}.{name}": _Place(group, attribute, unit, name) for name in unit.names
-                }
-            else:
-                places[key] = _Place(group, attribute, unit)
-    return places
-
-
-_PLACES: Final = types.MappingProxyType(_places())
 
 
 def names() -> tuple[str, ...]:
@@ -155,13 +76,13 @@ def load(config: str | Path, overrides: Mapping[str, Override] | None = None) ->
     path = _find(config)
     written = _read(path, seen=())
     for key, value in _by_key(overrides or {}).items():
-        if key not in _PLACES:
+        if key not in PLACES:
             raise _unknown(str(key), where="override")
-        unit = _PLACES[key].unit
+        unit = PLACES[key].unit
         if isinstance(value, str) and unit is not None and unit.many == "list":
             value = [part.strip() for part in value.strip("[] ").split(",")]
         written[key] = _Written(value, "override", False, "override")
-    missing = [key for key in _PLACES if key not in written]
+    missing = [key for key in PLACES if key not in written]
     if missing:
         raise ConfigError(
             f"no value for {', '.join(missing)}", where=str(path), hint='extends = "h100-sxm"'
@@ -215,9 +136,9 @@ def _read(path: Path, seen: tuple[Path, ...]) -> dict[str, _Written]:
         written = _read(parent, (path, *seen))
     for key, value in _leaves(tree, ""):
         where = f"{path}: {key}"
-        if key not in _PLACES:
+        if key not in PLACES:
             raise _unknown(key, where=str(path))
-        written[key] = _written(value, _PLACES[key], where, path.name)
+        written[key] = _written(value, PLACES[key], where, path.name)
     return written
 
 
@@ -225,20 +146,20 @@ def _leaves(tree: Mapping[str, Any], prefix: str) -> Iterable[tuple[str, Any]]:
     """Yield (dotted key, value) of each entry that is no table, or a table with a `value`."""
     for name, value in tree.items():
         key = f"{prefix}{name}"
-        if isinstance(value, dict) and "value" not in value and key not in _PLACES:
+        if isinstance(value, dict) and "value" not in value and key not in PLACES:
             yield from _leaves(cast("dict[str, Any]", value), f"{key}.")
         else:
             yield key, value
 
 
-def _written(value: Any, place: _Place, where: str, origin: str) -> _Written:
+def _written(value: Any, place: Place, where: str, origin: str) -> _Written:
     if place.unit is None and isinstance(value, str):
         return _Written(value, "", False, origin)
     if not isinstance(value, dict):
         raise ConfigError(
             f"expected a table with value and source, got {value!r}",
             where=where,
-            hint=f'{{ value = {_toml(value)}, source = "..." }},'
+            hint=f'{{ value = {in_toml(value)}, source = "..." }},'
             " with guess = true where nobody has measured it",
         )
     table = cast("dict[str, Any]", value)
@@ -265,12 +186,12 @@ def _unknown(key: str, where: str) -> ConfigError:
     by_attribute = next(
         (
             k
-            for k, p in _PLACES.items()
+            for k, p in PLACES.items()
             if key in (f"{p.group}.{p.attribute}", f"{p.group}.{p.attribute}.{p.entry}")
         ),
         "",
     )
-    nearest = by_attribute or _nearest(key, _PLACES)
+    nearest = by_attribute or _nearest(key, PLACES)
     return ConfigError(
         f"unknown key {key!r}",
         where=where,
@@ -283,7 +204,7 @@ def _nearest(text: str, known: Iterable[str]) -> str:
 
 
 def _build(name: str, written: Mapping[str, _Written]) -> HardwareConfig:
-    clock_hz = float(_convert(written[_CLOCK].value, _PLACES[_CLOCK], 0.0, _where(_CLOCK, written)))
+    clock_hz = float(_convert(written[_CLOCK].value, PLACES[_CLOCK], 0.0, _where(_CLOCK, written)))
     if clock_hz <= 0:
         raise ConfigError(
             f"expected a value greater than 0, got {written[_CLOCK].value!r}",
@@ -291,7 +212,7 @@ def _build(name: str, written: Mapping[str, _Written]) -> HardwareConfig:
         )
     tree: dict[str, dict[str, Any]] = {}
     facts: list[Fact] = []
-    for key, place in _PLACES.items():
+    for key, place in PLACES.items():
         item = written[key]
         value = _convert(item.value, place, clock_hz, _where(key, written))
         group = tree.setdefault(place.group, {})
@@ -314,7 +235,7 @@ def _where(key: str, written: Mapping[str, _Written]) -> str:
     return f"{written[key].origin}: {key}"
 
 
-def _unit_word(place: _Place) -> str:
+def _unit_word(place: Place) -> str:
     if place.unit is None:
         return ""
     ending = place.unit.ending.removeprefix("_")
@@ -323,7 +244,7 @@ def _unit_word(place: _Place) -> str:
     )
 
 
-def _convert(value: Any, place: _Place, clock_hz: float, where: str) -> Any:
+def _convert(value: Any, place: Place, clock_hz: float, where: str) -> Any:
     unit = place.unit
     if unit is None:
         if not isinstance(value, str) or not value.strip():
@@ -371,7 +292,7 @@ def _readable(error: ValidationError, written: Mapping[str, _Written]) -> Config
     key = next(
         (
             key
-            for key, place in _PLACES.items()
+            for key, place in PLACES.items()
             if path[:2] == [place.group, place.attribute]
             and (not place.entry or path[2:3] == [place.entry])
         ),
@@ -396,68 +317,3 @@ def _blame(group: str, written: Mapping[str, _Written]) -> str:
     if overridden:
         return f"override: {', '.join(overridden)}"
     return f"{written[keys[0]].origin}: {group}"
-
-
-def _toml(value: Any) -> str:
-    """Return a scalar or a list as TOML writes it."""
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, str):
-        escaped = value.replace("\\", "\\\\").replace('"', '\\"')
-        return f'"{escaped}"'
-    if isinstance(value, list | tuple):
-        return "[" + ", ".join(_toml(item) for item in cast("list[Any]", value)) + "]"
-    return str(value)
-
-
-def dump(config: HardwareConfig) -> str:
-    """Return the configuration as TOML text that loads to the same numbers, overrides included."""
-    lines = [f"hopsim_config = {CONFIG_VERSION}"]
-    table = ""
-    for fact in config.facts:
-        parent, name = fact.key.rsplit(".", 1)
-        if parent != table:
-            lines += ["", f"[{parent}]"]
-            table = parent
-        if _PLACES[fact.key].unit is None:
-            lines.append(f"{name} = {_toml(fact.text)}")
-            continue
-        entries = [f"value = {_toml(fact.text)}", f"source = {_toml(fact.source)}"]
-        if fact.guess:
-            entries.append("guess = true")
-        lines.append(f"{name} = {{ {', '.join(entries)} }}")
-    return "\n".join(lines) + "\n"
-
-
-def show(config: HardwareConfig) -> list[tuple[str, str, str, str]]:
-    """Return a row for each fact: key, value as written, the number read with its unit, and its source."""
-    return [(fact.key, _shown(fact.text), _read_as(fact), _source(fact)) for fact in config.facts]
-
-
-def guesses(config: HardwareConfig) -> tuple[Fact, ...]:
-    """Return the facts that nobody has measured."""
-    return tuple(fact for fact in config.facts if fact.guess)
-
-
-def _shown(value: object) -> str:
-    if isinstance(value, tuple):
-        return ",".join(map(str, cast("tuple[object, ...]", value)))
-    return str(value)
-
-
-def _read_as(fact: Fact) -> str:
-    if not fact.unit:
-        return ""
-    if fact.unit == "Hz":
-        number = f"{fact.value:.0f}"
-    elif isinstance(fact.value, float):
-        number = f"{fact.value:.6g}"
-    else:
-        number = _shown(fact.value)
-    return f"{number} {fact.unit}"
-
-
-def _source(fact: Fact) -> str:
-    mark = "guess: " if fact.guess else ""
-    where = "" if fact.origin == "override" else f"  [{fact.origin}]" if fact.source else ""
-    return f"{mark}{fact.source}{where}"

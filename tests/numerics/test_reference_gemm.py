@@ -8,7 +8,8 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from hopsim.isa.numerics.tensor_core import MMA_SYNC, WGMMA, mma_chain
+from hopsim.isa.numerics.mma_kinds import MMA_SYNC, WGMMA
+from hopsim.isa.numerics.tensor_core import mma_chain
 from hopsim.reference import gemm, gemm_f64
 from hopsim.reference.gemm import f32_error_bound
 from tests.numerics.tensor_core_oracle import DISTRIBUTIONS, chain_bits, draw, fp8_mma_sync_bits

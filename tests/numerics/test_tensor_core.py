@@ -7,9 +7,11 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from hopsim.isa.numerics.decoding import decode
 from hopsim.isa.numerics.formats import FORMATS
+from hopsim.isa.numerics.mma_kinds import MMA_SYNC, WGMMA, DFormat
 from hopsim.isa.numerics.mma_plain import mma_float32, mma_integer
-from hopsim.isa.numerics.tensor_core import MMA_SYNC, WGMMA, DFormat, decode, mma, mma_chain
+from hopsim.isa.numerics.tensor_core import mma, mma_chain
 from tests.numerics.tensor_core_oracle import (
     DISTRIBUTIONS,
     chain_bits,

@@ -21,8 +21,9 @@ from hopsim.hw.machine.tensor_queue import THREADS, Warpgroup
 from hopsim.hw.machine.waiting import Wait
 from hopsim.hw.machine.work import TensorWork
 from hopsim.isa.forms.form import BLOCKED
+from hopsim.isa.numerics.mma_kinds import WGMMA, DFormat
 from hopsim.isa.numerics.mma_plain import mma_float32, mma_integer
-from hopsim.isa.numerics.tensor_core import WGMMA, DFormat, mma_chain
+from hopsim.isa.numerics.tensor_core import mma_chain
 from hopsim.isa.values import Array, Predicate, Value
 from hopsim.isa.wgmma import Major, WgmmaShape
 from hopsim.layout.descriptor import descriptor_problems, gather_operand, operand_chunks

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from hopsim.isa.numerics.decoding import decode
 from hopsim.isa.numerics.formats import FORMATS
-from hopsim.isa.numerics.tensor_core import DFormat, MmaKind, decode
+from hopsim.isa.numerics.mma_kinds import DFormat, MmaKind
 from hopsim.isa.values import Array
 
 

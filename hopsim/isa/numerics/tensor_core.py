@@ -23,144 +23,31 @@ Khattak and Mikaitis, "Accurate Models of NVIDIA Tensor Cores" (arXiv 2512.07004
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import Final, Literal, NamedTuple
+from dataclasses import replace
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from hopsim.isa.numerics.decoding import decode
 from hopsim.isa.numerics.floating import make_add
-from hopsim.isa.numerics.formats import FORMATS, FloatFormat
+from hopsim.isa.numerics.formats import FORMATS
+from hopsim.isa.numerics.mma_kinds import WGMMA, DFormat, MmaKind
+from hopsim.isa.numerics.mma_operands import ZERO_EXPONENT, ExponentArray, Operand, operand
 from hopsim.isa.values import Array
-
-DFormat = Literal["f32", "f16"]
-FloatArray = NDArray[np.float32]
-ExponentArray = NDArray[np.int16]
-
-
-@dataclass(frozen=True, slots=True)
-class MmaKind:
-    """The parameters of one type pair on one unit.
-
-    Args:
-        a, b: names of the operand formats.
-        instruction_k: elements along K that one instruction sums.
-        fraction_bits: F, the bits below the largest exponent that a term keeps.
-        cleared_low_bits: low bits of an f32 result that are always zero.
-        through_f16: the assembler makes two f16 instructions of it, see `_chain_through_f16`.
-    """
-
-    a: str
-    b: str
-    instruction_k: int
-    fraction_bits: int
-    cleared_low_bits: int = 0
-    through_f16: bool = False
-
-
-_FP8: Final = ("e4m3", "e5m2")
-
-# Recorded on an H100: tests/silicon/probes/wgmma.npz.
-WGMMA: Final[dict[tuple[str, str], MmaKind]] = {
-    ("f16", "f16"): MmaKind("f16", "f16", 16, 25),
-    ("bf16", "bf16"): MmaKind("bf16", "bf16", 16, 25),
-    ("tf32", "tf32"): MmaKind("tf32", "tf32", 8, 25),
-    **{(a, b): MmaKind(a, b, 32, 13, cleared_low_bits=10) for a in _FP8 for b in _FP8},
-}
-
-# Recorded on an H100: tests/silicon/probes/mma_sync.npz.
-MMA_SYNC: Final[dict[tuple[str, str], MmaKind]] = {
-    **{pair: WGMMA[pair] for pair in (("f16", "f16"), ("bf16", "bf16"), ("tf32", "tf32"))},
-    **{(a, b): MmaKind(a, b, 32, 25, through_f16=True) for a in _FP8 for b in _FP8},
-}
 
 # E is never below these, by result format.  Recorded on an H100 (`decisive`): for f32 a product of 2**-158 counts and one of
 # 2**-159 does not, for f16 2**-46 and 2**-47.
 _EXPONENT_FLOOR: Final = {"f32": -133, "f16": -21}
-_ZERO_EXPONENT: Final = (
-    -8000
-)  # of a zero: two of them still fit int16, and every real exponent is above
 _NO_TERM: Final = -4000  # a largest exponent below this means that no term is nonzero
 _FLOAT32_FLOOR: Final = -60  # see _Chain._step_float32
-_NEAR_ONE: Final = 16  # operands whose largest exponent is this near to 0 are not shifted
 _BLOCK: Final = 1 << 15  # elements of a work array: the three, 320 KiB, stay in a 1 MiB L2
-
-
-def _fp8_table(name: str) -> FloatArray:
-    fmt = FORMATS[name]
-    table = np.empty(256, np.float32)
-    for bits in range(256):
-        field = bits >> fmt.fraction_bits & (1 << fmt.exponent_bits) - 1
-        fraction = bits & (1 << fmt.fraction_bits) - 1
-        top = field == (1 << fmt.exponent_bits) - 1
-        if top and (fmt.has_inf or fraction == (1 << fmt.fraction_bits) - 1):
-            value = np.inf if fmt.has_inf and fraction == 0 else np.nan
-        else:
-            significand = fraction | (1 << fmt.fraction_bits if field else 0)
-            value = significand * 2.0 ** (max(field, 1) - fmt.bias - fmt.fraction_bits)
-        table[bits] = -value if bits >> 7 else value
-    return table
-
-
-_FP8_VALUES: Final = {name: _fp8_table(name) for name in _FP8}
-
-
-def decode(bits: Array, fmt: FloatFormat) -> FloatArray:
-    """Return the numbers that raw bits mean, exactly, as float32 (NaN and Inf included; not for f64)."""
-    if fmt.name in _FP8_VALUES:
-        return _FP8_VALUES[fmt.name].take(bits)
-    if fmt.name == "f16":
-        return bits.view(np.float16).astype(np.float32)
-    if fmt.name == "bf16":
-        return (bits.astype(np.uint32) << 16).view(np.float32)
-    if fmt.name == "tf32":
-        return (bits & np.uint32(0xFFFFE000)).view(np.float32)
-    return bits.view(np.float32)
-
-
-def _exponents(values: FloatArray, smallest: int) -> ExponentArray:
-    """Exponents of finite numbers, subnormals of the source format at its smallest; zeros far below."""
-    magnitude = values.view(np.uint32) & 0x7FFFFFFF
-    exponents = (magnitude >> 23).astype(np.int16)
-    exponents -= 127
-    np.maximum(exponents, smallest, out=exponents)
-    exponents[magnitude == 0] = _ZERO_EXPONENT
-    return exponents
-
-
-class _Operand(NamedTuple):
-    """One decoded operand, K first: arrays (K, batch, rows)."""
-
-    values: FloatArray  # NaN and Inf replaced by 0
-    scaled: FloatArray  # values * 2**-shift
-    exponents: ExponentArray  # of scaled
-    shift: int  # 0, or what brings the largest exponent to 0 where it is far from 0
-    specials: FloatArray | None  # the numbers with NaN and Inf, where there are any
-
-
-def _operand(bits: Array, fmt: FloatFormat, negate: bool) -> _Operand:
-    values = decode(np.ascontiguousarray(np.moveaxis(bits, -1, 0)), fmt)
-    if negate:
-        values = -values
-    specials = None
-    finite = np.isfinite(values)
-    if not finite.all():
-        specials = values
-        values = np.where(finite, values, np.float32(0))
-    exponents = _exponents(values, fmt.smallest_exponent)
-    shift = int(exponents.max(initial=_ZERO_EXPONENT))
-    if abs(shift) <= _NEAR_ONE or shift == _ZERO_EXPONENT:
-        return _Operand(values, values, exponents, 0, specials)
-    exponents = np.where(exponents == _ZERO_EXPONENT, exponents, exponents - np.int16(shift))
-    half = shift // 2  # two steps, because 2**-shift alone may be subnormal
-    scaled = values * np.float32(2.0**-half) * np.float32(2.0 ** (half - shift))
-    return _Operand(values, scaled, exponents, shift, specials)
 
 
 class _Chain:
     """One chain of instructions over one block of outputs (batch, M, N); holds its work arrays."""
 
-    def __init__(self, a: _Operand, b: _Operand, kind: MmaKind, d_format: DFormat) -> None:
+    def __init__(self, a: Operand, b: Operand, kind: MmaKind, d_format: DFormat) -> None:
         self.kind = kind
         self.d_format: DFormat = d_format
         self.a, self.b = a, b
@@ -192,7 +79,7 @@ class _Chain:
     def _largest_exponent(self, start: int, stop: int) -> ExponentArray:
         """Largest relative exponent among the nonzero products of k in [start, stop)."""
         largest = self.largest
-        largest.fill(2 * _ZERO_EXPONENT)
+        largest.fill(2 * ZERO_EXPONENT)
         for k in range(start, stop, self.depth):
             end = min(k + self.depth, stop)
             sums = self.exponents[: end - k]
@@ -329,11 +216,11 @@ def _accumulator(c: Array, d_format: DFormat) -> tuple[NDArray[np.float64], Expo
     value = c.view(np.float16 if d_format == "f16" else np.float32).astype(np.float64)
     exponent = np.maximum(field, np.int16(1))
     exponent -= fmt.bias
-    exponent[magnitude == 0] = 2 * _ZERO_EXPONENT
+    exponent[magnitude == 0] = 2 * ZERO_EXPONENT
     if special:
         where = field == field_max
         value[where] = 0
-        exponent[where] = 2 * _ZERO_EXPONENT
+        exponent[where] = 2 * ZERO_EXPONENT
     return value, exponent, special
 
 
@@ -404,11 +291,11 @@ def mma_chain(
         result[...] = c.reshape(batch, rows, columns)
     a3, b3 = a.reshape(batch, rows, depth), b.reshape(batch, columns, depth)
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
-        left = _operand(a3, FORMATS[kind.a], negate_a)
-        right = _operand(b3, FORMATS[kind.b], negate_b)
+        left = operand(a3, FORMATS[kind.a], negate_a)
+        right = operand(b3, FORMATS[kind.b], negate_b)
         for where_batch, where_rows, where_columns in _blocks(batch, rows, columns):
-            block_a = _cut(left, where_batch, where_rows)
-            block_b = _cut(right, where_batch, where_columns)
+            block_a = left.cut(where_batch, where_rows)
+            block_b = right.cut(where_batch, where_columns)
             chain = _Chain(block_a, block_b, kind, d_format)
             where = (where_batch, where_rows, where_columns)
             d = np.ascontiguousarray(result[where])
@@ -478,12 +365,3 @@ def _blocks(batch: int, rows: int, columns: int) -> list[tuple[slice, slice, sli
         for m in range(0, rows, 64)
         for n in range(0, columns, 256)
     ]
-
-
-def _cut(operand: _Operand, batch: slice, rows: slice) -> _Operand:
-    return operand._replace(
-        values=operand.values[:, batch, rows],
-        scaled=operand.scaled[:, batch, rows],
-        exponents=operand.exponents[:, batch, rows],
-        specials=None if operand.specials is None else operand.specials[:, batch, rows],
-    )

@@ -11,8 +11,9 @@ import numpy as np
 
 from hopsim.isa.context import Context
 from hopsim.isa.forms.form import shared_form
+from hopsim.isa.numerics.mma_kinds import MMA_SYNC
 from hopsim.isa.numerics.mma_plain import mma_integer as integer_product
-from hopsim.isa.numerics.tensor_core import MMA_SYNC, mma
+from hopsim.isa.numerics.tensor_core import mma
 from hopsim.isa.types import TYPES, ScalarType
 from hopsim.isa.values import Array, Value
 from hopsim.layout.fragments import (
