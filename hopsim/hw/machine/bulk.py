@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 
 from hopsim.events import Touch
 from hopsim.hw.machine.barriers import Mbarrier
-from hopsim.hw.machine.copies import Copy, CopyOps
+from hopsim.hw.machine.copies import CopyOps
+from hopsim.hw.machine.copy_groups import Copy
 from hopsim.hw.machine.cta import Cta
 from hopsim.hw.machine.memory import OFFSET_MASK, RANK_SHIFT, Region, RegionFault
 from hopsim.hw.machine.operations import Operation

@@ -152,12 +152,10 @@ class Machine:
 
     def _first_strands(self, cta: Cta) -> list[Strand]:
         width = 128 if self.fuse else 32
-        count = len(self.register_widths)
         strands: list[Strand] = []
         for first in range(0, self.threads, width):
             tids = np.arange(first, min(first + width, self.threads), dtype=np.int64)
             registers: list[Value] = [False if bits == 1 else 0 for bits in self.register_widths]
-            assert len(registers) == count
             strands.append(Strand(cta, tids, registers, 0))
         return strands
 

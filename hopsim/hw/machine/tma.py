@@ -17,7 +17,7 @@ from hopsim.errors import MachineFault, TensorMapError
 from hopsim.events import Touch
 from hopsim.hw.machine.barriers import Mbarrier
 from hopsim.hw.machine.bulk import TENSOR, BulkOps, nothing, run_of
-from hopsim.hw.machine.copies import Copy
+from hopsim.hw.machine.copy_groups import Copy
 from hopsim.hw.machine.cta import Cta
 from hopsim.hw.machine.memory import OFFSET_MASK, Region, RegionFault
 from hopsim.hw.machine.operations import Operation

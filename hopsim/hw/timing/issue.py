@@ -1,9 +1,7 @@
 """Issue slots of the sub-partitions of one SM.
 
-A sub-partition issues one warp instruction a cycle, from whichever of its warps is ready. Runs of
-instructions are booked
-whole: a run that meets a backlog waits for its fair share of it, as if the scheduler took turns
-between resident warps.
+A sub-partition issues one warp instruction a cycle, from whichever of its warps is ready. Runs of instructions are booked
+whole: a run that meets a backlog waits for its fair share of it, as if the scheduler took turns between resident warps.
 """
 
 from __future__ import annotations

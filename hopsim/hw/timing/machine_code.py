@@ -8,6 +8,7 @@ from typing import Final
 
 from hopsim.config import HardwareConfig
 from hopsim.isa.forms.decode import AddressArg, BoundInstruction, ConstantArg, RegisterArg
+from hopsim.isa.numerics.mma_kinds import FP8
 from hopsim.isa.program.codegen import Segment
 
 WIDE_UNITS: Final = ("alu", "imad")
@@ -20,7 +21,6 @@ UNIFORM: Final = "uniform"
 UNIFORM_UNITS: Final = ("alu", "imad", "move", "convert")
 DESCRIPTOR_SUM: Final = 2
 """Machine instructions executed for a sum of 64 bits: it, and copies to where a wgmma takes its descriptors from."""
-FP8: Final = ("e4m3", "e5m2")
 COPY: Final = 0.5
 """Machine instructions of a copy of a register. Source: machine code of ptxas 13.0, Triton's accumulators set to zero."""
 

@@ -7,8 +7,9 @@ from hopsim.hw.timing.global_access import L1Cache
 from hopsim.hw.timing.gpc_port import GpcPort
 from hopsim.hw.timing.issue import IssuePorts
 from hopsim.hw.timing.load_gate import Cpc, LoadGate
+from hopsim.hw.timing.mma_pipe import MmaPipe
 from hopsim.hw.timing.shared_memory import SharedPipe
-from hopsim.hw.timing.tensor_core import MmaPipe, TensorCore
+from hopsim.hw.timing.tensor_core import TensorCore
 from hopsim.hw.timing.tma_engine import TmaEngine
 
 

@@ -67,6 +67,15 @@ class ThreadAccess:
             config.l2.store_queue_per_sm_bytes / config.l2.store_bandwidth_per_sm_bytes_per_clk
         )
         self._l1_latency = float(config.l1.latency_cycles)
+        # From the first wavefront to the result, by kind of access.
+        smem = config.smem
+        self._shared_latency: dict[str, int] = {
+            "r": smem.latency_cycles,
+            "w": smem.latency_cycles,
+            "a": smem.atomic_latency_cycles,
+            "rm": smem.ldmatrix_latency_cycles,
+            "wm": smem.stmatrix_latency_cycles,
+        }
         self._replay = float(config.smem.replay_latency_cycles)
 
     def serve(self, actor: Actor, note: AccessNote, cost: SegmentCost, time: float) -> Served:
@@ -85,29 +94,23 @@ class ThreadAccess:
         if note.space == "global":
             return self._global(actor, note, cost, time)
         # Local memory and constants are taken as always present in the caches of the SM.
-        return Served(time, time + self._config.l1.latency_cycles, Stall.LONG_SCOREBOARD)
+        return Served(time, time + self._l1_latency, Stall.LONG_SCOREBOARD)
 
     # -- shared memory -----------------------------------------------------------------------------
 
     def _shared(self, actor: Actor, note: AccessNote, time: float) -> Served:
-        smem = self._config.smem
         wavefronts, ideal = self._banks.wavefronts(note.addresses, note.count_bytes, note.lanes)
         end = actor.sm.pipe.book(time, wavefronts, ideal)
         if note.kind in ("w", "wm"):
             actor.staged = end
         # A warp goes on when its access has entered the pipe; those before it go first.
         held = max(time, end - wavefronts)
-        latency = {
-            "r": smem.latency_cycles,
-            "w": smem.latency_cycles,
-            "a": smem.atomic_latency_cycles,
-            "rm": smem.ldmatrix_latency_cycles,
-            "wm": smem.stmatrix_latency_cycles,
-        }[note.kind]
         # The latency covers the first wavefront.
         warps = -(-note.lanes // WARP)
         replays = (-(-wavefronts // warps) - 1) * self._replay
-        return Served(held, end - 1.0 + latency + replays, Stall.SHORT_SCOREBOARD)
+        return Served(
+            held, end - 1.0 + self._shared_latency[note.kind] + replays, Stall.SHORT_SCOREBOARD
+        )
 
     def _remote(self, sm: Sm, cta: Cta, note: AccessNote, time: float) -> Served:
         rank = first_of(note.addresses) >> RANK_SHIFT
@@ -156,11 +159,11 @@ class ThreadAccess:
         if note.kind == "r":
             if cost.cached:
                 absent = sm.l1.look_up(lines, masks)
-                wanted = absent > 0
-                missed = int(np.count_nonzero(wanted))
+                is_missed = absent > 0
+                missed = int(np.count_nonzero(is_missed))
                 if missed == 0:
                     return Served(held, end - 1.0 + self._l1_latency, Stall.LONG_SCOREBOARD)
-                lines, masks = lines[wanted], absent[wanted]
+                lines, masks = lines[is_missed], absent[is_missed]
                 sectors = int(BITS[masks].sum())
                 whole = sectors == missed * self._sectors_per_line
             places = lines * self._line_bytes

@@ -6,7 +6,8 @@ from hypothesis import strategies as st
 
 from hopsim.config import load
 from hopsim.hw.machine.work import TensorWork
-from hopsim.hw.timing.tensor_core import MmaPipe, Run, TensorCore, WarpgroupQueue
+from hopsim.hw.timing.mma_pipe import MmaPipe
+from hopsim.hw.timing.tensor_core import Run, TensorCore, WarpgroupQueue
 
 CONFIG = load("h100-sxm")
 TENSOR = CONFIG.tensor
