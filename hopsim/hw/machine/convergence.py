@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from hopsim.hw.machine.access import MemoryOps
-from hopsim.hw.machine.strand import WARP
+from hopsim.hw.machine.thread_groups import WARP
 from hopsim.hw.machine.waiting import Wait
 from hopsim.isa.forms.form import BLOCKED
 from hopsim.isa.values import Array, Value, collapse

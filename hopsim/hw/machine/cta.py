@@ -9,13 +9,13 @@ import numpy as np
 from hopsim.hw.machine.barriers import ClusterBarrier, Mbarrier, NamedBarrier
 from hopsim.hw.machine.memory import RANK_SHIFT, Region, make_region
 from hopsim.hw.machine.tensor_queue import Warpgroup
+from hopsim.hw.machine.thread_groups import WARP, WARPGROUP
 from hopsim.isa.program.symbols import SHARED_RESERVED_BYTES
 
 if TYPE_CHECKING:
     from hopsim.hw.machine.launch import Machine
 
 Triple = tuple[int, int, int]
-WARP = 32
 
 
 class Cluster:
@@ -65,7 +65,7 @@ class Cta:
         self.alive = np.ones(threads, np.bool_)
         self.live = threads
         self._live_of_warp = [min(WARP, threads - first) for first in range(0, threads, WARP)]
-        self.warpgroups = [Warpgroup(self, number) for number in range((threads + 127) // 128)]
+        self.warpgroups = [Warpgroup(self, number) for number in range(-(-threads // WARPGROUP))]
         self.mbarriers: dict[int, Mbarrier] = {}
         self.named: dict[int, NamedBarrier] = {}
         # setmaxnreg moves registers between warps of the CTA through this pool.

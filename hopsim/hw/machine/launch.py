@@ -22,6 +22,7 @@ from hopsim.hw.machine.memory import GlobalMemory, Region
 from hopsim.hw.machine.operations import Operation
 from hopsim.hw.machine.schedule import Schedule
 from hopsim.hw.machine.tensor_queue import Group
+from hopsim.hw.machine.thread_groups import WARP, WARPGROUP
 from hopsim.hw.machine.waiting import Wait
 from hopsim.isa.program.codegen import Segment
 from hopsim.isa.values import Value
@@ -151,7 +152,7 @@ class Machine:
         return cluster
 
     def _first_strands(self, cta: Cta) -> list[Strand]:
-        width = 128 if self.fuse else 32
+        width = WARPGROUP if self.fuse else WARP
         strands: list[Strand] = []
         for first in range(0, self.threads, width):
             tids = np.arange(first, min(first + width, self.threads), dtype=np.int64)

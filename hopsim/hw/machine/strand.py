@@ -21,6 +21,7 @@ from hopsim.errors import MachineFault, ValuesNeeded
 from hopsim.hw.machine.joins import Join, leave, meet, share
 from hopsim.hw.machine.operations import describe
 from hopsim.hw.machine.specials import Specials
+from hopsim.hw.machine.thread_groups import WARP
 from hopsim.isa.forms.form import BLOCKED
 from hopsim.isa.program.codegen import SPLIT, WAITING, Segment
 from hopsim.isa.program.flow import EXIT
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
     from hopsim.hw.machine.cta import Cta
     from hopsim.hw.machine.waiting import Wait
 
-WARP = 32
 # A plain run that never meets a shared instruction is ended after so many segments, so that nothing hangs.
 LONGEST_PLAIN_RUN = 4096
 

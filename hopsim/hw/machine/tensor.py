@@ -17,7 +17,8 @@ from hopsim.errors import MachineFault
 from hopsim.events import FlightEvent, SyncEvent, Touch
 from hopsim.hw.machine.mbarriers import MbarrierOps
 from hopsim.hw.machine.operations import Operation
-from hopsim.hw.machine.tensor_queue import THREADS, Warpgroup
+from hopsim.hw.machine.tensor_queue import Warpgroup
+from hopsim.hw.machine.thread_groups import WARPGROUP
 from hopsim.hw.machine.waiting import Wait
 from hopsim.hw.machine.work import TensorWork
 from hopsim.isa.forms.form import BLOCKED
@@ -47,7 +48,7 @@ class TensorOps(MbarrierOps):
         Returns: True when this strand executes it for all, None when another one did, BLOCKED while some are missing.
         """
         group = self.warpgroup
-        if self.lanes == THREADS:
+        if self.lanes == WARPGROUP:
             return True
         resumed = self.resumed
         if resumed is not None and resumed.kind == "collective" and resumed.over:
@@ -63,9 +64,9 @@ class TensorOps(MbarrierOps):
                 f"{what} executed by {self.lanes} lanes of a warp", "it is .sync.aligned", SOURCE
             )
         live = self.cta.live_threads_of(range(group.number * 4, group.number * 4 + 4))
-        if live < THREADS:
+        if live < WARPGROUP:
             raise self.fault(
-                f"{what} executed by part of a warpgroup: {THREADS - live} of its threads have exited",
+                f"{what} executed by part of a warpgroup: {WARPGROUP - live} of its threads have exited",
                 "all four warps must execute it",
                 SOURCE,
             )
@@ -73,7 +74,7 @@ class TensorOps(MbarrierOps):
         present = self.cta.rendezvous.setdefault(key, [])
         wait = Wait("collective", group, what)
         present.append((self, wait))
-        if sum(strand.lanes for strand, _ in present) < THREADS:
+        if sum(strand.lanes for strand, _ in present) < WARPGROUP:
             self.block(wait)
             return BLOCKED
         del self.cta.rendezvous[key]
@@ -130,7 +131,7 @@ class TensorOps(MbarrierOps):
             a_descriptor, b_descriptor: 64-bit matrix descriptors.
             scale_d: False makes D = A B.
         """
-        if self.lanes != THREADS:
+        if self.lanes != WARPGROUP:
             leader = self.warpgroup_leader("wgmma.mma_async")
             if leader is not True:
                 return leader
@@ -284,7 +285,7 @@ class TensorOps(MbarrierOps):
 @lru_cache(maxsize=16)
 def whole_warpgroup(first_tid: int) -> Array:
     """Return the thread numbers of a warpgroup."""
-    return np.arange(first_tid, first_tid + THREADS, dtype=np.int64)
+    return np.arange(first_tid, first_tid + WARPGROUP, dtype=np.int64)
 
 
 @lru_cache(maxsize=4096)

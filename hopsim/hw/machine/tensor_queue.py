@@ -12,13 +12,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hopsim.hw.machine.thread_groups import WARPGROUP
 from hopsim.isa.values import Array
 
 if TYPE_CHECKING:
     from hopsim.hw.machine.cta import Cta
     from hopsim.hw.machine.operations import Operation
-
-THREADS = 128
 
 
 @dataclass(slots=True, eq=False)
@@ -56,12 +55,12 @@ class Warpgroup:
     @property
     def first_tid(self) -> int:
         """Thread number of its first lane."""
-        return self.number * THREADS
+        return self.number * WARPGROUP
 
     @property
     def is_full(self) -> bool:
         """Whether the block has all four warps of it."""
-        return self.first_tid + THREADS <= self.cta.machine.threads
+        return self.first_tid + WARPGROUP <= self.cta.machine.threads
 
     def commit(self) -> Group:
         """Make a group of everything issued since the last commit."""
@@ -104,10 +103,10 @@ class Warpgroup:
 
     def read(self, numbers: tuple[int, ...], dtype: type[np.unsignedinteger[Any]]) -> NDArray[Any]:
         """Return registers as (len(numbers), 128), whoever holds the lanes now."""
-        result = np.zeros((len(numbers), THREADS), dtype)
+        result = np.zeros((len(numbers), WARPGROUP), dtype)
         for strand in self.strands:
             registers = strand.registers
-            if strand.lanes == THREADS:
+            if strand.lanes == WARPGROUP:
                 for row, number in enumerate(numbers):
                     result[row] = registers[number]
                 return result
@@ -120,6 +119,6 @@ class Warpgroup:
         """Write registers from (len(numbers), 128)."""
         for strand in self.strands:
             registers = strand.registers
-            part = values if strand.lanes == THREADS else values[:, strand.tids - self.first_tid]
+            part = values if strand.lanes == WARPGROUP else values[:, strand.tids - self.first_tid]
             for row, number in enumerate(numbers):
                 registers[number] = part[row]

@@ -18,8 +18,8 @@ import numpy as np
 from hopsim.hw.machine.access import RANK_SHIFT, AccessNote, first_of
 from hopsim.hw.machine.convergence import FULL
 from hopsim.hw.machine.memory import OFFSET_MASK, RegionFault
-from hopsim.hw.machine.strand import WARP
 from hopsim.hw.machine.tensor import TensorOps
+from hopsim.hw.machine.thread_groups import WARP
 from hopsim.isa.forms.form import BLOCKED
 from hopsim.isa.values import Array, Value, collapse, lanes
 from hopsim.layout.fragments import matrices_to_registers, movmatrix, registers_to_matrices

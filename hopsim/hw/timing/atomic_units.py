@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hopsim.config.memory import L2
+from hopsim.hw.machine.thread_groups import WARP
 
-WARP: Final = 32
 PATTERNS_KEPT: Final = 4096
 
 

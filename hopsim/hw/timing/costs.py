@@ -14,6 +14,7 @@ from functools import partial
 from typing import Final
 
 from hopsim.config import HardwareConfig
+from hopsim.hw.machine.thread_groups import WARP
 from hopsim.hw.timing.basic_blocks import Placed, after_tests, entered_otherwise, placed
 from hopsim.hw.timing.fences import Fences, fences_of
 from hopsim.hw.timing.heads import Head, Heads, keeps_order
@@ -28,7 +29,6 @@ from hopsim.isa.ptx.ast import FlatAddress, SymbolRef
 
 PAST_L1: Final = ("cg", "cv")
 JOINED: Final = ("add", "min", "max", "and", "or", "xor")
-WARP: Final = 32
 ADDRESSES: Final = -1
 """Stands for the line of the constant bank with the address of the parameters."""
 

@@ -9,13 +9,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+from hopsim.hw.machine.thread_groups import WARP, WARPGROUP
 from hopsim.hw.timing.dram import DramChannels
 from hopsim.hw.timing.fabric import Fabric
 from hopsim.hw.timing.l2 import L2Cache
 from hopsim.hw.timing.sm import Sm
 from hopsim.hw.timing.stalls import Stall
 
-WARPGROUP_WARPS: Final = 4
+WARPGROUP_WARPS: Final = WARPGROUP // WARP
 PERCENT: Final = 100.0
 # Waits that Nsight Compute has no state of its own for keep PTX's words.
 STALL_NAMES: Final = {stall: stall.name.lower() for stall in Stall}

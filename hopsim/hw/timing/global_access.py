@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hopsim.config.memory import L1
+from hopsim.hw.machine.thread_groups import WARP
 from hopsim.hw.timing.l2_tags import by_line
 
-WARP: Final = 32
 PATTERNS_KEPT: Final = 4096
 
 

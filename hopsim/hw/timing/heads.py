@@ -10,6 +10,7 @@ from enum import IntEnum
 from typing import Final
 
 from hopsim.config import HardwareConfig
+from hopsim.hw.machine.thread_groups import WARP
 from hopsim.hw.timing.fences import (
     arrives_after_initialisation,
     fence_cycles,
@@ -24,7 +25,6 @@ NANOSECONDS: Final = 1e-9
 RELEASES: Final = ("release", "acq_rel")
 WAITS: Final = ("cp.async.wait", "mbarrier.try_wait", "mbarrier.test_wait")
 STORING: Final = ("lsu_global", "atomic")
-WARP: Final = 32
 
 
 class Head(IntEnum):

@@ -15,9 +15,9 @@ from collections.abc import Callable
 
 from hopsim.config.groups import Launch
 from hopsim.hw.machine.launch import Machine
+from hopsim.hw.machine.thread_groups import WARP
 from hopsim.hw.timing.actor import Clock, Moment, Numbered, Placed
 from hopsim.hw.timing.chip import Chip
-from hopsim.hw.timing.occupancy import WARP
 
 
 class Launcher:

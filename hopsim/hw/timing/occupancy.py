@@ -11,10 +11,9 @@ from typing import Final
 
 from hopsim.config.groups import Device
 from hopsim.errors import LaunchError
+from hopsim.hw.machine.thread_groups import WARP
 from hopsim.results import Occupancy
 
-WARP: Final = 32
-WARPGROUP: Final = 4 * WARP
 REGISTER_STEP: Final = 8
 
 

@@ -26,6 +26,7 @@ from hopsim.hw.machine.schedule import Outcome, Schedule
 from hopsim.hw.machine.spinning import Peeks
 from hopsim.hw.machine.strand import StrandCore
 from hopsim.hw.machine.tensor_queue import Group
+from hopsim.hw.machine.thread_groups import WARPGROUP
 from hopsim.hw.machine.waiting import Wait
 from hopsim.hw.timing.actor import Actor, Clock
 from hopsim.hw.timing.bookings import Bookings
@@ -39,7 +40,6 @@ from hopsim.hw.timing.first_touch import FirstTouch
 from hopsim.hw.timing.heads import Head
 from hopsim.hw.timing.landings import Landings
 from hopsim.hw.timing.launcher import Launcher
-from hopsim.hw.timing.occupancy import WARPGROUP
 from hopsim.hw.timing.recorder import Recorder
 from hopsim.hw.timing.recording import Recording
 from hopsim.hw.timing.stalls import Stall

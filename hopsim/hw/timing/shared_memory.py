@@ -17,8 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hopsim.config.groups import Smem
+from hopsim.hw.machine.thread_groups import WARP
 
-WARP: Final = 32
 MERGED: Final = 2
 """Phases of a load of 8 or 16 bytes a lane that are served at once where lanes read the same in pairs."""
 

@@ -11,12 +11,13 @@ from hopsim.config import HardwareConfig
 from hopsim.hw.machine.access import AccessNote, first_of
 from hopsim.hw.machine.cta import Cta
 from hopsim.hw.machine.memory import RANK_SHIFT
+from hopsim.hw.machine.thread_groups import WARP
 from hopsim.hw.timing.actor import Actor
 from hopsim.hw.timing.atomic_units import AtomicUnits
 from hopsim.hw.timing.costs import SegmentCost
 from hopsim.hw.timing.fabric import Fabric
 from hopsim.hw.timing.footprint import Footprint
-from hopsim.hw.timing.global_access import WARP, Coalescer
+from hopsim.hw.timing.global_access import Coalescer
 from hopsim.hw.timing.l2 import L2Cache
 from hopsim.hw.timing.l2_tags import BITS
 from hopsim.hw.timing.load_bursts import LoadBursts

@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hopsim.config import load
-from hopsim.hw.timing.global_access import WARP, Coalescer, L1Cache
+from hopsim.hw.machine.thread_groups import WARP
+from hopsim.hw.timing.global_access import Coalescer, L1Cache
 
 CONFIG = load("h100-sxm")
 LINE, SECTOR = CONFIG.l2.line_bytes, CONFIG.l2.sector_bytes
