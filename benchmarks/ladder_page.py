@@ -25,7 +25,6 @@ from hopsim.config import load
 from hopsim.kernels import others
 from hopsim.kernels.gemm.choice import choose_for
 from hopsim.kernels.gemm.ladder import Step
-from hopsim.kernels.gemm.launch import Device
 from hopsim.kernels.gemm.recorded import (
     Order,
     RecordedLadder,
@@ -36,6 +35,7 @@ from hopsim.kernels.gemm.recorded import (
 from hopsim.kernels.gemm.timing import StepTime, time_step
 from hopsim.kernels.measured.again import key
 from hopsim.kernels.measured.again import read as read_again
+from hopsim.launch.device import Device
 from hopsim.report.accuracy_page import told_earlier
 from hopsim.report.columns import bar
 from hopsim.report.ladder import percent

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from hopsim.kernels.attention.launch import AttentionKernel, AttentionRun
     from hopsim.kernels.attention.plan import AttentionProblem
-    from hopsim.kernels.gemm.launch import Device
+    from hopsim.launch.device import Device
     from hopsim.results import LaunchResult
 
     Operands = tuple[NDArray[Any], NDArray[Any], NDArray[Any]]

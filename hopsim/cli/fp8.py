@@ -45,8 +45,8 @@ def fp8(
     from hopsim.cli.launching import launch_json, make_gpu
     from hopsim.cli.output import Output
     from hopsim.kernels.fp8_scaled.errors import compare, operands
-    from hopsim.kernels.gemm.launch import Device
     from hopsim.kernels.gemm.problem import GemmProblem
+    from hopsim.launch.device import Device
     from hopsim.report.fp8 import fp8_table
     from hopsim.report.launch import exit_code
 

@@ -44,9 +44,10 @@ if TYPE_CHECKING:
 
     from hopsim.config import HardwareConfig
     from hopsim.kernels.gemm.kernel import GemmKernel
-    from hopsim.kernels.gemm.launch import Device, GemmRun
+    from hopsim.kernels.gemm.launch import GemmRun
     from hopsim.kernels.gemm.plan import Tile
     from hopsim.kernels.gemm.problem import GemmProblem
+    from hopsim.launch.device import Device
     from hopsim.report.facts import Row
     from hopsim.results import LaunchResult
 

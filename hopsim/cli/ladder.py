@@ -16,8 +16,8 @@ from hopsim.cli.options import Backend, BackendOption, GpuOption, JsonOption, Se
 
 if TYPE_CHECKING:
     from hopsim.kernels.gemm.ladder import Step
-    from hopsim.kernels.gemm.launch import Device
     from hopsim.kernels.gemm.timing import StepTime
+    from hopsim.launch.device import Device
 
 _REPEATS = 10
 _Measured = tuple[float | None, float | None]

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from hopsim.cli.output import Output
-    from hopsim.kernels.gemm.launch import Device
+    from hopsim.launch.device import Device
     from hopsim.report.surroundings import Way
 
 app = typer.Typer(

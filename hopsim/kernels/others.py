@@ -14,8 +14,9 @@ from hopsim.kernels.attention import launch as attention
 from hopsim.kernels.attention.plan import AttentionProblem
 from hopsim.kernels.fp8_scaled import launch as scaled
 from hopsim.kernels.fp8_scaled.scaled import BLOCK
-from hopsim.kernels.gemm.launch import NUMPY_TYPES, Device
+from hopsim.kernels.gemm.launch import NUMPY_TYPES
 from hopsim.kernels.gemm.problem import GemmProblem
+from hopsim.launch.device import Device
 from hopsim.results import LaunchResult
 
 ATTENTION: Final = tuple(

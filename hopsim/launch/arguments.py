@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Protocol, cast
+from typing import Any, cast
 
 import numpy as np
 
@@ -11,19 +11,8 @@ from hopsim.errors import LaunchError
 from hopsim.isa.program.kernel import Kernel
 from hopsim.isa.program.symbols import Parameter
 from hopsim.launch.arrays import DeviceArray, ParamBytes, TensorMap
+from hopsim.launch.device import Device
 from hopsim.layout.tensormap import MAP_BYTES
-
-
-class Device(Protocol):
-    """What packing needs to know of the GPU that is launched on."""
-
-    def encode(self, tensor_map: TensorMap) -> bytes:
-        """Return the 128 bytes of a tensor map."""
-        ...
-
-    def owns(self, array: DeviceArray) -> bool:
-        """Whether an array lies in the memory of this GPU: the same address on another one is something else."""
-        ...
 
 
 def pack(kernel: Kernel, args: Sequence[Any], device: Device) -> bytearray:

@@ -11,7 +11,6 @@ import pytest
 import hopsim as hs
 from hopsim.config import load
 from hopsim.errors import ConfigError
-from hopsim.kernels.gemm.launch import Device
 from hopsim.kernels.gemm.recorded import (
     Order,
     RecordedLadder,
@@ -22,6 +21,7 @@ from hopsim.kernels.gemm.recorded import (
 )
 from hopsim.kernels.gemm.silicon import CYCLES, PROFILES, SIZES_OF, add_cycles, bits, sha256
 from hopsim.kernels.gemm.timing import time_step
+from hopsim.launch.device import Device
 
 FOLDER = Path(__file__).parent / "ladder"
 LADDERS = read_ladders(FOLDER)

@@ -10,7 +10,7 @@ from typing import Any, cast
 import pytest
 
 from hopsim.kernels import others
-from hopsim.kernels.gemm.launch import Device
+from hopsim.launch.device import Device
 from hopsim.runtime.gpu import Gpu
 
 FILE = Path(__file__).parent / "ladder" / "others.json"

@@ -26,9 +26,9 @@ from hopsim.kernels.attention.plan import (
     AttentionPlan,
     AttentionProblem,
 )
-from hopsim.kernels.gemm.launch import Device
 from hopsim.kernels.ptx.text import module_text
 from hopsim.launch.arrays import DeviceArray, TensorMap
+from hopsim.launch.device import Device
 from hopsim.results import LaunchResult
 
 NUMPY_TYPES: dict[str, np.dtype[Any]] = {

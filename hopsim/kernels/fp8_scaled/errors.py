@@ -16,8 +16,9 @@ from hopsim.errors import LaunchError
 from hopsim.kernels.fp8_scaled import launch as scaled
 from hopsim.kernels.fp8_scaled import quantise
 from hopsim.kernels.gemm import launch as plain
-from hopsim.kernels.gemm.launch import NUMPY_TYPES, Device
+from hopsim.kernels.gemm.launch import NUMPY_TYPES
 from hopsim.kernels.gemm.problem import GemmProblem
+from hopsim.launch.device import Device
 from hopsim.reference.gemm import gemm as reference
 from hopsim.reference.gemm_scaled import BLOCK, dequantised, gemm_scaled
 from hopsim.results import LaunchResult

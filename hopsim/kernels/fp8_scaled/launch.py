@@ -18,13 +18,14 @@ from hopsim.errors import LaunchError
 from hopsim.isa.program.kernel import loads
 from hopsim.kernels.fp8_scaled.scaled import BLOCK, ScaledPlan, emit_fp8_scaled
 from hopsim.kernels.gemm.frame import SHARED_SYMBOL
-from hopsim.kernels.gemm.launch import NUMPY_TYPES, Device
+from hopsim.kernels.gemm.launch import NUMPY_TYPES
 from hopsim.kernels.gemm.plan import GemmPlan, Tile
 from hopsim.kernels.gemm.problem import GemmProblem, element_type
 from hopsim.kernels.gemm.scheduler import grid_ctas
 from hopsim.kernels.ptx.limits import SHARED_LIMIT_BYTES, SMS
 from hopsim.kernels.ptx.text import module_text
 from hopsim.launch.arrays import DeviceArray, TensorMap
+from hopsim.launch.device import Device
 from hopsim.results import LaunchResult
 
 _SCALES_OF_16_BYTES = 4

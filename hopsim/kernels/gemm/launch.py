@@ -10,18 +10,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import ml_dtypes
 import numpy as np
 from numpy.typing import NDArray
 
 from hopsim.errors import LaunchError
-from hopsim.isa.program.kernel import Kernel, loads
+from hopsim.isa.program.kernel import loads
 from hopsim.kernels.gemm.kernel import GemmKernel, MapSpec, build
 from hopsim.kernels.gemm.plan import Tile
 from hopsim.kernels.gemm.problem import GemmProblem
 from hopsim.launch.arrays import DeviceArray, TensorMap
+from hopsim.launch.device import Device
 from hopsim.results import LaunchResult
 
 NUMPY_TYPES: dict[str, np.dtype[Any]] = {
@@ -33,31 +34,6 @@ NUMPY_TYPES: dict[str, np.dtype[Any]] = {
     "s32": np.dtype(np.int32),
     "f32": np.dtype(np.float32),
 }
-
-
-class Device(Protocol):
-    """What a GEMM needs of `hopsim.Gpu` or `hopsim.CudaGpu`."""
-
-    def array(self, values: Any) -> DeviceArray:
-        """Copy a numpy array to the device."""
-        ...
-
-    def empty(self, shape: tuple[int, ...], dtype: Any) -> DeviceArray:
-        """Make an array that is not initialised."""
-        ...
-
-    def launch(
-        self,
-        kernel: Kernel,
-        grid: tuple[int, int, int],
-        block: int,
-        cluster: int,
-        args: list[Any],
-        shared_bytes: int,
-        **options: Any,
-    ) -> LaunchResult:
-        """Run a kernel to its end."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,11 +27,12 @@ from hopsim.kernels import others
 from hopsim.kernels.gemm.cublas import Cublas
 from hopsim.kernels.gemm.kernel import GemmKernel
 from hopsim.kernels.gemm.ladder import Step, ladder
-from hopsim.kernels.gemm.launch import NUMPY_TYPES, Device, arguments, buffers, launch
+from hopsim.kernels.gemm.launch import NUMPY_TYPES, arguments, buffers, launch
 from hopsim.kernels.gemm.problem import GemmProblem
 from hopsim.kernels.gemm.schedules import schedule_named
 from hopsim.kernels.measured.ncu import profile
 from hopsim.launch.arrays import DeviceArray
+from hopsim.launch.device import Device
 
 Size = tuple[int, int, int]
 SIZES: Final[tuple[Size, ...]] = (

@@ -13,8 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hopsim.kernels.micro.sweep import sweeper
-from hopsim.kernels.probes.probe import Device, load_module
+from hopsim.kernels.probes.probe import load_module
 from hopsim.kernels.ptx.text import Operand, Param, PtxEntry, Reg, address, module_text, vector
+from hopsim.launch.device import Device
 from hopsim.runtime.gpu import Gpu
 
 SYMBOL = "shared_memory"

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from hopsim.errors import HopsimError
 from hopsim.kernels.micro.clocked import Benchmark, measure, rates, slopes
-from hopsim.kernels.probes.probe import Device
+from hopsim.launch.device import Device
 
 REPEATS: Final = 5
 GROUPS: Final = {

@@ -10,8 +10,9 @@ from typing import Final
 
 import numpy as np
 
-from hopsim.kernels.probes.probe import Device, load_module
+from hopsim.kernels.probes.probe import load_module
 from hopsim.kernels.ptx.text import Param, PtxEntry, address, module_text
+from hopsim.launch.device import Device
 
 SWEEP_BYTES: Final = 128 << 20
 """More than twice an L2."""

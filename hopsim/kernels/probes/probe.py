@@ -11,46 +11,18 @@ import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hopsim.isa.program.kernel import Kernel, Module, loads
-from hopsim.results import LaunchResult
+from hopsim.isa.program.kernel import Module, loads
+from hopsim.launch.arrays import DeviceArray
+from hopsim.launch.device import Device
 
 Arrays = dict[str, NDArray[Any]]
 UNTOUCHED = 0xA5
 """Every byte of an output before the launch."""
-
-
-class Array(Protocol):
-    """An array in device memory."""
-
-    def numpy(self) -> NDArray[Any]:
-        """Return a copy in host memory."""
-        ...
-
-
-class Device(Protocol):
-    """What a probe needs of `hopsim.Gpu` or `hopsim.CudaGpu`."""
-
-    def array(self, values: Any) -> Array:
-        """Copy a numpy array to the device."""
-        ...
-
-    def launch(
-        self,
-        kernel: Kernel,
-        grid: Any,
-        block: Any,
-        cluster: Any,
-        args: list[Any],
-        shared_bytes: int,
-        **options: Any,
-    ) -> LaunchResult:
-        """Run a kernel to its end."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -106,7 +78,7 @@ class Probe:
             options: of `gpu.launch`.
         """
         given = [gpu.array(values) for values in self.inputs.values()]
-        made: dict[str, Array] = {}
+        made: dict[str, DeviceArray] = {}
         for name, (shape, dtype) in self.outputs.items():
             kind = np.dtype(dtype)
             size = int(np.prod(shape, dtype=np.int64)) * kind.itemsize

@@ -14,7 +14,8 @@ from hopsim.kernels.gemm.kernel import build
 from hopsim.kernels.gemm.launch import NUMPY_TYPES, run
 from hopsim.kernels.gemm.problem import GemmProblem
 from hopsim.kernels.probes.bits import matrix
-from hopsim.kernels.probes.probe import Arrays, Device
+from hopsim.kernels.probes.probe import Arrays
+from hopsim.launch.device import Device
 
 _FORMATS = {"bf16": "bf16", "fp16": "f16", "e4m3": "e4m3"}
 

@@ -23,7 +23,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hopsim.errors import DeviceError, HopsimError
-from hopsim.kernels.probes.probe import Arrays, Device
+from hopsim.kernels.probes.probe import Arrays
+from hopsim.launch.device import Device
 
 GROUPS: Final = {
     "scalar": "every scalar instruction on telling and random operands",

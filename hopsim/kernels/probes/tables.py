@@ -10,7 +10,7 @@ import numpy as np
 from hopsim.isa.numerics import mufu
 from hopsim.isa.values import Array
 from hopsim.kernels.probes.approximate import elementwise
-from hopsim.kernels.probes.probe import Device
+from hopsim.launch.device import Device
 
 FORMS: Final = {
     name: f"{name}.approx{'' if name == 'tanh' else '.ftz'}.f32" for name in mufu.FUNCTIONS

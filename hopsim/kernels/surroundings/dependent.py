@@ -24,7 +24,7 @@ from hopsim.errors import LaunchError
 from hopsim.isa.program.kernel import loads
 from hopsim.kernels.gemm.frame import SHARED_SYMBOL, emit_frame, new_entry
 from hopsim.kernels.gemm.kernel import GemmKernel, build
-from hopsim.kernels.gemm.launch import Device, launch
+from hopsim.kernels.gemm.launch import launch
 from hopsim.kernels.gemm.plan import GemmPlan
 from hopsim.kernels.gemm.problem import GemmProblem
 from hopsim.kernels.gemm.ring import emit_barriers
@@ -39,6 +39,7 @@ from hopsim.kernels.ptx.limits import (
 )
 from hopsim.kernels.ptx.text import PtxEntry, module_text
 from hopsim.kernels.surroundings.end_to_end import NamedLaunch
+from hopsim.launch.device import Device
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from hopsim.errors import LaunchError
 from hopsim.isa.program.kernel import loads
 from hopsim.kernels.gemm.frame import SHARED_SYMBOL
 from hopsim.kernels.gemm.kernel import GemmKernel, build
-from hopsim.kernels.gemm.launch import NUMPY_TYPES, Device, tensor_map
+from hopsim.kernels.gemm.launch import NUMPY_TYPES, tensor_map
 from hopsim.kernels.gemm.problem import GemmProblem
 from hopsim.kernels.ptx.text import module_text
 from hopsim.kernels.surroundings.maps import (
@@ -28,6 +28,7 @@ from hopsim.kernels.surroundings.maps import (
     staging_offset,
 )
 from hopsim.launch.arrays import TensorMap
+from hopsim.launch.device import Device
 from hopsim.results import LaunchResult
 
 

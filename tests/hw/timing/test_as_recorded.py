@@ -11,7 +11,7 @@ import pytest
 
 from hopsim.kernels.micro.clocked import slopes
 from hopsim.kernels.micro.recording import benchmarks, run
-from hopsim.kernels.probes.probe import Device
+from hopsim.launch.device import Device
 from hopsim.runtime.gpu import Gpu
 
 SILICON: Final = Path(__file__).parents[2] / "silicon" / "micro.json"

@@ -12,7 +12,7 @@ from hopsim.config import load
 from hopsim.hw.timing.cta_scheduler import Placement, number_sms
 from hopsim.kernels.micro.clocked import measure
 from hopsim.kernels.micro.placement import SHARED_MAX, stamps
-from hopsim.kernels.probes.probe import Device
+from hopsim.launch.device import Device
 from hopsim.runtime.gpu import Gpu
 
 CONFIG: Final = load("h100-sxm")
