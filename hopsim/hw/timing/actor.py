@@ -81,7 +81,7 @@ class Crowding(NamedTuple):
 class Actor(Moment):
     """A strand with its own clock.
 
-    `time` is when it can issue next; it may be ahead of the simulation while nobody can tell the
+    `time` is when it can issue next, in cycles of the SM clock; it may be ahead of the simulation while nobody can tell the
     difference. `pending` holds results on their way: register -> (when, why a reader would stall).
     """
 

@@ -10,7 +10,7 @@ HISTORY: Final = 4096
 
 
 class Backlog:
-    """The work of one unit; it serves in the order of asking, as far as this knows."""
+    """The work of one unit, in cycles of the SM clock; it serves in the order of asking, as far as this knows."""
 
     __slots__ = ("_frees", "_times")
 

@@ -32,7 +32,7 @@ BoxKey = tuple[object, tuple[int, ...]]
 
 
 class Booked(NamedTuple):
-    """When an operation lands, and its second stage if it has two."""
+    """When an operation lands, and its second stage if it has two, in cycles of the SM clock."""
 
     first: float
     second: float

@@ -41,7 +41,7 @@ def refresh_wait(share: float, channels: int, luck: float) -> float:
 
 
 class DramChannels:
-    """The HBM of the chip.
+    """The HBM of the chip; times in cycles of the SM clock.
 
     Args:
         config: bandwidth at the SM clock, the share of it that streams reach, latency.

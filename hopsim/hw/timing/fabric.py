@@ -10,10 +10,10 @@ from hopsim.config.memory import Dsmem
 
 
 class Fabric:
-    """The network between the SMs.
+    """The network between the SMs; times in cycles of the SM clock.
 
     Args:
-        config: latency there and back, bytes a cycle and direction of one SM.
+        config: latency there and back, bytes that one SM sends and receives a cycle.
         sm_count: SMs of the chip.
     """
 

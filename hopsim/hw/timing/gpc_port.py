@@ -83,7 +83,7 @@ def later_of(one: Reply, other: Reply) -> Reply:
 
 
 class GpcPort:
-    """The port of one GPC.
+    """The port of one GPC; times in cycles of the SM clock.
 
     Args:
         config: its rate for different lines, that at which it hands data to SMs, how many share a request, for how long.

@@ -16,6 +16,8 @@ from hopsim.config.memory import L2
 class OutsideRows:
     """Rows of boxes outside their tensors: a few lines for each place along K, which lie in a few slices.
 
+    Times are in cycles of the SM clock.
+
     More places at once are served by more slices, which then help with what came before too.  Boxes that lie wholly outside
     ask for eight lines that are the same for all.
 
@@ -77,7 +79,7 @@ class OutsideRows:
 
 
 class RepeatedLines:
-    """Lines that lanes of `cp.async` of several SMs read once more.
+    """Lines that lanes of `cp.async` of several SMs read once more; times in cycles of the SM clock.
 
     Requests are answered one after the other, those for a line that is on its way when it has come; what comes out of
     device memory is asked for behind them.

@@ -21,7 +21,7 @@ def ports_of(warps: Sequence[int], subpartitions: int) -> Ports:
 
 
 class IssuePorts:
-    """Next-free times of the issue ports of one SM, and how many warps share each.
+    """When the issue ports of one SM are free, in cycles of the SM clock, and how many warps share each.
 
     Args:
         subpartitions: schedulers of the SM.

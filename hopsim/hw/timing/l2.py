@@ -67,7 +67,7 @@ class Reply(NamedTuple):
 
 
 class L2Cache:
-    """The L2 of the chip.
+    """The L2 of the chip; times in cycles of the SM clock.
 
     Args:
         config: sizes, latencies, bandwidth.

@@ -21,7 +21,7 @@ from hopsim.hw.timing.chip import Chip
 
 
 class Launcher:
-    """The way of CTAs onto the chip and off it.
+    """The way of CTAs onto the chip and off it; times in cycles of the SM clock.
 
     Args:
         config: launch times.

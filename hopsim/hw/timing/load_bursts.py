@@ -14,7 +14,7 @@ from hopsim.hw.timing.shared_memory import SharedPipe
 
 
 class LoadBursts:
-    """When loads of a strand pass L1.
+    """When loads of a strand pass L1; times in cycles of the SM clock.
 
     Args:
         config: how long a line takes a warp alone, and how soon a load can be answered.

@@ -8,7 +8,7 @@ from hopsim.isa.numerics.mma_kinds import FP8
 
 
 class MmaPipe:
-    """mma.sync on one SM: each sub-partition has its share of the rate.
+    """mma.sync on one SM: each sub-partition has its share of the rate; times in cycles of the SM clock.
 
     Args:
         config: rates and latency.

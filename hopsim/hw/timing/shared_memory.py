@@ -88,7 +88,7 @@ def _in_pairs(addresses: NDArray[np.int64]) -> bool:
 
 
 class SharedPipe:
-    """The data pipe of one SM: one wavefront a cycle, in order.
+    """The data pipe of one SM: one wavefront a cycle, in order; times in cycles of the SM clock.
 
     Args:
         config: bandwidth and latency.

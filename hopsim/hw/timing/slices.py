@@ -34,7 +34,7 @@ def _queue(free: list[float], side: int, now: float, cycles: float) -> float:
 
 
 class Slices:
-    """The slices of each partition; costs are in sectors of whole lines that are read.
+    """The slices of each partition; times in cycles of the SM clock, costs in sectors of whole lines that are read.
 
     Args:
         config: bandwidth, and what a slice looks up at a time.

@@ -16,7 +16,7 @@ MOST_LOST: Final = 0.99
 
 @dataclass(slots=True)
 class Slowing:
-    """A run of arithmetic: from when until when, and the share of that time which products lose."""
+    """A run of arithmetic: from when until when (SM cycles), and the share of that time which products lose."""
 
     start: float
     end: float

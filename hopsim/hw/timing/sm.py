@@ -14,7 +14,7 @@ from hopsim.hw.timing.tma_engine import TmaEngine
 
 
 class Sm:
-    """The units of one SM.
+    """The units of one SM; times in cycles of the SM clock.
 
     Args:
         config: of the chip.

@@ -25,7 +25,7 @@ NOTHING: Final = 1e-9
 
 
 class Passage:
-    """Lines that were asked for on a stream.
+    """Lines that were asked for on a stream; times in cycles of the SM clock.
 
     `sent` is when the last one was asked for; `first` when it could come in the order of asking, `end` when it comes, each
     as soon as that is known.
@@ -64,13 +64,13 @@ class Passage:
 
 
 class Stream:
-    """One way.
+    """One way; times in cycles of the SM clock, work in what its user counts (bytes, lines, sectors).
 
     Args:
         rate: work a cycle, at most.
-        gathering: cycles; 0: it gives all that it can as long as there is any.
+        gathering: cycles (see above); 0: it gives all that it can as long as there is any.
         mixing: the share of what was asked for later that comes before the last line of a request.
-        most: how long that lasts at most.
+        most: cycles that this lasts at most.
 
     >>> way = Stream(1.0)
     >>> one, two = way.ask(0.0, 8.0, 8.0), way.ask(4.0, 8.0, 4.0)

@@ -28,7 +28,7 @@ IDLE_KEPT: Final = 64
 
 
 class Run:
-    """Equal operations that a warpgroup issued one after the other, all in one group.
+    """Equal operations that a warpgroup issued one after the other, all in one group; times in cycles of the SM clock.
 
     `left` of them have not started; `start` is when the first one did, `last` when the last one did (of those that
     have); `tail` is from the start of an operation until its products are there.
@@ -61,7 +61,7 @@ class WarpgroupQueue:
 
 
 class TensorCore:
-    """The tensor cores of one SM.
+    """The tensor cores of one SM; times in cycles of the SM clock.
 
     Args:
         config: rates, latency, queue depth.

@@ -32,7 +32,7 @@ LONGEST_BURST: Final = 256
 
 
 class Served(NamedTuple):
-    """Until when an access holds its warp, when its result is ready, and what a reader's wait is called."""
+    """Until when an access holds its warp, when its result is ready (SM cycles), and what a reader's wait is called."""
 
     held: float
     ready: float

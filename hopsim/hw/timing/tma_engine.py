@@ -34,7 +34,7 @@ class Sent(NamedTuple):
 
 
 class TmaEngine:
-    """The TMA engine of one SM.
+    """The TMA engine of one SM; times in cycles of the SM clock.
 
     Args:
         config: rates, latencies, window.
