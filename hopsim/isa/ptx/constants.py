@@ -1,9 +1,10 @@
 """Literals and constant expressions of PTX.
 
-Integers are 64 bits wide; a result is kept as a Python int from -2**63 to 2**64-1.  Decimal floats
-become the bits of a double, `0f` and `0d` literals are their own bits.
+Integers are 64 bits wide and wrap; a result is kept as a Python int from -2**63 to 2**64-1.  As in C, one that is unsigned
+makes what it is computed with unsigned.  Decimal floats become the bits of a double, `0f` and `0d` literals are their own bits.
 
-Source: PTX ISA 8.7 "Constants", "Constant Expressions", "Integer Constant Expression Evaluation".
+Source: PTX ISA 8.7 "Constants", "Constant Expressions", "Integer Constant Expression Evaluation", "Floating-Point Constant
+Expression Evaluation"; where ptxas 13.0 does otherwise (`&`, `|` and `^` of signed integers are signed, and `?` keeps the sign of what it chooses), as it does.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from __future__ import annotations
 import re
 import struct
 from collections.abc import Callable
-from typing import Final, NoReturn
+from typing import Final, NamedTuple, NoReturn
 
 from hopsim.isa.ptx.ast import Immediate
 from hopsim.isa.ptx.lexer import Cursor
@@ -25,6 +26,8 @@ _INTEGER: Final = re.compile(
 _BASES: Final = {"x": 16, "b": 2, "d": 10, "o": 8}
 _DECIMAL_FLOAT: Final = re.compile(r"(?:\d+\.\d*|\.\d+|\d+(?=[eE]))(?:[eE][+-]?\d+)?", re.ASCII)
 _RAW_FLOATS: Final = {"f": ("f32", 8), "d": ("f64", 16)}
+_ALL: Final = (1 << 64) - 1
+_INFINITE: Final = 0x7FF << 52
 
 
 def parse_number(cursor: Cursor) -> Immediate:
@@ -51,6 +54,8 @@ def parse_number(cursor: Cursor) -> Immediate:
             cursor.fail(f"integer literal '{text}' does not fit 64 bits")
     elif _DECIMAL_FLOAT.fullmatch(text):
         kind, value = "f64", double_bits(float(text))
+        if value << 1 & _ALL == _INFINITE << 1 & _ALL:
+            cursor.fail(f"float literal '{text}' is larger than any double")
     else:
         _fail_number(cursor)
     cursor.advance()
@@ -60,6 +65,11 @@ def parse_number(cursor: Cursor) -> Immediate:
 def double_bits(value: float) -> int:
     """Return the bits of an IEEE double."""
     return int.from_bytes(struct.pack(">d", value), "big")
+
+
+def double_of(bits: int) -> float:
+    """Return the number that the bits of an IEEE double mean."""
+    return float(struct.unpack(">d", bits.to_bytes(8, "big"))[0])
 
 
 def _fail_number(cursor: Cursor) -> NoReturn:
@@ -80,6 +90,14 @@ def _fail_number(cursor: Cursor) -> NoReturn:
     elif re.fullmatch(r"[\d.]+(?:e[+-]?\d+)?f", lowered):
         hint = f"a PTX float has no suffix: {text[:-1]}"
     cursor.fail(f"bad literal '{text}': expected a number", hint)
+
+
+class _Constant(NamedTuple):
+    """What a part of a constant expression is: an integer from -2**63 to 2**64-1, or the bits of a float."""
+
+    kind: str
+    value: int
+    is_unsigned: bool = False
 
 
 def _truncating_quotient(a: int, b: int) -> int:
@@ -106,6 +124,21 @@ _BINARY: Final[dict[str, tuple[int, Callable[[int, int], int]]]] = {
     "/": (10, _truncating_quotient),
     "%": (10, lambda a, b: a - b * _truncating_quotient(a, b)),
 }
+_TRUTHS: Final = frozenset({"||", "&&", "==", "!=", "<", "<=", ">", ">="})
+_SHIFTS: Final = frozenset({"<<", ">>"})
+_OF_FLOATS: Final[dict[str, Callable[[float, float], float]]] = {
+    "==": lambda a, b: a == b,
+    "!=": lambda a, b: a != b,
+    "<": lambda a, b: a < b,
+    "<=": lambda a, b: a <= b,
+    ">": lambda a, b: a > b,
+    ">=": lambda a, b: a >= b,
+    "+": lambda a, b: a + b,
+    "-": lambda a, b: a - b,
+    "*": lambda a, b: a * b,
+    "/": lambda a, b: a / b,
+}
+_SIGNS: Final = ("-", "+")
 _UNARY: Final[dict[str, Callable[[int], int]]] = {
     "-": lambda a: -a,
     "+": lambda a: a,
@@ -119,51 +152,91 @@ def parse_constant(cursor: Cursor) -> Immediate:
     """Read a literal or a constant expression, for example `-4`, `(3+4)*2`, `WARP_SZ*4`, `-1.5`.
 
     Raises:
-        PtxError: no constant stands at the cursor, it does not fit 64 bits, or a float is computed
-            with.
+        PtxError: no constant stands at the cursor, a literal does not fit 64 bits, or integers and floats are mixed.
     """
     start = cursor.start
     result = _conditional(cursor)
     text = cursor.source.code[start : cursor.previous_end]
-    if result.kind == "int" and not -(1 << 63) <= result.value < 1 << 64:
-        cursor.source.fail(f"constant '{text}' does not fit 64 bits", start)
     return Immediate(result.kind, result.value, text)
 
 
-def _conditional(cursor: Cursor) -> Immediate:
+def parse_offset(cursor: Cursor) -> int:
+    """Read what is added to an address, as a signed number.
+
+    Raises:
+        PtxError: no integer constant stands at the cursor.
+    """
+    start = cursor.start
+    constant = parse_constant(cursor)
+    if constant.kind != "int":
+        cursor.source.fail(f"an offset is an integer, got '{constant.text}'", start)
+    return _integer_of(constant.value, is_unsigned=False).value
+
+
+def _integer_of(value: int, is_unsigned: bool) -> _Constant:
+    """Return an integer as 64 bits hold it."""
+    value &= _ALL
+    if not is_unsigned and value >> 63:
+        value -= _ALL + 1
+    return _Constant("int", value, is_unsigned)
+
+
+def _conditional(cursor: Cursor) -> _Constant:
     start = cursor.start
     condition = _binary(cursor, 1)
     if cursor.text != "?":
         return condition
-    chosen = _integer(cursor, condition, start)
+    chosen = _integer(cursor, condition, start).value
     cursor.advance()
-    first = _conditional(cursor)
+    start = cursor.start
+    first = _integer(cursor, _conditional(cursor), start)
     cursor.expect(":", "in a constant expression with '?'")
-    second = _conditional(cursor)
+    start = cursor.start
+    second = _integer(cursor, _conditional(cursor), start)
     return first if chosen else second
 
 
-def _binary(cursor: Cursor, lowest: int) -> Immediate:
+def _binary(cursor: Cursor, lowest: int) -> _Constant:
     start = cursor.start
     left = _unary(cursor)
     while (entry := _BINARY.get(cursor.text)) is not None and entry[0] >= lowest:
         symbol, place = cursor.text, cursor.start
-        a = _integer(cursor, left, start)
         cursor.advance()
         operand_start = cursor.start
-        b = _integer(cursor, _binary(cursor, entry[0] + 1), operand_start)
-        if b == 0 and symbol in "/%":
+        right = _binary(cursor, entry[0] + 1)
+        if symbol in "/%" and right.value << (right.kind == "f64") & _ALL == 0:
             cursor.source.fail("division by zero in a constant expression", place)
-        left = Immediate("int", entry[1](a, b), "")
+        if left.kind == right.kind == "f64" and symbol in _OF_FLOATS:
+            left = _of_floats(symbol, left, right)
+        else:
+            a = _integer(cursor, left, start)
+            left = _of_integers(symbol, a, _integer(cursor, right, operand_start))
     return left
 
 
-def _unary(cursor: Cursor) -> Immediate:
+def _of_integers(symbol: str, a: _Constant, b: _Constant) -> _Constant:
+    operation = _BINARY[symbol][1]
+    if symbol in _SHIFTS:
+        return _integer_of(operation(a.value, b.value), a.is_unsigned)
+    is_unsigned = a.is_unsigned or b.is_unsigned
+    operands = (_integer_of(one.value, is_unsigned).value for one in (a, b))
+    return _integer_of(operation(*operands), is_unsigned and symbol not in _TRUTHS)
+
+
+def _of_floats(symbol: str, a: _Constant, b: _Constant) -> _Constant:
+    result = _OF_FLOATS[symbol](double_of(a.value), double_of(b.value))
+    if isinstance(result, bool):
+        return _Constant("int", int(result))
+    return _Constant("f64", double_bits(result))
+
+
+def _unary(cursor: Cursor) -> _Constant:
     if cursor.at("number"):
-        return parse_number(cursor)
-    if cursor.text == "WARP_SZ":
-        cursor.advance()
-        return Immediate("int", WARP_SIZE, "WARP_SZ")
+        text = cursor.text
+        number = parse_number(cursor)
+        return _Constant(number.kind, number.value, text[-1] == "U" or number.value >> 63 > 0)
+    if cursor.accept("WARP_SZ"):
+        return _Constant("int", WARP_SIZE)
     symbol, place = cursor.text, cursor.start
     if cursor.accept("("):
         if cursor.text in _CASTS:
@@ -177,33 +250,33 @@ def _unary(cursor: Cursor) -> Immediate:
     start = cursor.start
     literal = cursor.text
     operand = _unary(cursor)
-    if operand.kind == "f64" and symbol in "+-" and _DECIMAL_FLOAT.fullmatch(literal):
-        flipped = operand.value ^ (1 << 63) if symbol == "-" else operand.value
-        return Immediate("f64", flipped, "")
-    if operand.kind != "int":
-        cursor.source.fail(
-            f"a sign cannot stand before the literal '{literal}'",
-            place,
-            "put the sign into the bits",
-        )
-    return Immediate("int", _UNARY[symbol](_integer(cursor, operand, start)), "")
+    if symbol in _SIGNS:
+        if operand.kind == "f64":
+            return _Constant("f64", operand.value ^ (1 << 63 if symbol == "-" else 0))
+        if operand.kind == "f32":
+            cursor.source.fail(
+                f"a sign cannot stand before the literal '{literal}'",
+                place,
+                "put the sign into the bits",
+            )
+    found = _integer(cursor, operand, start)
+    # Of the bits turned round ptxas takes none as a sign.
+    is_unsigned = symbol == "~" or (symbol in _SIGNS and found.is_unsigned)
+    return _integer_of(_UNARY[symbol](found.value), is_unsigned)
 
 
-def _cast(cursor: Cursor) -> Immediate:
+def _cast(cursor: Cursor) -> _Constant:
     cast = cursor.take()
     cursor.expect(")", f"after the cast '{cast}'")
     start = cursor.start
-    value = _integer(cursor, _unary(cursor), start) & ((1 << 64) - 1)
-    if cast == ".s64" and value >> 63:
-        value -= 1 << 64
-    return Immediate("int", value, "")
+    return _integer_of(_integer(cursor, _unary(cursor), start).value, cast == ".u64")
 
 
-def _integer(cursor: Cursor, constant: Immediate, start: int) -> int:
+def _integer(cursor: Cursor, constant: _Constant, start: int) -> _Constant:
     if constant.kind != "int":
         cursor.source.fail(
-            "floats cannot be computed with in a constant expression: expected an integer",
+            "floats and integers cannot be computed with together: expected an integer",
             start,
             "write the result itself",
         )
-    return constant.value
+    return constant

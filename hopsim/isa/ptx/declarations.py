@@ -19,7 +19,7 @@ from hopsim.isa.ptx.ast import (
     Sum,
     Variable,
 )
-from hopsim.isa.ptx.constants import parse_constant, parse_number
+from hopsim.isa.ptx.constants import WARP_SIZE, parse_constant, parse_number, parse_offset
 from hopsim.isa.ptx.lexer import Cursor
 from hopsim.isa.ptx.suggest import closest
 from hopsim.isa.types import TYPES
@@ -76,6 +76,8 @@ def parse_registers(cursor: Cursor) -> RegisterDeclaration:
 
 def integer(cursor: Cursor, what: str) -> int:
     """Take an integer literal, or raise; `what` names it for the message."""
+    if cursor.accept("WARP_SZ"):
+        return WARP_SIZE
     if not cursor.at("number"):
         cursor.fail(f"expected {what}, got {cursor.shown()}")
     start = cursor.start
@@ -310,10 +312,4 @@ def _check_kind(cursor: Cursor, constant: Immediate, kind: str, start: int) -> N
 
 
 def _added(cursor: Cursor) -> int:
-    if not cursor.accept("+"):
-        return 0
-    start = cursor.start
-    constant = parse_constant(cursor)
-    if constant.kind != "int":
-        cursor.source.fail(f"an offset is an integer, got '{constant.text}'", start)
-    return constant.value
+    return parse_offset(cursor) if cursor.accept("+") else 0

@@ -3,7 +3,7 @@ r"""The text of a PTX file, or what the file is instead.
     >>> what_binary(b"\x7fELF\x02\x01")
     'an ELF file (a cubin, an object or a program)'
 
-Source: PTX ISA 8.7 "Source Format": PTX is ASCII text; hopsim takes UTF-8 in comments.
+Source: PTX ISA 8.7 "Source Format": PTX is ASCII text; what is none is told by the parser, with its place.
 """
 
 from __future__ import annotations

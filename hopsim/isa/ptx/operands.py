@@ -23,7 +23,7 @@ from hopsim.isa.ptx.ast import (
     Sum,
     Vector,
 )
-from hopsim.isa.ptx.constants import parse_constant
+from hopsim.isa.ptx.constants import parse_constant, parse_offset
 from hopsim.isa.ptx.lexer import IDENTIFIER, Cursor, Source
 
 _SINK: Final = Sink()
@@ -86,7 +86,8 @@ class OperandReader:
         text = item.strip()
         operand: Operand | None = None
         if (match := _NAME.fullmatch(text)) is not None:
-            operand = _SINK if text == "_" else Name(match[1], match[2] or "")
+            if text != "WARP_SZ":
+                operand = _SINK if text == "_" else Name(match[1], match[2] or "")
         elif _DECIMAL.fullmatch(text):
             operand = Immediate("int", int(text), text)
         elif (match := _ADDRESS.fullmatch(text)) is not None:
@@ -128,9 +129,9 @@ class OperandReader:
 
 
 def _operand(cursor: Cursor, before: str, is_call: bool) -> Operand:
-    if cursor.at("name"):
-        return _name_operand(cursor, before)
     text = cursor.text
+    if cursor.at("name") and text != "WARP_SZ":
+        return _name_operand(cursor, before)
     if text == "[":
         return _address(cursor)
     if text == "{":
@@ -143,7 +144,7 @@ def _operand(cursor: Cursor, before: str, is_call: bool) -> Operand:
         if cursor.at("name"):
             return Negated(make_name(cursor.take()))
         cursor.seek(place)
-    if not cursor.at("number") and text not in ("-", "+", "~", "!", "("):
+    if not cursor.at("number") and text not in ("-", "+", "~", "!", "(", "WARP_SZ"):
         _fail_operand(cursor, before)
     return parse_constant(cursor)
 
@@ -158,7 +159,7 @@ def _name_operand(cursor: Cursor, before: str) -> Operand:
     if isinstance(name, Name):
         if cursor.text == "+":
             cursor.advance()
-            return Sum(name, _offset(cursor))
+            return Sum(name, parse_offset(cursor))
         if cursor.text == "-":
             _fail_difference(cursor)
     return name
@@ -191,14 +192,6 @@ def _fail_difference(cursor: Cursor) -> NoReturn:
     cursor.fail("expected '+' before an offset, got '-'", "PTX writes a negative offset as +-4")
 
 
-def _offset(cursor: Cursor) -> int:
-    start = cursor.start
-    constant = parse_constant(cursor)
-    if constant.kind != "int":
-        cursor.source.fail(f"an offset is an integer, got '{constant.text}'", start)
-    return constant.value
-
-
 def _address(cursor: Cursor) -> Address:
     opening = cursor.start
     cursor.advance()
@@ -209,7 +202,7 @@ def _address(cursor: Cursor) -> Address:
             cursor.source.fail("'_' is no address", opening + 1)
         base, offset = name, 0
         if cursor.accept("+"):
-            offset = _offset(cursor)
+            offset = parse_offset(cursor)
         elif cursor.text == "-":
             _fail_difference(cursor)
     elif cursor.at("number") or cursor.text in ("-", "("):

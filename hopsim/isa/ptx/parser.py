@@ -14,6 +14,7 @@ Source: PTX ISA 8.7 "Syntax", "Directives".
 from __future__ import annotations
 
 import re
+import unicodedata
 from typing import Final, NoReturn
 
 from hopsim.isa.ptx.ast import (
@@ -42,12 +43,15 @@ from hopsim.isa.ptx.lexer import IDENTIFIER, Cursor, Source
 from hopsim.isa.ptx.operands import OperandReader
 from hopsim.isa.ptx.suggest import closest
 
+# Behind an instruction without its `;`; the words that are modifiers too (`.global`) are none here.
+_NO_DIRECTIVE: Final = r"(?!\.(?:reg|loc|file|section|pragma|branchtargets|callprototype|calltargets)\b)"
 _STATEMENT: Final = re.compile(
     rf"""\s*+(?:
     (?P<label>{IDENTIFIER})\s*+:(?!:)
     |(?:@\s*+(?P<negated>!?)\s*+(?P<guard>{IDENTIFIER})\s++)?
-     (?P<opcode>[A-Za-z]\w*+(?:[ \t]*+\.\w++(?:::\w++)*+)*+)(?![\w$:])(?P<operands>[^;]*+);
-    |\.loc\s++(?P<file>\d++)\s++(?P<line>\d++)\s++(?P<column>\d++)(?P<rest>[^\n]*+)
+     (?P<opcode>[A-Za-z]\w*+(?:\s*+{_NO_DIRECTIVE}\.\w++(?:::\w++)*+)*+)(?![\w$:])(?P<operands>[^;]*+);
+    |\.loc\s++(?P<file>\d++)\s++(?P<line>\d++)\s++(?P<column>\d++)(?P<rest>(?:\s*+,\s*+(?:
+        function_name\s++[\w$.]++(?:\s*+\+\s*+\d++)?+|inlined_at\s++\d++\s++\d++\s++\d++))*+)
     |(?P<open>\{{)
     |(?P<close>\}}))""",
     re.VERBOSE | re.ASCII,
@@ -63,6 +67,7 @@ _DIRECTIVE_TEXTS: Final = {
     "callprototype": _PROTOTYPE,
 }
 """What may stand between these directives and their `;`."""
+_NOT_ASCII: Final = re.compile(r"[^\x00-\x7f]")
 _LINE_REST: Final = re.compile(r"[^\n]*")
 _TRAILING_BLANKS: Final = re.compile(r"[ \t\r]+\n")
 _LINKAGE: Final = ("extern", "visible", "weak", "common")
@@ -153,6 +158,7 @@ class _Parser:
                 f"{target[0]} needs .version {first[0]}.{first[1]} or later, got {version[0]}.{version[1]}",
                 start,
             )
+        self._check_ascii()
         while cursor.accept(","):
             target.append(self._target(cursor, "','"))
         address_size = _ADDRESS_SIZE
@@ -169,6 +175,18 @@ class _Parser:
         return PtxModule(
             version, tuple(target), address_size, tuple(items), self.source.path, self.source.text
         )
+
+    def _check_ascii(self) -> None:
+        """Raise at the first character that is not ASCII, in comments and strings too."""
+        text = self.source.text
+        found = None if text.isascii() else _NOT_ASCII.search(text)
+        if found is not None:
+            name = unicodedata.name(found[0], "which has no name")
+            self.source.fail(
+                f"expected ASCII, got U+{ord(found[0]):04X} ({name})",
+                found.start(),
+                "ptxas takes no other characters, in comments and strings neither",
+            )
 
     def _header(self, cursor: Cursor, word: str, place: str) -> None:
         if not cursor.accept(word):
@@ -332,7 +350,7 @@ class _Parser:
             start = cursor.start
             cursor.advance()
             numbers: list[int] = []
-            if cursor.at("number"):
+            if cursor.at("number") or cursor.text == "WARP_SZ":
                 numbers.append(integer(cursor, f"a number of '.{word}'"))
                 while cursor.accept(","):
                     numbers.append(integer(cursor, f"a number of '.{word}'"))

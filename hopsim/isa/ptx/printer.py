@@ -96,7 +96,8 @@ def _immediate(immediate: Immediate) -> str:
     if immediate.text:
         return immediate.text
     if immediate.kind == "int":
-        return str(immediate.value)
+        # The digits of the least integer are those of an unsigned one.
+        return str(immediate.value) if immediate.value > -1 << 63 else "1<<63"
     return f"0f{immediate.value:08X}" if immediate.kind == "f32" else f"0d{immediate.value:016X}"
 
 

@@ -292,10 +292,8 @@ class _Flattening:
         coordinates = tuple([self.operand(item, scope) for item in address.coordinates])
         return FlatAddress(base, address.offset, coordinates)
 
-    def sum(self, operand: Sum, scope: Scope) -> SymbolRef | Immediate:
+    def sum(self, operand: Sum, scope: Scope) -> SymbolRef:
         base = self.name(operand.base, scope)
-        if isinstance(base, Immediate):
-            return Immediate("int", base.value + operand.offset, "")
         if not isinstance(base, SymbolRef):
             name = operand.base.name
             self.names.fail(
