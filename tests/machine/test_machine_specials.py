@@ -19,6 +19,9 @@ NAMES = sorted(
 
 def reading(name: str) -> hs.Kernel:
     bits = 64 if name in WIDE else 32
+    read = f"mov.u{bits} %value, {name};"
+    if name == "%is_explicit_cluster":
+        read = f"mov.pred %flag, {name}; selp.u32 %value, 1, 0, %flag;"
     return hs.loads(f"""
     .version 8.7
     .target sm_90a
@@ -27,8 +30,9 @@ def reading(name: str) -> hs.Kernel:
     {{
         .reg .b64 %out;
         .reg .b{bits} %value;
+        .reg .pred %flag;
         ld.param.u64 %out, [out];
-        mov.u{bits} %value, {name};
+        {read}
         st.global.b{bits} [%out], %value;
         ret;
     }}
@@ -50,7 +54,7 @@ def test_it_has_a_value(name: str) -> None:
 def test_it_is_told_when_loaded(name: str) -> None:
     kernel = reading(name)
     ((line, text, why),) = kernel.unsupported
-    assert (line, why) == (10, f"special register {name} is not modelled")
+    assert (line, why) == (11, f"special register {name} is not modelled")
     assert name in text
     with pytest.raises(hs.NotModelled, match="special register"):
         hs.Gpu().launch(kernel, grid=1, block=1, args=[None])

@@ -15,10 +15,14 @@ from hopsim.isa.forms.operand_rules import (
     Mismatch,
     check_address,
     check_limit,
+    check_place,
     check_register,
+    check_sink,
+    check_sinks,
     check_space,
     check_special,
     check_variable,
+    check_width,
     literal_bits,
 )
 from hopsim.isa.ptx.ast import (
@@ -216,6 +220,7 @@ class _Binder:
         if spec.shape == "clock":
             if not (isinstance(operand, SymbolRef) and operand.name in CLOCKS):
                 raise Mismatch("not a clock register")
+            check_width(self.form, spec, TYPES[self.slots["t"]], operand.name)
             self.args.append(ConstantArg(sorted(CLOCKS).index(operand.name)))
         elif spec.shape in ("address", "tensor"):
             self._address(spec, operand)
@@ -266,6 +271,7 @@ class _Binder:
             width = 64
             base = SymbolArg(operand.base, 64)
         else:
+            check_place(self.instruction.opcode)
             width = 64
             base = ConstantArg(operand.base.value)
         self.args.append(AddressArg(base, operand.offset, width))
@@ -301,9 +307,10 @@ class _Binder:
             return ConstantArg(literal_bits(kind, operand))
         if isinstance(operand, SymbolRef):
             if operand.kind == "special" and operand.name in CLOCKS:
+                check_width(self.form, spec, kind, operand.name)
                 raise Mismatch("a clock register is read by mov only")
             if operand.kind == "special":
-                check_special(self.form, self.slots, spec, operand.name)
+                check_special(self.form, self.slots, spec, kind, operand.name)
             elif operand.kind == "prototype":
                 raise Mismatch(f"operand {spec.name} is {operand.name}, the label of a prototype")
             else:
@@ -316,10 +323,11 @@ class _Binder:
             assert spec.second is not None
             self.single = False
             if isinstance(operand, FlatPair):
+                check_sinks(self.form, spec, (operand.first, operand.second))
                 self._write(spec, operand.first)
                 self._write(spec.second, operand.second)
             elif spec.shape == "maybe_pair":
-                self._write(spec, operand)
+                self._whole(spec, operand)
                 self.destinations.append(Destination(None, 1, False))
             else:
                 raise Mismatch(f"operand {spec.name} must be a pair a|b")
@@ -330,6 +338,7 @@ class _Binder:
                 raise Mismatch(f"operand {spec.name} must be a vector in braces")
             self.single = False
             self._check_count(spec, len(operand.items))
+            check_sinks(self.form, spec, operand.items)
             for item in operand.items:
                 self._write(spec, item)
         elif spec.shape == "parameter":
@@ -338,10 +347,17 @@ class _Binder:
                 self._write(spec, register)
         elif spec.shape == "maybe_vector":
             self.single = False
-            self._check_count(spec, 1)
-            self._write(spec, operand)
+            count = self.counts.get(spec.name, 1) if isinstance(operand, Sink) else 1
+            self._check_count(spec, count)
+            for _ in range(count):
+                self._whole(spec, operand)
         else:
-            self._write(spec, operand)
+            self._whole(spec, operand)
+
+    def _whole(self, spec: OperandSpec, operand: FlatOperand) -> None:
+        if isinstance(operand, Sink):
+            check_sink(self.form, spec)
+        self._write(spec, operand)
 
     def _write(self, spec: OperandSpec, operand: FlatOperand) -> None:
         kind = _type_of(spec, self.slots)

@@ -5,13 +5,15 @@ What ptxas refuses is refused here.
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
 
 from hopsim.errors import NotModelled
 from hopsim.isa.forms.form import Form, OperandSpec
 from hopsim.isa.ptx.ast import FlatOperand, Immediate, Register, Sink, SymbolRef
-from hopsim.isa.ptx.special import has_components, is_modelled
+from hopsim.isa.ptx.special import has_components, is_modelled, widths_of
 from hopsim.isa.types import TYPES, ScalarType
 
 UNTYPED = frozenset({"float", "bits"})
@@ -22,6 +24,11 @@ TAKE_ADDRESSES = frozenset({"mov", "cvta", "mapa", "getctarank"})
 """What takes the address of a variable as a value; all else needs it in a register (ptxas 13.0)."""
 WIDE = frozenset({"ld", "st", "atom", "red", "prefetch", "mbarrier"})
 """What ptxas 13.0 gives no 32-bit address outside of `NARROW` spaces."""
+THROW_AWAY = frozenset({"atom", "call", "lop3", "setp"})
+ARRIVALS = (("mbarrier", "arrive"), ("mbarrier", "arrive_drop"))
+"""These and `THROW_AWAY` may have `_` for their result (ptxas 13.0)."""
+KEPT = {"shfl": 0, "elect": 1}
+"""The half of a pair that cannot be `_`; of others one of the two must be kept (ptxas 13.0)."""
 NARROW = ("shared", "local", "const", "param", "tensormap")
 
 
@@ -62,8 +69,10 @@ def _clash(kind: ScalarType, declared: ScalarType) -> bool:
     return kind.name in PAIRS_OF_FLOATS and declared.kind in ("signed", "unsigned")
 
 
-def check_special(form: Form, slots: dict[str, str], spec: OperandSpec, name: str) -> None:
-    """Check whether an instruction may read a special register.
+def check_special(
+    form: Form, slots: dict[str, str], spec: OperandSpec, kind: ScalarType, name: str
+) -> None:
+    """Check whether an instruction may read a special register as an operand of some type.
 
     Raises: Mismatch; NotModelled: no machine of hopsim has it.
     """
@@ -77,6 +86,23 @@ def check_special(form: Form, slots: dict[str, str], spec: OperandSpec, name: st
     if first != "mov" and (first != "cvt" or "float" in kinds):
         raise Mismatch(
             f"operand {spec.name} is special register {name}, which only mov and cvt of integers read"
+        )
+    check_width(form, spec, kind, name)
+
+
+def check_width(form: Form, spec: OperandSpec, kind: ScalarType, name: str) -> None:
+    """Check whether a special register has the width of an operand; `cvt` reads the low bits of one too.
+
+    Raises: Mismatch.
+    """
+    widths = widths_of(name.partition(".")[0])
+    fits = kind.width_bits in widths or (
+        form.base[0] == "cvt" and 1 < kind.width_bits < max(widths)
+    )
+    if not fits or kind.kind == "float":
+        kinds = " or ".join(f".u{width}" if width > 1 else ".pred" for width in widths)
+        raise Mismatch(
+            f"operand {spec.name} is .{kind.name}, but special register {name} is {kinds}"
         )
 
 
@@ -105,6 +131,37 @@ def check_variable(form: Form, slots: dict[str, str], spec: OperandSpec, symbol:
         raise Mismatch(
             f"operand {spec.name} must be a register; mov takes the address of {symbol.name} into one"
         )
+
+
+def check_sink(form: Form, spec: OperandSpec) -> None:
+    """Check whether an instruction may throw its whole result away.
+
+    Raises: Mismatch.
+    """
+    if form.base[0] not in THROW_AWAY and form.base[:2] not in ARRIVALS:
+        raise Mismatch(f"operand {spec.name} is '_': {form.base[0]} cannot throw its result away")
+
+
+def check_sinks(form: Form, spec: OperandSpec, items: Sequence[FlatOperand]) -> None:
+    """Check which parts of a pair or a vector an instruction may throw away.
+
+    Raises: Mismatch.
+    """
+    sinks = [isinstance(item, Sink) for item in items]
+    if all(sinks):
+        raise Mismatch(f"operand {spec.name} throws all of its result away: one part must be kept")
+    for number, name in enumerate(("first", "second")):
+        if KEPT.get(form.base[0]) == number and sinks[number]:
+            raise Mismatch(f"operand {spec.name} throws its {name} half away, which must be kept")
+
+
+def check_place(opcode: Sequence[str]) -> None:
+    """Check whether a number may be an address: only one in local memory (ptxas 13.0).
+
+    Raises: Mismatch.
+    """
+    if "local" not in opcode:
+        raise Mismatch("a number is an address in .local only; mov puts it into a register")
 
 
 def check_address(opcode: Sequence[str], register: Register) -> None:
@@ -176,8 +233,12 @@ def literal_bits(kind: ScalarType, literal: Immediate) -> int | bool:
     value = literal.value
     if literal.kind != "int" and kind.kind in ("signed", "unsigned"):
         raise Mismatch(f"a float literal where .{kind.name} is expected")
+    if kind.kind == "packed":
+        raise Mismatch(
+            f"a literal where .{kind.name} is expected; mov.b32 puts one into a register"
+        )
     if literal.kind == "int":
-        if kind.kind == "float" and value != 0:
+        if kind.kind == "float":
             raise Mismatch(
                 f"an integer literal where .{kind.name} is expected; write 0f3F800000 or 0d..."
             )
@@ -188,11 +249,14 @@ def literal_bits(kind: ScalarType, literal: Immediate) -> int | bool:
         return value
     if kind.name == "f32":
         # PTX reads decimal floats in double precision and converts to the type of the instruction.
-        return int.from_bytes(
-            struct.pack("<f", struct.unpack("<d", value.to_bytes(8, "little"))[0]), "little"
-        )
+        return _reread(value, np.uint64, np.float64, np.float32)
     if kind.name == "f64":
-        return int.from_bytes(
-            struct.pack("<d", struct.unpack("<f", value.to_bytes(4, "little"))[0]), "little"
-        )
+        return _reread(value, np.uint32, np.float32, np.float64)
     raise Mismatch(f"a {wanted}-bit float literal where .{kind.name} is expected")
+
+
+def _reread(bits: int, held: type[Any], from_: type[Any], to: type[Any]) -> int:
+    """Return the bits of a float converted to another type; what is too large becomes infinite."""
+    with np.errstate(over="ignore"):
+        number = np.array([bits], held).view(from_).astype(to)
+    return int.from_bytes(number.tobytes(), "little")

@@ -1,10 +1,12 @@
 """Literals and constant expressions of PTX.
 
 Integers are 64 bits wide and wrap; a result is kept as a Python int from -2**63 to 2**64-1.  As in C, one that is unsigned
-makes what it is computed with unsigned.  Decimal floats become the bits of a double, `0f` and `0d` literals are their own bits.
+makes what it is computed with unsigned.  Decimal floats become the bits of a double, `0f` and `0d` literals are their own
+bits.
 
 Source: PTX ISA 8.7 "Constants", "Constant Expressions", "Integer Constant Expression Evaluation", "Floating-Point Constant
-Expression Evaluation"; where ptxas 13.0 does otherwise (`&`, `|` and `^` of signed integers are signed, and `?` keeps the sign of what it chooses), as it does.
+Expression Evaluation"; but as ptxas 13.0 does, `&`, `|` and `^` of signed integers are signed, and `?` keeps the sign of
+what it chooses.
 """
 
 from __future__ import annotations

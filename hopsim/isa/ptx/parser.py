@@ -44,7 +44,9 @@ from hopsim.isa.ptx.operands import OperandReader
 from hopsim.isa.ptx.suggest import closest
 
 # Behind an instruction without its `;`; the words that are modifiers too (`.global`) are none here.
-_NO_DIRECTIVE: Final = r"(?!\.(?:reg|loc|file|section|pragma|branchtargets|callprototype|calltargets)\b)"
+_NO_DIRECTIVE: Final = (
+    r"(?!\.(?:reg|loc|file|section|pragma|branchtargets|callprototype|calltargets)\b)"
+)
 _STATEMENT: Final = re.compile(
     rf"""\s*+(?:
     (?P<label>{IDENTIFIER})\s*+:(?!:)

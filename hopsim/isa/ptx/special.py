@@ -25,6 +25,7 @@ _SCALARS: Final = (
 _UNMODELLED: Final = (
     "%current_graph_exec", *(f"%pm{i}" for i in range(8)), *(f"%pm{i}_64" for i in range(8)),
 )  # fmt: skip
+_DOUBLE_WORDS: Final = ("%clock64", "%globaltimer")
 GRID_WORKSPACE: Final = frozenset({"%envreg1", "%envreg2"})
 """The two that kernels read in practice: the address of what the CTAs of a cooperative launch meet at."""
 GROUPS_SCRATCH: Final = "%reserved_smem_offset_1"
@@ -45,6 +46,17 @@ def is_special(name: str) -> bool:
 def has_components(name: str) -> bool:
     """Whether a special register is a vector with `.x`, `.y`, `.z` (and `.w`, always 0)."""
     return name in _VECTORS
+
+
+def widths_of(name: str) -> tuple[int, ...]:
+    """Return how many bits a special register has, without component: where more than one, `mov` reads it so too."""
+    if name == "%is_explicit_cluster":
+        return (1,)
+    if name == "%gridid":
+        return (64, 32, 16)
+    if name in _DOUBLE_WORDS:
+        return (64,)
+    return (32, 16) if name in _VECTORS[:4] else (32,)
 
 
 def is_modelled(name: str) -> bool:

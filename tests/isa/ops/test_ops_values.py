@@ -140,7 +140,7 @@ FLOAT = [
     ("sub.f32 r0, r1, r2;", {"r1": THREE, "r2": ONE}, TWO),
     ("mul.sat.f32 f0, f1, f1;", {"f1": TWO}, ONE),
     ("fma.rn.f32 f0, f1, f2, f3;", {"f1": TWO, "f2": ONE, "f3": ONE}, THREE),
-    ("fma.rn.relu.bf16x2 r0, r1, r2, 0;", {"r1": 0x3F80BF80, "r2": 0x3F803F80}, 0x3F800000),
+    ("fma.rn.relu.bf16x2 r0, r1, r2, r3;", {"r1": 0x3F80BF80, "r2": 0x3F803F80}, 0x3F800000),
     ("add.f16x2 r0, r1, r2;", {"r1": 0x3C004000, "r2": 0x3C003C00}, 0x40004200),
     ("div.rn.f32 f0, f1, f2;", {"f1": ONE, "f2": THREE}, 0x3EAAAAAB),
     ("div.full.f32 f0, f1, f2;", {"f1": ONE, "f2": TWO}, HALF),
