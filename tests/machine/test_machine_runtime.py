@@ -97,6 +97,7 @@ def test_an_address_of_no_function_is_a_fault() -> None:
 
 def test_recursion_through_a_register_is_not_modelled_where_it_happens() -> None:
     module = """
+    .func down(.param .b32 a);
     .global .align 8 .u64 self[1] = {down};
     .func down(.param .b32 a)
     {

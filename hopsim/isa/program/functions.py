@@ -20,6 +20,7 @@ from hopsim.isa.ptx.ast import (
     PtxModule,
     SymbolRef,
     Variable,
+    symbol_of,
 )
 from hopsim.isa.ptx.scope import Flattened, flatten
 
@@ -50,7 +51,7 @@ class Functions:
         found: set[str] = set()
         for item in self.module.items:
             if isinstance(item, Variable):
-                found |= {one.name for one in item.init or () if isinstance(one, Name)}
+                found |= {symbol_of(one) for one in item.init or ()}
             elif isinstance(item, Function) and item.body is not None and self._mentions(item.body):
                 # Only then is it worth telling a function's name from a local one that is spelt alike.
                 flat = self.flat(item.name) if item.kind == "func" else flatten(item, self.module)

@@ -20,6 +20,7 @@ from hopsim.isa.catalog import FAMILIES
 from hopsim.isa.forms.decode import BoundInstruction, decode
 from hopsim.isa.program import flow
 from hopsim.isa.program.allocation import registers_wanted
+from hopsim.isa.program.building import without_collection
 from hopsim.isa.program.calls import Expanded, expand
 from hopsim.isa.program.codegen import Segment, generate
 from hopsim.isa.program.functions import Functions
@@ -143,6 +144,7 @@ class Kernel:
     # -- what hopsim makes of it -------------------------------------------------------------------
 
     @cached_property
+    @without_collection()
     def _decoded(self) -> _Decoded:
         bound: list[BoundInstruction] = []
         body, wrong_names, refused = self._expanded
@@ -343,6 +345,7 @@ class Module:
         return len(self._kernels)
 
 
+@without_collection()
 def loads(text: str, path: str = "<ptx>") -> Module:
     """Load PTX from a string.
 

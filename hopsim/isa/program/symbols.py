@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from hopsim.errors import NotModelled
 from hopsim.isa.ptx.ast import (
+    AddressByte,
     FlatAddress,
     FlatBody,
     FlatOperand,
@@ -21,11 +22,12 @@ from hopsim.isa.ptx.ast import (
     Function,
     GenericAddress,
     Immediate,
-    Name,
+    Initialiser,
     PtxModule,
     Sum,
     SymbolRef,
     Variable,
+    symbol_of,
 )
 from hopsim.isa.types import TYPES
 
@@ -163,16 +165,10 @@ def _with_initialisers(used: set[str], module: PtxModule) -> set[str]:
     todo = sorted(used & variables.keys())
     while todo:
         for item in variables[todo.pop()].init or ():
-            base = (
-                item
-                if isinstance(item, Name)
-                else None
-                if isinstance(item, Immediate)
-                else item.base
-            )
-            if base is not None and base.name in variables and base.name not in used:
-                used.add(base.name)
-                todo.append(base.name)
+            name = symbol_of(item)
+            if name in variables and name not in used:
+                used.add(name)
+                todo.append(name)
     return used
 
 
@@ -211,17 +207,22 @@ def initial_bytes(variable: Variable, addresses: dict[str, int]) -> NDArray[np.u
     for index, item in enumerate(variable.init or ()):
         if isinstance(item, Immediate):
             value = _initial_word(variable, item)
-        elif isinstance(item, Name) and item.name in addresses:
-            value = addresses[item.name]
-        elif isinstance(item, Sum | GenericAddress) and item.base.name in addresses:
-            # Generic and global addresses are the same.
-            value = addresses[item.base.name] + item.offset
+        elif symbol_of(item) in addresses:
+            value = _initial_address(item, addresses[symbol_of(item)])
         else:
             raise NotModelled(f"the initialiser of {variable.name} is not modelled")
         start = index * element
         raw = (value & ((1 << 8 * element) - 1)).to_bytes(element, "little")
         data[start : start + element] = np.frombuffer(raw, np.uint8)
     return data
+
+
+def _initial_address(value: Initialiser, symbol: int) -> int:
+    """Return what an initial value makes of the address of its symbol; generic and global addresses are the same."""
+    if isinstance(value, AddressByte):
+        shift = value.mask.bit_length() - 8
+        return _initial_address(value.address, symbol) >> shift & 0xFF
+    return symbol + (value.offset if isinstance(value, Sum | GenericAddress) else 0)
 
 
 def _initial_word(variable: Variable, literal: Immediate) -> int:

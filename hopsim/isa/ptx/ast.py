@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 from hopsim.isa.ptx.lexer import Source, Span
 
@@ -68,6 +68,14 @@ class GenericAddress:
 
 
 @dataclass(frozen=True, slots=True)
+class AddressByte:
+    """`0xFF00(symbol)` in an initialiser: one byte of an address, which the mask picks."""
+
+    mask: int
+    address: Name | Sum | GenericAddress
+
+
+@dataclass(frozen=True, slots=True)
 class Address:
     """`[base+offset]`, or `[base, {c0, c1}]` with tensor coordinates; `base` may be a number."""
 
@@ -104,7 +112,7 @@ class Sink:
 
 
 Operand: TypeAlias = Name | Immediate | Sum | Address | Vector | Pair | Negated | Sink
-Initialiser: TypeAlias = Immediate | Name | Sum | GenericAddress
+Initialiser: TypeAlias = Immediate | Name | Sum | GenericAddress | AddressByte
 
 
 # --- statements ----------------------------------------------------------------------------------
@@ -229,6 +237,19 @@ class Function:
     pragmas: tuple[Directive, ...] = ()
 
 
+class ModuleProblem(NamedTuple):
+    """What is wrong with a declaration of a module.
+
+    Args:
+        span: of the declaration.  name: what in it is wrong.
+    """
+
+    what: str
+    name: str
+    hint: str
+    span: Span
+
+
 @dataclass(frozen=True)
 class PtxModule:
     """A whole PTX text.  `items` keeps the order of the file."""
@@ -255,9 +276,9 @@ class PtxModule:
         return found
 
     @cached_property
-    def repeated(self) -> list[list[Function | Variable]]:
-        """Those of `named` that are declared more than once."""
-        return [items for items in self.named.values() if len(items) > 1]
+    def problem(self) -> ModuleProblem | None:
+        """What is wrong with the declarations of the module, none of which a function can go without."""
+        return _problem_of(self)
 
     @cached_property
     def symbols(self) -> dict[str, SymbolRef]:
@@ -278,6 +299,61 @@ class PtxModule:
             if isinstance(item, Directive) and item.name == "alias"
         ]
         return {pair[0]: pair[1] for pair in pairs if len(pair) == 2}
+
+
+ADDRESSED: Final = ("global", "const", "func")
+"""What a variable can begin as the address of."""
+
+
+def _problem_of(module: PtxModule) -> ModuleProblem | None:
+    """Check that each name is defined once, and that variables begin as addresses of what stands before (ptxas 13.0)."""
+    seen: dict[str, Function | Variable] = {}
+    for item in module.items:
+        if isinstance(item, Directive):
+            continue
+        before = seen.get(item.name)
+        if before is not None and not _can_follow(before, item):
+            what = f"'{item.name}' is already defined, on line {before.span.line}"
+            return ModuleProblem(what, item.name, "rename or delete one", item.span)
+        for name in _addresses(item):
+            base = seen.get(name)
+            kind = base.space if isinstance(base, Variable) else base.kind if base else ""
+            if kind not in ADDRESSED:
+                what = f"'{name}' is not declared before '{item.name}', which begins as its address"
+                if kind:
+                    what = (
+                        f"'{item.name}' cannot begin as the address of '{name}', which is '.{kind}'"
+                    )
+                return ModuleProblem(what, name, _ADDRESS_HINT, item.span)
+        seen[item.name] = item
+    return None
+
+
+_ADDRESS_HINT: Final = (
+    "a variable can begin as the address of a '.global' or '.const' one, or of a '.func' function"
+)
+
+
+def _addresses(item: Function | Variable) -> list[str]:
+    names = item.init if isinstance(item, Variable) else None
+    return [name for value in names or () if (name := symbol_of(value))]
+
+
+def _can_follow(before: Variable | Function, item: Variable | Function) -> bool:
+    if isinstance(before, Function) and isinstance(item, Function):
+        return before.body is None or item.body is None
+    if isinstance(before, Variable) and isinstance(item, Variable):
+        return before.space == item.space and "extern" in (*before.linkage, *item.linkage)
+    return False
+
+
+def symbol_of(value: Initialiser) -> str:
+    """Return the name of the symbol whose address an initial value holds; empty for a number."""
+    if isinstance(value, AddressByte):
+        value = value.address
+    if isinstance(value, Immediate):
+        return ""
+    return value.name if isinstance(value, Name) else value.base.name
 
 
 # --- resolved bodies -----------------------------------------------------------------------------

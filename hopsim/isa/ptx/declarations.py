@@ -11,6 +11,7 @@ from math import prod
 from typing import Final
 
 from hopsim.isa.ptx.ast import (
+    AddressByte,
     GenericAddress,
     Immediate,
     Initialiser,
@@ -34,6 +35,9 @@ _WHOLE: Final = ("signed", "unsigned", "bits")
 _FLOATS: Final = ("f32", "f64")
 """Types that begin as floats, and those of bits that may."""
 _BITS_OF_FLOATS: Final = ("b32", "b64")
+_BYTES: Final = tuple(0xFF << shift for shift in range(0, 64, 8))
+_LEAST_ADDRESS: Final = 4
+"""Bytes of what can hold an address, if only its low half."""
 _DECIMAL_LIST: Final = re.compile(
     r"\{(\s*+-?(?:0|[1-9]\d{0,17}+)\s*+(?:,\s*+-?(?:0|[1-9]\d{0,17}+)\s*+)*+)\}", re.ASCII
 )
@@ -278,13 +282,29 @@ def _element(cursor: Cursor, kind: str) -> Initialiser:
     if not cursor.at("name") or cursor.text == "WARP_SZ":
         start = cursor.start
         constant = parse_constant(cursor)
+        if constant.kind == "int" and cursor.accept("("):
+            if constant.value not in _BYTES:
+                cursor.source.fail(
+                    f"a mask picks one byte of an address, got '{constant.text}'", start,
+                    "write 0xFF, 0xFF00, ... up to 0xFF00000000000000",
+                )  # fmt: skip
+            address = _symbol(cursor)
+            cursor.expect(")", "after the address behind a mask")
+            return AddressByte(constant.value, address)
         _check_kind(cursor, constant, kind, start)
-        if cursor.text == "(":
-            cursor.fail(
-                "byte masks of symbols are not modelled: expected ',' or '}', got '('",
-                "store the whole address",
-            )
         return constant
+    start = cursor.start
+    if TYPES[kind].bytes < _LEAST_ADDRESS:
+        cursor.source.fail(
+            f"a .{kind} holds no address, got '{cursor.text}'",
+            start,
+            f"a mask picks one byte of it: 0xFF({cursor.text})",
+        )
+    return _symbol(cursor)
+
+
+def _symbol(cursor: Cursor) -> Name | Sum | GenericAddress:
+    """Read the address of a symbol in an initialiser."""
     if cursor.text == "generic":
         cursor.advance()
         if cursor.accept("("):

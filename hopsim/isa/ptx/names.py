@@ -11,12 +11,10 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field, replace
-from itertools import pairwise
 from typing import Final, NoReturn, TypeAlias
 
 from hopsim.errors import PtxError
 from hopsim.isa.ptx.ast import (
-    Function,
     LabelRef,
     PtxModule,
     Register,
@@ -88,7 +86,7 @@ class Names:
         span: the statement that messages point at.
 
     Raises:
-        PtxError: a module-level name is defined twice.
+        PtxError: the declarations of the module are wrong.
     """
 
     def __init__(self, module: PtxModule) -> None:
@@ -103,16 +101,10 @@ class Names:
         self.check_module()
 
     def check_module(self) -> None:
-        """Raise where a name of the module is defined twice; it may be declared often."""
-        for items in self.module.repeated:
-            for before, item in pairwise(items):
-                if not _can_follow(before, item):
-                    self.fail(
-                        f"'{item.name}' is already defined, on line {before.span.line}",
-                        item.name,
-                        "rename or delete one",
-                        item.span,
-                    )
+        """Raise where the module's own declarations are wrong."""
+        problem = self.module.problem
+        if problem is not None:
+            self.fail(problem.what, problem.name, problem.hint, problem.span)
 
     # --- declarations ----------------------------------------------------------------------------
 
@@ -275,11 +267,3 @@ def _is_member(name: str, family: _Family) -> bool:
         return False
     number = name[len(prefix) :]
     return number.isdecimal() and (number[0] != "0" or number == "0") and int(number) < family.count
-
-
-def _can_follow(before: Variable | Function, item: Variable | Function) -> bool:
-    if isinstance(before, Function) and isinstance(item, Function):
-        return before.body is None or item.body is None
-    if isinstance(before, Variable) and isinstance(item, Variable):
-        return before.space == item.space and "extern" in (*before.linkage, *item.linkage)
-    return False

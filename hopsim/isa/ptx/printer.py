@@ -10,6 +10,7 @@ from math import prod
 
 from hopsim.isa.ptx.ast import (
     Address,
+    AddressByte,
     Block,
     Directive,
     Function,
@@ -188,6 +189,8 @@ def _rows(values: Sequence[str], sizes: Sequence[int]) -> str:
 
 
 def _initialiser(value: Initialiser) -> str:
+    if isinstance(value, AddressByte):
+        return f"{value.mask:#x}({_initialiser(value.address)})"
     if isinstance(value, GenericAddress):
         offset = f"+{value.offset}" if value.offset else ""
         return f"generic({_name(value.base)}){offset}"

@@ -6,6 +6,7 @@ import pytest
 
 from hopsim.isa.ptx.ast import (
     Address,
+    AddressByte,
     Block,
     Directive,
     Function,
@@ -275,6 +276,20 @@ def test_body_variables() -> None:
                     GenericAddress(Name("x")),
                     GenericAddress(Name("x"), 4),
                     Sum(Name("x"), 8),
+                ),
+            ),
+        ),
+        (
+            ".global .u8 t[2] = {0XFF(generic(x)+4), 0xff00 (x)};",
+            Variable(
+                ANYWHERE,
+                "global",
+                "u8",
+                "t",
+                dims=(2,),
+                init=(
+                    AddressByte(0xFF, GenericAddress(Name("x"), 4)),
+                    AddressByte(0xFF00, Name("x")),
                 ),
             ),
         ),

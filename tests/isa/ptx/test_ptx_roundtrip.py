@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from hopsim.errors import PtxError
 from hopsim.isa.ptx.ast import (
     Address,
+    AddressByte,
     Block,
     Directive,
     Function,
@@ -35,6 +36,7 @@ from hopsim.isa.ptx.ast import (
 )
 from hopsim.isa.ptx.parser import parse
 from hopsim.isa.ptx.printer import print_module, print_operand
+from hopsim.isa.types import TYPES
 
 SPAN = Span(1, 1)
 
@@ -119,12 +121,15 @@ def variables(draw: st.DrawFn, space: str) -> Variable:
         count = vector or 1
         for extent in size:
             count *= extent
-        element = st.one_of(
-            initial_values.get(kind, whole_immediates),
+        addresses = st.one_of(
             names,
             st.builds(Sum, names, offsets),
             st.builds(GenericAddress, names, st.just(0) | offsets),
         )
+        parts = st.builds(AddressByte, st.sampled_from((0xFF, 0xFF00, 0xFF << 56)), addresses)
+        element = initial_values.get(kind, whole_immediates) | parts
+        if TYPES[kind].bytes >= 4:
+            element |= addresses
         init = tuple(draw(st.lists(element, min_size=count, max_size=count)))
     linkage = draw(st.sampled_from([(), ("visible",), ("extern",), ("weak",)]))
     attributes: tuple[str, ...] = ()
