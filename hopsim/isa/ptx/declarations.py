@@ -21,7 +21,7 @@ from hopsim.isa.ptx.ast import (
     Variable,
 )
 from hopsim.isa.ptx.constants import WARP_SIZE, parse_constant, parse_number, parse_offset
-from hopsim.isa.ptx.lexer import Cursor
+from hopsim.isa.ptx.lexer import IDENTIFIER, Cursor, Source
 from hopsim.isa.ptx.suggest import closest
 from hopsim.isa.types import TYPES
 
@@ -38,6 +38,12 @@ _BITS_OF_FLOATS: Final = ("b32", "b64")
 _BYTES: Final = tuple(0xFF << shift for shift in range(0, 64, 8))
 _LEAST_ADDRESS: Final = 4
 """Bytes of what can hold an address, if only its low half."""
+_SIMPLE: Final = re.compile(
+    rf"""\s*+\.(?P<space>reg|param|local)\s++(?:\.align\s++(?P<align>[1-9]\d{{0,3}}+)\s++)?
+    \.(?P<type>\w++)\s++(?P<name>{IDENTIFIER})\s*+
+    (?:<(?P<count>[1-9]\d{{0,8}}+)>|\[(?P<size>[1-9]\d{{0,8}}+)\])?\s*+;""",
+    re.VERBOSE | re.ASCII,
+)
 _DECIMAL_LIST: Final = re.compile(
     r"\{(\s*+-?(?:0|[1-9]\d{0,17}+)\s*+(?:,\s*+-?(?:0|[1-9]\d{0,17}+)\s*+)*+)\}", re.ASCII
 )
@@ -50,6 +56,31 @@ def declared_name(cursor: Cursor, after: str) -> str:
     if "." in cursor.text:
         cursor.fail(f"a declared name has no component, got '{cursor.text}'")
     return cursor.take()
+
+
+def simple_declaration(
+    source: Source, offset: int
+) -> tuple[RegisterDeclaration | Variable, int] | None:
+    """Read a declaration of the kinds that debug builds have by the thousand, and where it ends; None: it is another one.
+
+    The token walk of `parse_registers` and `parse_variables` gives the same.
+    """
+    match = _SIMPLE.match(source.code, offset)
+    if match is None or (kind := match["type"]) not in TYPES:
+        return None
+    span = source.locate(match.start("space") - 1)
+    space, size = match["space"], match["size"]
+    if space == "reg":
+        count = match["count"]
+        if size or match["align"]:
+            return None
+        names = ((match["name"], int(count) if count else None),)
+        return RegisterDeclaration(span, kind, names), match.end()
+    align = int(match["align"]) if match["align"] else None
+    if kind == "pred" or match["count"] or (align is not None and align & align - 1):
+        return None
+    dims = (int(size),) if size else ()
+    return Variable(span, space, kind, match["name"], align, dims), match.end()
 
 
 def parse_registers(cursor: Cursor) -> RegisterDeclaration:

@@ -38,6 +38,7 @@ from hopsim.isa.ptx.declarations import (
     parse_parameters,
     parse_registers,
     parse_variables,
+    simple_declaration,
 )
 from hopsim.isa.ptx.lexer import IDENTIFIER, Cursor, Source
 from hopsim.isa.ptx.operands import OperandReader
@@ -409,6 +410,10 @@ class _Parser:
                 return tuple(statements), position
 
     def _other_statement(self, opening: int, position: int, statements: list[Statement]) -> int:
+        simple = simple_declaration(self.source, position)
+        if simple is not None:
+            statements.append(simple[0])
+            return simple[1]
         cursor = Cursor(self.source, position)
         if not cursor.at("dotted"):
             self._fail_statement(cursor, opening)

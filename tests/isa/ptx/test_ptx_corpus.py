@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from hopsim.isa.ptx.ast import Block, Directive, Function, Instruction, PtxModule, Statement
-from hopsim.isa.ptx.lexer import Source
+from hopsim.isa.ptx.declarations import parse_registers, parse_variables, simple_declaration
+from hopsim.isa.ptx.lexer import Cursor, Source
 from hopsim.isa.ptx.operands import OperandReader
 from hopsim.isa.ptx.parser import parse
 from hopsim.isa.ptx.printer import print_module
@@ -93,6 +94,34 @@ def test_the_fast_way_reads_operands_as_the_token_walk_does(path: Path) -> None:
         assert fast == walked
         count += 1
     assert count > 5
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_the_fast_way_reads_declarations_as_the_token_walk_does(path: Path) -> None:
+    source = Source(path.read_text(), path.name)
+    count = 0
+    for match in re.finditer(r"(?<=\t)\.(?:reg|param|local)\s[^;(){}]*;", source.code):
+        fast = simple_declaration(source, match.start())
+        cursor = Cursor(source, match.start())
+        is_register = match[0].startswith(".reg")
+        walked = [parse_registers(cursor)] if is_register else parse_variables(cursor)
+        if fast is not None:
+            assert ([fast[0]], fast[0].span, fast[1]) == (
+                walked,
+                walked[0].span,
+                cursor.previous_end,
+            )
+            count += 1
+    assert count > 1
+
+
+@pytest.mark.parametrize(
+    "text",
+    [".reg .b32 a, b;", ".reg .v2 .b32 a;", ".reg .b33 a;", ".reg .b32 a<0>;", ".reg .b32 a[2];", ".param .b32 a<2>;",
+     ".param .align 3 .b8 a[2];", ".local .pred p;", ".param .b8 a[];", ".local .b8 a[010];", ".param .b32 a = 1;"],
+)  # fmt: skip
+def test_other_declarations_are_left_to_the_token_walk(text: str) -> None:
+    assert simple_declaration(Source(text, "k.ptx"), 0) is None
 
 
 def test_a_triton_kernel_has_its_known_parts() -> None:
