@@ -128,6 +128,7 @@ def test_recursion_through_a_register_is_not_modelled_where_it_happens() -> None
         ("P: .callprototype _ (); call %f1, (), P;", "%f1 is .f32, expected the address of a function in .b64"),
         ("P: .callprototype _ (); mov.u64 %rd1, P;", "mov.u64: operand a is P, the label of a prototype"),
         ("P: .callprototype x (); call %rd1, (), P;", "expected '_' in the place of a name, got 'x'"),
+        ("P: .callprototype _ _ (); call %rd1, (), P;", "expected ';' after a prototype, got '_'"),
     ],
 )  # fmt: skip
 def test_wrong_calls_through_registers(call: str, what: str) -> None:

@@ -75,7 +75,10 @@ def prototype_signature(directive: Directive, module: PtxModule) -> Signature:
     returns = parse_parameters(cursor) if cursor.text == "(" else ()
     if not cursor.accept("_"):
         cursor.fail(f"expected '_' in the place of a name, got {cursor.shown()}")
-    return Signature(returns, parse_parameters(cursor) if cursor.text == "(" else ())
+    signature = Signature(returns, parse_parameters(cursor) if cursor.text == "(" else ())
+    if not cursor.at("dotted"):
+        cursor.expect(";", "after a prototype")
+    return signature
 
 
 def is_like(one: Signature, other: Signature) -> bool:

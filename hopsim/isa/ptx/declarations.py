@@ -38,6 +38,7 @@ _BITS_OF_FLOATS: Final = ("b32", "b64")
 _BYTES: Final = tuple(0xFF << shift for shift in range(0, 64, 8))
 _LEAST_ADDRESS: Final = 4
 """Bytes of what can hold an address, if only its low half."""
+_ATTRIBUTES: Final = ("(.managed)", "(.unified)", "(.unified(", "(.managed,", "(.unified,")
 _SIMPLE: Final = re.compile(
     rf"""\s*+\.(?P<space>reg|param|local)\s++(?:\.align\s++(?P<align>[1-9]\d{{0,3}}+)\s++)?
     \.(?P<type>\w++)\s++(?P<name>{IDENTIFIER})\s*+
@@ -221,6 +222,14 @@ class _Modifiers:
                 )
             cursor.advance()
             init = _initialiser(cursor, self.type, tuple(dims), self.vector)
+        elif dims[:1] == [0] and self.space != "param" and "extern" not in self.linkage:
+            cursor.source.fail(
+                f"'{name}' has no size: only an '.extern' variable, or one with initial values, can do without",
+                name_start,
+                "write '.extern .shared' for the dynamic shared memory of a launch"
+                if self.space == "shared"
+                else "",
+            )
         return Variable(
             cursor.source.locate(start),
             self.space,
@@ -243,7 +252,10 @@ def _attribute(cursor: Cursor) -> str:
             cursor.fail(f"expected ')' after '.attribute(', got {cursor.shown()}")
         cursor.advance()
     cursor.advance()
-    return "attribute" + "".join(cursor.source.code[start : cursor.previous_end].split())
+    text = "".join(cursor.source.code[start : cursor.previous_end].split())
+    if not text.startswith(_ATTRIBUTES):
+        cursor.source.fail(f"expected .managed or .unified in '.attribute', got '{text}'", start)
+    return f"attribute{text}"
 
 
 def _alignment(cursor: Cursor) -> int:

@@ -248,6 +248,8 @@ class _Parser:
                     f"expected '.entry', '.func' or a state space after '.{linkage[0]}',"
                     f" got {cursor.shown()}"
                 )
+            if linkage == ("common",) and word != "global":
+                cursor.fail(f"'.common' is of '.global' variables, got {cursor.shown()}")
         if word in ("entry", "func"):
             return [self._function(cursor, linkage, start)]
         if word == "param":
