@@ -28,10 +28,12 @@ from hopsim.hazards.facts import CheckOptions, LaunchFacts
 from hopsim.hazards.findings import Finding, Findings
 from hopsim.hazards.flags import Flags
 from hopsim.hazards.groups import Groups
+from hopsim.hazards.judge import Judge
 from hopsim.hazards.lifetime import Lifetime
 from hopsim.hazards.mbarriers import Mbarriers
 from hopsim.hazards.meetings import Meetings
 from hopsim.hazards.memory import Memory
+from hopsim.hazards.object_bytes import ObjectBytes
 from hopsim.hazards.observations import Observations
 from hopsim.hazards.polls import Polls
 from hopsim.hazards.races import STORES, Races
@@ -68,8 +70,11 @@ class Checker(Observer):
         self.flags = Flags(world, self.polls, observations)
         self.lifetime = Lifetime(world, findings)
         self.mbarriers = Mbarriers(world, findings, self.flags, self.lifetime)
-        races = Races(world, findings)
-        self.memory = Memory(world, findings, races, self.mbarriers, self.lifetime, observations)
+        self.judge = Judge(world, findings, Races(world, findings))
+        self.memory = Memory(
+            world, findings, self.judge, self.mbarriers, self.lifetime, observations
+        )
+        self.object_bytes = ObjectBytes(world, self.judge, self.lifetime)
         self.registers = Registers(world, findings)
         self.groups = Groups(world, self.registers)
         self.meetings = Meetings(world, findings, self.flags)
@@ -140,7 +145,7 @@ class Checker(Observer):
         if event.kind == "mbarrier":
             self.mbarriers.event(event)
             if event.what in ("init", "inval"):
-                self.memory.object(event)
+                self.object_bytes.write(event)
         elif event.kind == "named":
             self.meetings.named(event)
         else:
@@ -250,6 +255,6 @@ class Checker(Observer):
             deadlock: where everybody waits, when the run ended so.
         """
         explain_stuck(self.world, self.findings, self.polls, deadlock)
-        self.memory.finish()
+        self.judge.unwritten.finish()
         self._notes()
         return self.findings.told()

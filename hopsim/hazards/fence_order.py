@@ -13,16 +13,13 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Final, TypeAlias
+from typing import Final
 
 from hopsim.hazards.clocks import ANY, KEYS_PER_WARP, LANE, Agent, Clock, View, bits, sees
-from hopsim.hazards.observations import Look, Place, are_strong
-from hopsim.hazards.world import CtaState, Reach, includes, reach
+from hopsim.hazards.observations import Carried, Look, Word, are_strong
+from hopsim.hazards.world import includes, reach
 
 KEPT: Final = 64
-
-# What fences knew, by whom their scopes hold, and the CTAs of these fences.  Neither tables nor views ever change.
-Carried: TypeAlias = dict[Reach, tuple[View, frozenset[CtaState]]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,14 +69,12 @@ class _Due:
 
 
 class FenceOrder:
-    """All fence.sc, the chains of strong writes after them, and the looks at these."""
+    """All fence.sc, what the chains of strong writes after them carry, and the looks at these."""
 
     def __init__(self) -> None:
         # The last of each warp, by its number.
         self._fences: dict[int, deque[_Fence]] = {}
         self._dues: dict[int, deque[_Due]] = {}
-        # The last strong write to each word, and what fences before its chain knew.
-        self._chains: dict[Place, tuple[Look, Carried]] = {}
 
     @property
     def is_used(self) -> bool:
@@ -97,28 +92,17 @@ class FenceOrder:
         fence = _Fence(agent, agent.now, mask, agent.is_every(mask), scope, view)
         self._fences.setdefault(agent.number, deque(maxlen=KEPT)).append(fence)
 
-    def note(self, place: Place, look: Look) -> None:
-        """Enter a strong access."""
+    def note(self, word: Word, look: Look) -> None:
+        """Take a strong access, before its word remembers it."""
         carried: Carried = {}
-        if look.kind != "w" and place in self._chains:
-            last, before = self._chains[place]
-            if are_strong(last, look):
-                carried = before
-                if look.is_told:
-                    self._look(look, carried)
-        if look.kind == "r":
-            return
-        carried = self._add_known(look, carried)
-        if carried:
-            self._chains[place] = look, carried
-        else:
-            self._chains.pop(place, None)
-
-    def _look(self, look: Look, carried: Carried) -> None:
-        dues = self._dues.setdefault(look.agent.number, deque(maxlen=KEPT))
-        # A loop that looks again learns nothing new.
-        if not any(due.carried is carried and not look.mask & ~due.look.mask for due in dues):
-            dues.append(_Due(look, carried))
+        last = word.last
+        if look.kind != "w" and last is not None and word.carried and are_strong(last, look):
+            carried = word.carried
+            if look.is_told:
+                dues = self._dues.setdefault(look.agent.number, deque(maxlen=KEPT))
+                dues.append(_Due(look, carried))
+        if look.kind != "r":
+            word.carried = self._add_known(look, carried)
 
     def _add_known(self, look: Look, carried: Carried) -> Carried:
         """Return what a chain carries behind a write: also what fences knew that come before it."""

@@ -203,9 +203,11 @@ class Flags:
         self.polls.access(event, kind, agent, mask, address)
         is_told = event.line not in self.world.facts.unread_looks
         look = Look(event.kind, agent, epoch, mask, scope, event.count_bytes, is_told)
-        self.observations.note(key, look)
-        if self.fence_order.is_used:
-            self.fence_order.note(key, look)
+        word = self.observations.word(key, look)
+        if word is not None:
+            if self.fence_order.is_used:
+                self.fence_order.note(word, look)
+            word.enter(look)
         flag = self.flags.get(key)
         semantics = event.semantics
         if flag is not None and kind in ("r", "a"):

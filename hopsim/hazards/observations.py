@@ -11,15 +11,18 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, TypeAlias
 
-from hopsim.hazards.clocks import Agent, Clock, bits, sees
-from hopsim.hazards.world import includes
+from hopsim.hazards.clocks import Agent, Clock, View, bits, sees
+from hopsim.hazards.world import CtaState, Reach, includes
 
 LOOKS_KEPT: Final = 256
 
 # State space, owner, address.
 Place = tuple[str, int, int]
+
+# What fences knew, by whom their scopes hold, and the CTAs of these fences.  Neither tables nor views ever change.
+Carried: TypeAlias = dict[Reach, tuple[View, frozenset[CtaState]]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,30 +43,48 @@ class Look:
     is_told: bool
 
 
-class Observations:
-    """The last strong accesses to each word, in the order of the run."""
+class Word:
+    """The last strong accesses to a word, in the order of the run."""
+
+    __slots__ = ("_readers", "carried", "last", "looks")
 
     def __init__(self) -> None:
-        self._looks: dict[Place, deque[Look]] = {}
-        # Who has read the value that is there now: a loop that looks again learns nothing new.
-        self._readers: dict[Place, set[tuple[int, int]]] = {}
+        self.looks: deque[Look] = deque(maxlen=LOOKS_KEPT)
+        # The last write, and what fences before the chain that ends with it knew (`fence_order`).
+        self.last: Look | None = None
+        self.carried: Carried = {}
+        # The lanes that have read the value that is there now, by warp number, scope and bytes.
+        self._readers: dict[tuple[int, str, int], int] = {}
 
-    def note(self, place: Place, look: Look) -> None:
-        """Enter a strong access."""
-        looks = self._looks.get(place)
-        if looks is None:
-            if look.kind == "r":
-                return
-            looks = self._looks[place] = deque(maxlen=LOOKS_KEPT)
+    def is_news(self, look: Look) -> bool:
+        """Whether an access is worth an entry: a loop that looks again learns nothing new."""
+        if look.kind != "r":
+            return True
+        return look.is_told and bool(look.mask & ~self._readers.get(_reader(look), 0))
+
+    def enter(self, look: Look) -> None:
+        """Remember an access."""
         if look.kind == "r":
-            reader = (look.agent.number, look.mask)
-            readers = self._readers.setdefault(place, set())
-            if reader in readers:
-                return
-            readers.add(reader)
+            reader = _reader(look)
+            self._readers[reader] = self._readers.get(reader, 0) | look.mask
         else:
-            self._readers.pop(place, None)
-        looks.append(look)
+            self._readers.clear()
+            self.last = look
+        self.looks.append(look)
+
+
+class Observations:
+    """All words that somebody wrote with a strong access."""
+
+    def __init__(self) -> None:
+        self._words: dict[Place, Word] = {}
+
+    def word(self, place: Place, look: Look) -> Word | None:
+        """Return the word to enter an access at, or None if it is a read that tells nobody anything."""
+        word = self._words.get(place)
+        if word is None and look.kind != "r":
+            word = self._words[place] = Word()
+        return word if word is not None and word.is_news(look) else None
 
     def covers(
         self, place: Place, write: tuple[Agent, int, int], clock: Clock, by: tuple[Agent, int]
@@ -74,8 +95,9 @@ class Observations:
             write: (warp, epoch, lane).
         """
         writer, epoch, lane = write
+        word = self._words.get(place)
         last: Look | None = None
-        for look in self._looks.get(place, ()):
+        for look in () if word is None else word.looks:
             lanes = look.mask
             if last is None:
                 if look.kind == "r" or look.agent is not writer or look.epoch != epoch:
@@ -104,6 +126,10 @@ def are_strong(one: Look, other: Look) -> bool:
         and includes(one.scope, one.agent.cta, other.agent.cta)
         and includes(other.scope, one.agent.cta, other.agent.cta)
     )
+
+
+def _reader(look: Look) -> tuple[int, str, int]:
+    return look.agent.number, look.scope, look.count_bytes
 
 
 def _knows(clock: Clock, look: Look, lanes: int, by: tuple[Agent, int]) -> bool:

@@ -20,9 +20,12 @@ Cells: TypeAlias = "slice | Ints"
 
 
 class State:
-    """Accesses that a byte has seen: the last writes that nothing orders among themselves, and reads since."""
+    """Accesses that a byte has seen: the last writes that nothing orders among themselves, and reads since.
 
-    __slots__ = ("index", "readers", "writers")
+    `is_unwritten`: there is no data in it, be it that an mbarrier was there and is no more.
+    """
+
+    __slots__ = ("index", "is_unwritten", "readers", "writers")
 
     def __init__(
         self, index: int, writers: tuple[Record, ...], readers: tuple[Record, ...]
@@ -30,6 +33,7 @@ class State:
         self.index = index
         self.writers = writers
         self.readers = readers
+        self.is_unwritten = all(writer.is_void for writer in writers)
 
 
 class States:
@@ -101,6 +105,11 @@ class Region:
             self.states = np.repeat(self.states, 1 << (self.shift - shift))
             self.shift = shift
             self._cells = {}
+
+    def span(self, granules: Ints) -> tuple[int, int]:
+        """Return the first byte of granules, and the byte after the last."""
+        low, high = int(granules.min()), int(granules.max())
+        return self.base + (low << self.shift), self.base + ((high + 1) << self.shift)
 
     def cells(self, record: Record, key: Any) -> Cells:
         """Return the granules that a record touches: a slice, or an array of shape (parts,) or (parts, granules)."""

@@ -5,7 +5,10 @@ Source: PTX ISA 8.7 "Memory Consistency Model": "Scope", "Morally Strong Operati
 
 from __future__ import annotations
 
-from hopsim.hazards.records import Record
+import numpy as np
+
+from hopsim.hazards.clocks import sees
+from hopsim.hazards.records import Eye, Record, is_array
 from hopsim.hazards.world import includes
 
 KEPT = 64
@@ -26,7 +29,7 @@ def _matches(first: Record, second: Record) -> bool:
     return first.count_bytes == second.count_bytes
 
 
-def is_no_stronger(later: Record, earlier: Record) -> bool:
+def _is_no_stronger(later: Record, earlier: Record) -> bool:
     """Whether nothing is morally strong with the later access but not with the earlier one."""
     # Left out: what is too narrow itself for the CTA of the earlier one; else counters would keep one access of each CTA.
     if not later.scope:
@@ -35,6 +38,45 @@ def is_no_stronger(later: Record, earlier: Record) -> bool:
         return False
     return earlier.scope not in ("cta", "cluster") or (
         later.scope in ("cta", earlier.scope) and includes(earlier.scope, earlier.cta, later.cta)
+    )
+
+
+def stands_for(later: Record, earlier: Record, eyes: list[Eye]) -> bool:
+    """Whether whatever races with `earlier` races with `later` too, so that the earlier one can be forgotten."""
+    if earlier.is_nc and not later.is_nc:
+        return False
+    return _is_no_stronger(later, earlier) and _covered(earlier, later, eyes)
+
+
+def _covered(earlier: Record, later: Record, eyes: list[Eye]) -> bool:
+    """Whether whatever is ordered after `later` is ordered after `earlier` too."""
+    if earlier.tids is None:
+        assert earlier.done is not None
+        return all(earlier.done.known_to(view.hb, agent, lanes) for agent, lanes, view in eyes)
+    if later.tids is None:
+        return False
+    if earlier.flight is not None:
+        return False
+    same = later.tids is earlier.tids and later.shares is earlier.shares
+    if same and later.cta is earlier.cta:
+        if later.addresses is earlier.addresses or (
+            is_array(later.addresses)
+            and is_array(earlier.addresses)
+            and later.count_bytes >= earlier.count_bytes
+            and np.array_equal(later.addresses, earlier.addresses)
+        ):
+            return True
+        if (
+            isinstance(later.addresses, int)
+            and isinstance(earlier.addresses, int)
+            and later.addresses == earlier.addresses
+            and later.count_bytes >= earlier.count_bytes
+        ):
+            return True
+    return all(
+        sees(view.hb, agent, epoch, mask)
+        for agent, epoch, mask in earlier.parts
+        for _, _, view in eyes
     )
 
 

@@ -386,6 +386,15 @@ PROGRAMS = [
         ctas=3,
     ),
     Twin(
+        "a word taken back by who looked at it first for nothing, then to go on",
+        "@!%leader bra END;\nmov.u32 %r9, %ctaid.x;\nsetp.ne.u32 %p0, %r9, 0;\n@%p0 bra LOOK;\n"
+        "st.relaxed.gpu.global.b32 [%out], 1;\nbra END;\n"
+        "LOOK:\nld.relaxed.gpu.global.b32 %r1, [%out];\nld.relaxed.gpu.global.b32 %r2, [%out];\n"
+        "setp.eq.u32 %p1, %r2, 0;\n@%p1 bra LOOK;\nst.global.b32 [%out], 0;\nEND:\n",
+        (),
+        ctas=2,
+    ),
+    Twin(
         # As PyTorch's and CUDA's sums over blocks: all threads fence, one draws, all of the last block fence and read.
         "the last of three blocks reads what all threads of the others wrote plainly",
         "mov.u32 %r9, %ctaid.x;\nmad.lo.u32 %r8, %r9, 64, %t;\nmul.wide.u32 %rd0, %r8, 4;\nadd.u64 %rd0, %rd0, %out;\n"
