@@ -166,6 +166,9 @@ class BarrierEvent(NamedTuple):
 class SyncEvent(NamedTuple):
     """A fence, a commit, a group wait that passed, a warp barrier: `what` is the mnemonic, `detail` its modifiers.
 
+    Lanes that hand each other values tell it too (`shfl.sync`, `vote.sync`, `match.sync`, `redux.sync`); `detail` is the
+    mask.
+
     `malloc` tells of new global memory; `detail` is (address, bytes, name).
     A checked run also tells `poll`, after each look at a word that a loop waits for; `detail` is a `Poll`.
     """

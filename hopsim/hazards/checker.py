@@ -93,6 +93,9 @@ class Checker(Observer):
             "fence.proxy.tensormap": self.memory.maps.fence,
             "griddepcontrol.wait": self.memory.grids.wait,
             "bar.warp.sync": self.meetings.warp,
+            **dict.fromkeys(
+                ("shfl.sync", "vote.sync", "match.sync", "redux.sync"), self.meetings.exchange
+            ),
             "wgmma.fence": self.registers.fence,
             "wgmma.commit_group": self.groups.commit_products,
             "wgmma.wait_group": self.groups.wait_products,

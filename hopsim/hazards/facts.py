@@ -27,6 +27,8 @@ class CheckOptions:
         exit_drain: whether every tracked operation must be observed before exit.
         st_async_proxy: whether what stands before st.async and red.async must be bridged as for the async proxy.
         grid_dependency: access to global memory before `griddepcontrol.wait`: `note` or `hazard`.
+        lane_values: what lanes learn by `shfl.sync`, `vote.sync`, `match.sync` and `redux.sync`: all that others of them have
+            `acquired`, as cooperative groups take it, or `nothing`, as PTX has it.
         aligned_barrier: `bar.sync` of one instance at several instructions: `note` or `hazard`.
     """
 
@@ -40,13 +42,14 @@ class CheckOptions:
     aligned_barrier: Literal["note", "hazard"] = "note"
     st_async_proxy: bool = False
     grid_dependency: Literal["note", "hazard"] = "note"
+    lane_values: Literal["acquired", "nothing"] = "acquired"
 
     def resolved(self) -> CheckOptions:
         """Return the options with `strict` spelled out."""
         if not self.strict:
             return self
         return CheckOptions(
-            True, "cta", True, "always", True, "hazard", True, "hazard", True, "hazard"
+            True, "cta", True, "always", True, "hazard", True, "hazard", True, "hazard", "nothing"
         )
 
 

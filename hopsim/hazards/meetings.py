@@ -5,6 +5,8 @@ Source: PTX ISA 8.7 "bar, barrier", "barrier.cluster", "bar.warp.sync".
 
 from __future__ import annotations
 
+import numpy as np
+
 from hopsim.events import BarrierEvent, SyncEvent
 from hopsim.hazards.clocks import ANY, INIT, Agent, View, bits
 from hopsim.hazards.facts import LaunchFacts
@@ -12,7 +14,7 @@ from hopsim.hazards.findings import Finding, Findings
 from hopsim.hazards.flags import Flags
 from hopsim.hazards.objects import Meeting, Source
 from hopsim.hazards.rules import RULES
-from hopsim.hazards.world import World
+from hopsim.hazards.world import WARP, World
 
 
 def started(cta: int) -> int:
@@ -178,6 +180,34 @@ class Meetings:
         for agent, mask in self.world.parties(event.agent):
             agent.meet(mask)
             agent.end_epoch("bar.warp.sync", event.line)
+
+    def exchange(self, event: SyncEvent) -> None:
+        """shfl.sync, vote.sync, match.sync, redux.sync: a value that a lane acquired goes to others, and they go on by it.
+
+        What the lanes did themselves is not handed on: they may yet be on their way.
+        """
+        if self.world.options.lane_values == "nothing":
+            return
+        for agent, mask in self.world.parties(event.agent):
+            if not agent.parts:
+                continue
+            for lanes in _groups(event, agent, mask):
+                eyes = agent.eyes(lanes)
+                if len(eyes) < 2:
+                    continue
+                known = eyes[0][1].copy()
+                for _, view in eyes[1:]:
+                    known.join(view)
+                _learn_all(agent, lanes, known)
+
+
+def _groups(event: SyncEvent, agent: Agent, mask: int) -> list[int]:
+    """Return the lanes of a warp that a collective joins, group by group: they may name different masks."""
+    named = event.detail
+    if not isinstance(named, np.ndarray):
+        return [mask]
+    own = named[event.agent[1] // WARP == agent.warp]
+    return [mask & one for one in dict.fromkeys(own.tolist())]
 
 
 def _learn_all(agent: Agent, mask: int, view: View) -> None:

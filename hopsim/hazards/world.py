@@ -172,4 +172,4 @@ class World:
             self._swept = len(self.states.all) * 2 + STATES_KEPT
 
 
-__all__ = ["CtaState", "Parties", "Reach", "World", "includes", "reach", "scope_around"]
+__all__ = ["WARP", "CtaState", "Parties", "Reach", "World", "includes", "reach", "scope_around"]

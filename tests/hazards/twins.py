@@ -25,6 +25,7 @@ from tests.hazards.programs import (
     wait_mma,
 )
 from tests.hazards.twins_ends import FAULTS, HANGS, MAPS, NOTES
+from tests.hazards.twins_lanes import LANES
 from tests.hazards.twins_objects import NON_COHERENT, OBJECTS
 
 SYNC = "bar.sync 0;\n"
@@ -1899,6 +1900,7 @@ TWINS = [
     *WORDS,
     *CLUSTERS,
     *THREADS,
+    *LANES,
     *MEMORY,
     *HANGS,
     *FAULTS,

@@ -82,6 +82,7 @@ class WarpOps(TensorOps):
         met = self.gather_lanes(mask, "shfl.sync", WarpOps.shfl, mode, value, b, c)
         if met is not None:
             return met if met is BLOCKED else met.detail
+        self._sync_event("shfl.sync", mask)
         if value is None:
             return None, None
         if (
@@ -114,6 +115,7 @@ class WarpOps(TensorOps):
             return met if met is BLOCKED else met.detail
         if _differs(mask):
             return self._by_mask("vote", mask, mode, predicate)
+        self._sync_event("vote.sync", mask)
         held = lanes(predicate, self.lanes, 8).astype(np.bool_)
         full = np.zeros(len(self.warps) * WARP, np.bool_)
         full[self.tids - self.warps[0] * WARP] = held
@@ -136,10 +138,11 @@ class WarpOps(TensorOps):
         met = self.gather_lanes(mask, "match.sync", WarpOps.match, mode, value, width_bits)
         if met is not None:
             return met if met is BLOCKED else met.detail
+        if _differs(mask) and value is not None:
+            return self._by_mask("match", mask, mode, value, width_bits)
+        self._sync_event("match.sync", mask)
         if value is None:
             return None, None
-        if _differs(mask):
-            return self._by_mask("match", mask, mode, value, width_bits)
         words = self._by_warp(value, width_bits)
         here = self._present()
         equal = (words[:, :, None] == words[:, None, :]) & here[:, None, :]
@@ -158,10 +161,11 @@ class WarpOps(TensorOps):
         met = self.gather_lanes(mask, "redux.sync", WarpOps.redux, fold, value)
         if met is not None:
             return met if met is BLOCKED else met.detail
+        if _differs(mask) and value is not None:
+            return self._by_mask("redux", mask, fold, value)
+        self._sync_event("redux.sync", mask)
         if value is None:
             return None
-        if _differs(mask):
-            return self._by_mask("redux", mask, fold, value)
         words = self._by_warp(value, 32)
         here = self._present()
         results = [fold(row[held].tolist()) for row, held in zip(words, here, strict=True)]

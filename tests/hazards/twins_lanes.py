@@ -1,0 +1,76 @@
+"""Twins whose lanes hand each other what one of them has acquired: see `programs`."""
+
+from __future__ import annotations
+
+from hopsim.hazards.facts import CheckOptions
+from tests.hazards.programs import Twin
+
+# Warp 0 writes 32 words and sets a flag, warp 1 waits for it by its first lane, and all its lanes read a word of another.
+MEETING = "bar.warp.sync -1;\n"
+HANDED = "LOOK:\n@!%p2 ld.acquire.cta.shared.b32 %r2, [%s+8192];\nVALUE\nsetp.eq.u32 %p3, %r3, 0;\n@%p3 bra LOOK;\n"
+ALONE = "@%p2 bra OVER;\nLOOK:\nld.acquire.cta.shared.b32 %r2, [%s+8192];\nsetp.eq.u32 %p3, %r2, 0;\n@%p3 bra LOOK;\nOVER:\n"
+SHUFFLE = "shfl.sync.idx.b32 %r3, %r2, 0, 31, -1;"
+
+
+def warp_to_warp(before: str, wait: str) -> str:
+    """Return a program with what stands between the words and the flag, and how the flag is waited for."""
+    return (
+        "@%leader st.shared.b32 [%s+8192], 0;\nbar.sync 0;\nsetp.ne.u32 %p0, %w, 0;\n@%p0 bra TAKE;\n"
+        "mad.lo.u32 %r0, %l, 4, %s;\nst.shared.b32 [%r0], %t; //a\n" + before
+        + "@%leader st.release.cta.shared.b32 [%s+8192], 1;\nbra END;\n"
+        "TAKE:\nmov.b32 %r2, 0;\nsetp.ne.u32 %p2, %l, 0;\nxor.b32 %r5, %l, 7;\nmad.lo.u32 %r0, %r5, 4, %s;\n" + wait
+        + "ld.shared.b32 %r4, [%r0]; //b\nEND:\n"
+    )  # fmt: skip
+
+
+def marked(mark: str, text: str) -> str:
+    """Put lines into one twin."""
+    return "".join(mark + line + "\n" for line in text.splitlines())
+
+
+LANES = [
+    *(
+        Twin(
+            f"thread-race of lanes that hand each other what one acquired, by {value.split('.')[0]}",
+            warp_to_warp(MEETING, marked("-", ALONE) + marked("+", HANDED.replace("VALUE", value))),
+            (("HS500", "a", "b"),),
+            threads=64,
+        )
+        for value in (
+            SHUFFLE,
+            "setp.ne.u32 %p4, %r2, 0;\nvote.sync.ballot.b32 %r3, %p4, -1;",
+            "redux.sync.max.u32 %r3, %r2, -1;",
+            "match.any.sync.b32 %r3, %r2, -1;\nsub.u32 %r3, %r3, -1;",
+        )
+    ),
+    Twin(
+        "thread-race of lanes outside the mask of a shuffle",
+        # Lanes 16 to 31 hand each other values too, and none of them has acquired anything.
+        warp_to_warp(
+            MEETING,
+            "mov.b32 %r6, 0xffff;\nsetp.lt.u32 %p5, %l, 16;\n@!%p5 mov.b32 %r6, 0xffff0000;\n"
+            "+mov.b32 %r6, -1;\n" + HANDED.replace("VALUE", "shfl.sync.idx.b32 %r3, %r2, 0, 31, %r6;").replace(
+                "@%p3 bra", "-@!%p5 bra OVER;\n@%p3 bra") + "OVER:\n",
+        ),
+        (("HS500", "a", "b"),),
+        threads=64,
+    ),
+    Twin(
+        "elected release without a warp barrier, behind a shuffle",
+        warp_to_warp(
+            "shfl.sync.idx.b32 %r3, %t, 0, 31, -1;\n+bar.warp.sync -1;\n", HANDED.replace("VALUE", SHUFFLE)
+        ),
+        (("HS208", "a", "b"),),
+        threads=64,
+    ),
+    Twin(
+        "lanes hand each other what one acquired, strictly",
+        warp_to_warp(
+            MEETING, HANDED.replace("VALUE", SHUFFLE) + "+bar.warp.sync -1;\n"
+        ),
+        (("HS500", "a", "b"),),
+        threads=64,
+        options=CheckOptions(lane_values="nothing"),
+    ),
+]  # fmt: skip
+"""Bad and good twins of exchanges between lanes."""
