@@ -128,6 +128,7 @@ class Agent:
         "exited",
         "exits",
         "fresh",
+        "gathered",
         "key",
 
         "live",
@@ -182,6 +183,8 @@ class Agent:
         self.passed: dict[int, int] = {}
         # wgmma that it knows to be complete: (epoch, who issued it).
         self.met: deque[tuple[int, Any]] = deque(maxlen=MET_KEPT)
+        # Collectives that order no memory (`shfl.sync`, ...), the last of an epoch: (epoch, lanes, event).
+        self.gathered: deque[tuple[int, int, int]] = deque(maxlen=MET_KEPT)
         # How many copies it has issued that an mbarrier tells of.
         self.loads = 0
         # The phase it waited for last and has not made use of yet: (barrier, index, PTX line, lanes).

@@ -27,8 +27,8 @@ class CheckOptions:
         exit_drain: whether every tracked operation must be observed before exit.
         st_async_proxy: whether what stands before st.async and red.async must be bridged as for the async proxy.
         grid_dependency: access to global memory before `griddepcontrol.wait`: `note` or `hazard`.
-        lane_values: what lanes learn by `shfl.sync`, `vote.sync`, `match.sync` and `redux.sync`: all that others of them have
-            `acquired`, as cooperative groups take it, or `nothing`, as PTX has it.
+        lane_values: what lanes learn by `shfl.sync`, `vote.sync`, `match.sync` and `redux.sync`: what others of them have
+            `acquired`, and that these came so far, as CUDA's own libraries take it; or `nothing`, as PTX has it.
         aligned_barrier: `bar.sync` of one instance at several instructions: `note` or `hazard`.
     """
 

@@ -184,14 +184,19 @@ class Meetings:
     def exchange(self, event: SyncEvent) -> None:
         """shfl.sync, vote.sync, match.sync, redux.sync: a value that a lane acquired goes to others, and they go on by it.
 
-        What the lanes did themselves is not handed on: they may yet be on their way.
+        What the lanes wrote themselves is not handed on: it may yet be on its way.
         """
-        if self.world.options.lane_values == "nothing":
+        world = self.world
+        if world.options.lane_values == "nothing":
             return
-        for agent, mask in self.world.parties(event.agent):
-            if not agent.parts:
+        for agent, mask in world.parties(event.agent):
+            if not agent.parts and not agent.cta.barriers:
                 continue
             for lanes in _groups(event, agent, mask):
+                gathered = agent.gathered
+                if gathered and gathered[-1][:2] == (agent.now, lanes):
+                    gathered.pop()
+                gathered.append((agent.now, lanes, world.seq))
                 eyes = agent.eyes(lanes)
                 if len(eyes) < 2:
                     continue

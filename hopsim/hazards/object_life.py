@@ -149,7 +149,7 @@ class ObjectLife:
         key = (agent.number, mask)
         if not by_copy:
             # A copy tells of itself when it is complete.
-            use = Use(agent, agent.now, mask, line, what, barrier.index)
+            use = Use(agent, agent.now, mask, line, what, barrier.index, self.world.seq)
             barrier.uses[*key, what == LATER] = use
         if key in barrier.acquainted:
             return
@@ -237,8 +237,8 @@ def unfinished(
     """Return somebody who still uses a barrier, as far as those who look know: a copy for its last phase, or threads.
 
     Of lanes that used it by one instruction those that are known of tell that the others are through as well, on a chip if
-    not by PTX: that is a note.  An arrival has happened if a wait for its phase or a later one is known of, whatever it
-    publishes.
+    not by PTX: that is a note, unless the lanes have met since.  An arrival has happened if a wait for its phase or a later
+    one is known of, whatever it publishes.
     """
     last = barrier.phases.get(barrier.index - 1)
     for flight in () if last is None else last.flights:
@@ -265,6 +265,8 @@ def _is_past(barrier: Barrier, use: Use, eye: Eye) -> bool:
     is_own = use.agent is agent and use.mask & mask
     if use.what != LATER and (is_own or sees(view.hb, use.agent, use.epoch, use.mask)):
         return True
+    if use.what != LATER and _met_since(use, eye):
+        return True
     if use.what in ("wait", "test") or use.index >= barrier.index:
         return False
     return any(
@@ -273,6 +275,22 @@ def _is_past(barrier: Barrier, use: Use, eye: Eye) -> bool:
         if index >= use.index
         for waiter, epoch, lanes, _ in phase.waits
     )
+
+
+def _met_since(use: Use, eye: Eye) -> bool:
+    """Whether who looks knows of a lane that met those of a use after it, be it where nothing orders memory.
+
+    They have come that far: what they began on the object is over, though what they wrote may not be visible.
+    """
+    agent, mask, view = eye
+    for epoch, lanes, seq in use.agent.gathered:
+        if seq <= use.seq or use.mask & ~lanes:
+            continue
+        if use.agent is agent and lanes & mask:
+            return True
+        if any(sees(view.hb, use.agent, epoch, 1 << lane) for lane in bits(lanes)):
+            return True
+    return False
 
 
 def _overlaps(record: Record, address: int) -> bool:

@@ -140,7 +140,7 @@ def knows(view: View, agent: Agent, epoch: int) -> bool:
 
 @dataclass(slots=True)
 class Use:
-    """The last operation of some lanes of a warp on an mbarrier, while a phase was open."""
+    """The last operation of some lanes of a warp on an mbarrier, while a phase was open; `seq`: by count of events."""
 
     agent: Agent
     epoch: int
@@ -148,6 +148,7 @@ class Use:
     line: int
     what: str
     index: int
+    seq: int
 
 
 @dataclass(slots=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hopsim.hazards.facts import CheckOptions
-from tests.hazards.programs import Twin
+from tests.hazards.programs import Twin, init, wait
 
 # Warp 0 writes 32 words and sets a flag, warp 1 waits for it by its first lane, and all its lanes read a word of another.
 MEETING = "bar.warp.sync -1;\n"
@@ -62,6 +62,17 @@ LANES = [
         ),
         (("HS208", "a", "b"),),
         threads=64,
+    ),
+    Twin(
+        # As the end of a cuda::pipeline, whose lanes meet by `match.sync`.
+        "inval-in-flight of lanes that meet where nothing orders memory",
+        f"{init()}bar.sync 0;\n@%leader mbarrier.arrive.shared::cta.b64 _, [%s+8192];\n@%leader bra OWN;\n"
+        + wait(name="a")
+        + "OWN:\n"
+        + wait()
+        + "+match.any.sync.b32 %r1, %s, -1;\n@%leader mbarrier.inval.shared::cta.b64 [%s+8192]; //b\n",
+        (("HS214", "a", "b"),),
+        threads=32,
     ),
     Twin(
         "lanes hand each other what one acquired, strictly",
