@@ -201,6 +201,12 @@ NARROW_FENCE: Final = (
     "a fence of .{scope} scope at {fences}: a narrower one does not reach the other CTA",
     "at {fences}:  fence.{kind}.{scope};",
 )
+SC_FENCES: Final = (
+    "fence.sc on both sides: a fence.acq_rel, as at {acq_rel}, counts only for the flag that its own thread writes after it"
+    " or has read before it",
+    "at {acq_rel}:  fence.sc.{scope};  (in CUDA: __threadfence(); two fence.acq_rel in its place do not order)  or"
+    " fence.acq_rel.{scope} in the thread that sets the flag, right before it, and in the one that reads it, right behind",
+)
 BY_MBARRIER: Final = "let the readers arrive on an 'empty' mbarrier after :{a}, and wait for it before :{b} (or bar.sync)"
 BY_REMOTE_MBARRIER: Final = (
     "let the readers arrive on an 'empty' mbarrier of the writing CTA after :{a} (.release.cluster), and wait for it before"
@@ -311,12 +317,14 @@ def advise(
     """Return (message, missing edge, hint) of a race.
 
     Args:
-        places: what else the texts name: `space`, `release`, `expect`; `fences` of too narrow a scope, their `kind`, and the
-            `scope` they need.
+        places: what else the texts name: `space`, `release`, `expect`; `fences` of too narrow a scope and their `kind`, or
+            those that are `acq_rel` and no fence.sc, and the `scope` they need.
     """
     missing, hint = ADVICE.get(rule, NO_ADVICE)
     if rule == "HS217" and "fences" in places:
         missing, hint = NARROW_FENCE
+    if rule == "HS500" and "acq_rel" in places:
+        missing, hint = SC_FENCES
     if rule in BY_THREADS and first.line == second.line:
         hint = ONE_LINE if first.cta is second.cta else ONE_LINE_APART
     if rule in BY_THREADS and _is_mixed(first, second):

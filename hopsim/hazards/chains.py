@@ -17,6 +17,8 @@ SCOPES: Final = {NARROW: "cta", CLUSTERED: "cluster"}
 # Why an edge does not count whose receiver its scope does not hold.
 TOO_NARROW: Final = frozenset(f"{scope} scope" for scope in SCOPES.values())
 LONGEST = 8
+# What ends an epoch where a fence of threads does (`flags`).
+FENCE: Final = "fence"
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +70,19 @@ def find_chain(start: Agent, epoch: int, end: Agent, until: int, weak: bool) -> 
                 reached[source.agent] = source.epoch
                 queue.append((source.agent, source.epoch, (step, *path)))
     return None
+
+
+def fences_between(start: Agent, epoch: int, end: Agent) -> tuple[int, int] | None:
+    """Return the PTX lines of a fence of `start` after its `epoch` and of one of `end` to which edges lead from there."""
+    behind = next((at for at, (kind, _) in reversed(end.epochs.items()) if kind == FENCE), None)
+    before = next(
+        (at for at, (kind, _) in start.epochs.items() if kind == FENCE and at >= epoch), None
+    )
+    if behind is None or before is None:
+        return None
+    if find_chain(start, before + 1, end, behind, False) is None:
+        return None
+    return start.epochs[before][1], end.epochs[behind][1]
 
 
 def _step(source: Source, what: str, line: int, reader: Agent) -> _Step:

@@ -17,7 +17,7 @@ from typing import Any, Final
 import numpy as np
 
 from hopsim.events import Access, SyncEvent
-from hopsim.hazards.chains import CLUSTERED, NARROW, RELAXED
+from hopsim.hazards.chains import CLUSTERED, FENCE, NARROW, RELAXED
 from hopsim.hazards.clocks import Agent, View, bits
 from hopsim.hazards.fence_order import FenceOrder
 from hopsim.hazards.objects import Phase, Source, learn
@@ -111,7 +111,7 @@ class Flags:
                     # A narrower fence takes nothing from what a wider one before it lets be published.
                     kept = [one for one in agent.releasing.get(lane, ()) if one[1] in wider]
                     agent.releasing[lane] = [*kept, fence]
-                agent.end_epoch("fence", event.line)
+                agent.end_epoch(FENCE, event.line)
 
     def fenced(self, agent: Agent, mask: int) -> Published:
         """Return what a relaxed access of these lanes publishes, because of fences before it."""

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from hopsim.hazards.advice import advise
-from hopsim.hazards.chains import TOO_NARROW, Chain, find_chain
+from hopsim.hazards.chains import TOO_NARROW, Chain, fences_between, find_chain
 from hopsim.hazards.clocks import NEVER, Agent, sees
 from hopsim.hazards.findings import EITHER_WAY, Finding, Findings, Level
 from hopsim.hazards.naming import Names, barrier_of, epoch_of
@@ -131,6 +131,7 @@ class Races:
             "wait": f"at :{second.fresh[2]}" if second.fresh is not None else "before it",
             "awaited": _awaited(first, second, gap), "gather": _gather(first, gap),
             "narrow": _narrow_map_fences(first, second), **self._narrow_fences(chain),
+            **self._acq_rel_fences(rule, first, second, gap),
         }  # fmt: skip
         message, missing, hint = advise(rule, first, second, places)
         finding = Finding(
@@ -240,14 +241,26 @@ class Races:
             return {}
         lines = sorted({line for line, _ in chain.fences})
         scopes = {scope for _, scope in chain.fences}
-        mnemonics = [self.world.facts.mnemonic(line) for line in lines]
         # The order of fence.sc may be what counts (`fence_order`): another kind would not do.
-        is_sc = any(one.startswith(("membar", "fence.sc")) for one in mnemonics)
+        is_sc = any(self._is_sc(line) for line in lines)
         return {
             "fences": " and ".join(f":{line}" for line in lines),
             "kind": "sc" if is_sc else "acq_rel",
             "scope": "gpu" if "gpu" in scopes else "cluster",
         }
+
+    def _acq_rel_fences(self, rule: str, first: Record, second: Record, gap: Gap) -> dict[str, str]:
+        """Return which fences between two accesses of threads would order them if they were fence.sc, in words."""
+        if rule != "HS500" or gap.first is None:
+            return {}
+        agent = gap.first[0]
+        lines = fences_between(agent, epoch_of(first, agent), gap.second[0])
+        weak = [f":{line}" for line in lines or () if not self._is_sc(line)]
+        scope = scope_around(first.cta, second.cta)
+        return {"acq_rel": " and ".join(dict.fromkeys(weak)), "scope": scope} if weak else {}
+
+    def _is_sc(self, line: int) -> bool:
+        return self.world.facts.mnemonic(line).startswith(("membar", "fence.sc"))
 
     def _narrow_edge(self, first: Record, gap: Gap) -> Chain | None:
         """Return the edge of too narrow a scope that hands on an access, or the completion of an operation."""
