@@ -207,6 +207,10 @@ SC_FENCES: Final = (
     "at {acq_rel}:  fence.sc.{scope};  (in CUDA: __threadfence(); two fence.acq_rel in its place do not order)  or"
     " fence.acq_rel.{scope} in the thread that sets the flag, right before it, and in the one that reads it, right behind",
 )
+FOR_ALL: Final = (
+    "an edge from each thread that executes :{a} to the one that goes on for its CTA at {elected}",
+    "before {elected}, in every thread of its CTA:  bar.sync 0;",
+)
 BY_MBARRIER: Final = "let the readers arrive on an 'empty' mbarrier after :{a}, and wait for it before :{b} (or bar.sync)"
 BY_REMOTE_MBARRIER: Final = (
     "let the readers arrive on an 'empty' mbarrier of the writing CTA after :{a} (.release.cluster), and wait for it before"
@@ -318,14 +322,16 @@ def advise(
 
     Args:
         places: what else the texts name: `space`, `release`, `expect`; `fences` of too narrow a scope and their `kind`, or
-            those that are `acq_rel` and no fence.sc, and the `scope` they need.
+            those that are `acq_rel` and no fence.sc, and the `scope` they need; where one is `elected` to go on for its CTA.
     """
     missing, hint = ADVICE.get(rule, NO_ADVICE)
     if rule == "HS217" and "fences" in places:
         missing, hint = NARROW_FENCE
     if rule == "HS500" and "acq_rel" in places:
         missing, hint = SC_FENCES
-    if rule in BY_THREADS and first.line == second.line:
+    if rule == "HS500" and "elected" in places:
+        missing, hint = FOR_ALL
+    elif rule in BY_THREADS and first.line == second.line:
         hint = ONE_LINE if first.cta is second.cta else ONE_LINE_APART
     if rule in BY_THREADS and _is_mixed(first, second):
         hint = mix(first, second, hint)

@@ -85,6 +85,20 @@ def fences_between(start: Agent, epoch: int, end: Agent) -> tuple[int, int] | No
     return start.epochs[before][1], end.epochs[behind][1]
 
 
+def told_by_another(agent: Agent, end: Agent) -> int:
+    """Return the PTX line at which another warp of an agent's CTA tells one of another CTA; 0: none does."""
+    for other in agent.cta.agents if agent.cta is not end.cta else ():
+        chain = None if other is agent else find_chain(other, 1, end, end.now, True)
+        # Behind a barrier of its CTA it would have told of the agent too.
+        if (
+            chain is not None
+            and {*chain.weak} <= {"relaxed"}
+            and not chain.steps[0].startswith("bar ")
+        ):
+            return chain.lines[0]
+    return 0
+
+
 def _step(source: Source, what: str, line: int, reader: Agent) -> _Step:
     """Return an edge into a warp, and why it does not count, if so."""
     label = source.weak or ("relaxed" if what[0] == RELAXED else "")

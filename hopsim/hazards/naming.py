@@ -226,7 +226,11 @@ class Names:
         if before == "mbarrier.arrive" and first.kind != "r" and _covers(view.hb, agent, epoch - 1):
             return "HS224"
         chain = find_chain(agent, epoch, end, end.now, True)
-        if chain is None or (first.scope and chain.lines[0] == first.line):
+        if (
+            chain is None
+            or (first.scope and chain.lines[0] == first.line)
+            or (second.scope and chain.lines[-1] == second.line)
+        ):
             # An atomic that others saw carries itself: what is missing is order between it and a plain access.
             return ""
         for label in chain.weak:

@@ -13,7 +13,17 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from hopsim.hazards.clocks import CLUSTER_SHARED, CTA_SHARED, GLOBAL, LANE, Agent, Clock, View, sees
+from hopsim.hazards.clocks import (
+    ANY,
+    CLUSTER_SHARED,
+    CTA_SHARED,
+    GLOBAL,
+    LANE,
+    Agent,
+    Clock,
+    View,
+    sees,
+)
 from hopsim.hazards.records import Eye, Ints, Part, Record, is_array
 
 # What is missing between two accesses.
@@ -266,7 +276,8 @@ def _threads_before_threads(
         return None
     codes = np.unique((x >> 5) * 64 + (y >> 5))
     # No order at all tells more than a scope, and two warps tell more than lanes of one: what orders them orders these too.
-    worst = (False, False)
+    # So does a warp none of whose lanes is known.
+    worst = (False, False, False)
     found: Gap | None = None
     for code in codes.tolist():
         x_warp, y_warp = code >> 6, code & 63
@@ -289,7 +300,7 @@ def _threads_before_threads(
                 view.loose, first, other, x_lane, epoch, by
             )
             missing = SCOPE if narrow else ORDER
-            rank = (not narrow, agent is not other)
+            rank = (not narrow, agent is not other, view.hb.get(other.key + ANY, 0) < epoch)
             if found is None or rank > worst:
                 worst = rank
                 found = Gap(missing, (other, 1 << x_lane), (agent, 1 << y_lane))

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from hopsim.hazards.advice import advise
-from hopsim.hazards.chains import TOO_NARROW, Chain, fences_between, find_chain
+from hopsim.hazards.chains import TOO_NARROW, Chain, fences_between, find_chain, told_by_another
 from hopsim.hazards.clocks import NEVER, Agent, sees
 from hopsim.hazards.findings import EITHER_WAY, Finding, Findings, Level
 from hopsim.hazards.naming import Names, barrier_of, epoch_of
@@ -131,7 +131,7 @@ class Races:
             "wait": f"at :{second.fresh[2]}" if second.fresh is not None else "before it",
             "awaited": _awaited(first, second, gap), "gather": _gather(first, gap),
             "narrow": _narrow_map_fences(first, second), **self._narrow_fences(chain),
-            **self._acq_rel_fences(rule, first, second, gap),
+            **self._half_way(rule, first, second, gap),
         }  # fmt: skip
         message, missing, hint = advise(rule, first, second, places)
         finding = Finding(
@@ -249,15 +249,18 @@ class Races:
             "scope": "gpu" if "gpu" in scopes else "cluster",
         }
 
-    def _acq_rel_fences(self, rule: str, first: Record, second: Record, gap: Gap) -> dict[str, str]:
-        """Return which fences between two accesses of threads would order them if they were fence.sc, in words."""
+    def _half_way(self, rule: str, first: Record, second: Record, gap: Gap) -> dict[str, str]:
+        """Return what would order two accesses of threads but for one thing, in words."""
         if rule != "HS500" or gap.first is None:
             return {}
-        agent = gap.first[0]
-        lines = fences_between(agent, epoch_of(first, agent), gap.second[0])
+        agent, end = gap.first[0], gap.second[0]
+        lines = fences_between(agent, epoch_of(first, agent), end)
         weak = [f":{line}" for line in lines or () if not self._is_sc(line)]
         scope = scope_around(first.cta, second.cta)
-        return {"acq_rel": " and ".join(dict.fromkeys(weak)), "scope": scope} if weak else {}
+        if weak:
+            return {"acq_rel": " and ".join(dict.fromkeys(weak)), "scope": scope}
+        elected = told_by_another(agent, end)
+        return {"elected": f":{elected}"} if elected else {}
 
     def _is_sc(self, line: int) -> bool:
         return self.world.facts.mnemonic(line).startswith(("membar", "fence.sc"))

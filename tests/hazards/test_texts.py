@@ -51,6 +51,7 @@ NAMES = (
     "racing words of two CTAs",
     "words of all threads before a ticket of one, with no fence.sc before it",
     "words of all threads before a ticket of one, with no fence.sc behind it",
+    "words of all threads before a ticket of one, with no barrier before it",
     "words of all threads before a ticket that nobody looks at",
 )
 CHOSEN = [next(twin for twin in TWINS if twin.name == name) for name in NAMES]

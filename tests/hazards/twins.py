@@ -1600,7 +1600,7 @@ THREADS = [
                 ("membar.gl;\n", "-membar.cta;\n+membar.sys;\n"),
                 "HS217",
             ),
-            ("no barrier before it", ("membar.gl;\n", "membar.gl;\n", "+bar.sync 0;\n"), "HS208"),
+            ("no barrier before it", ("membar.gl;\n", "membar.gl;\n", "+bar.sync 0;\n"), "HS500"),
         )
     ),
     Twin(
