@@ -14,6 +14,7 @@ import numpy as np
 
 from hopsim.hazards.clocks import Agent
 from hopsim.hazards.findings import Finding, Findings, Level
+from hopsim.hazards.naming import wants_older
 from hopsim.hazards.ordering import ORDER, Gap, Orders, find_gap
 from hopsim.hazards.races import Races
 from hopsim.hazards.records import Eye, Ints, Record
@@ -163,8 +164,9 @@ class Judge:
             span = region.span(where())
             if name:
                 span = (span[0] - region.base, span[1] - region.base)
-            wanted = second.kind == "r" and any(
-                find_gap(other, second, eyes, None) is None for other in first.over
+            wanted = second.kind == "r" and (
+                any(find_gap(other, second, eyes, None) is None for other in first.over)
+                or wants_older(first, second, gap.second)
             )
             if wanted:
                 self.races.overtaken(second, first, gap, span, name)

@@ -260,6 +260,27 @@ def barrier_of(flight: Flight, record: Record) -> tuple[Barrier | None, int]:
     return None, 0
 
 
+def wants_older(load: Record, read: Record, who: tuple[Agent, int]) -> bool:
+    """Whether a read behind a load is one of what the phase before had brought: it was waited for once, just now.
+
+    Args:
+        who: the warp and lanes that read.
+    """
+    barrier, index = (None, 0) if load.flight is None else barrier_of(load.flight, load)
+    agent, lanes = who
+    fresh = agent.fresh
+    if barrier is None or fresh is None or fresh[0] is not barrier or fresh[1] != index - 1:
+        return False
+    phase = barrier.phase(index - 1)
+    waits = [mask for waiter, _, mask, _ in phase.waits if waiter is agent and mask & lanes]
+    return len(waits) == 1 and any(
+        one.owner == read.owner and one.start < read.stop and read.start < one.stop
+        for flight in phase.flights
+        for one in flight.records
+        if one.kind != "r" and one.space == read.space
+    )
+
+
 def _covers(clock: Clock, agent: Agent, epoch: int) -> bool:
     """Whether a clock knows what some lane of a warp did in an epoch."""
     return clock.get(agent.key, 0) >= epoch or clock.get(agent.key + ANY, 0) >= epoch

@@ -114,7 +114,7 @@ class Races:
         level: Level = "hazard"
         if rule == "HS217" and self._is_slot_release(first, second):
             level = "note"
-        if rule in ("HS500", "HS501"):
+        if rule in ("HS006", "HS500", "HS501"):
             self._between_warps.add(site[:2])
             if rule in EITHER_WAY:
                 self._between_warps.add((second.line, first.line))

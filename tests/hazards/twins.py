@@ -32,6 +32,12 @@ SYNC = "bar.sync 0;\n"
 CLUSTER = "barrier.cluster.arrive;\nbarrier.cluster.wait;\n"
 FENCE = "fence.proxy.async;\n"
 LOADED = init() + SYNC + expect() + load() + wait()
+# The leader asks for a tile, and all arrive.
+ASKED = (
+    f"@%leader mbarrier.expect_tx.relaxed.cta.shared::cta.b64 [%s+{FULL}], 2048;\n"
+    + load(name="NAME")
+    + f"mbarrier.arrive.shared::cta.b64 _, [%s+{FULL}];\n"
+)
 WORDS_OF_THREADS = "mad.lo.u32 %r0, %t, 4, %s;\nst.shared.b32 [%r0], %t; //a\n"
 NEIGHBOUR = "xor.b32 %r5, %t, 127;\nmad.lo.u32 %r0, %r5, 16, %s;\n"
 # The first CTA sets a flag behind a word of data that the second one reads; fences stand for RELEASE and ACQUIRE.
@@ -113,6 +119,22 @@ WAITING = [
         (("HS002", "a", "b"),),
         ctas=2,
         cluster=2,
+    ),
+    Twin(
+        # In order the refill comes before the other warps read: they have waited for what was there.
+        "slot-overwrite by a warp that goes ahead",
+        init(count=128)
+        + SYNC
+        + ASKED.replace("NAME", "")
+        + wait()
+        + get("a")
+        + FENCE
+        + "+"
+        + SYNC
+        + ASKED.replace("NAME", "b")
+        + wait(parity=1)
+        + get(),
+        (("HS006", "a", "b"),),
     ),
     Twin(
         "slot-overwrite by st.async",
