@@ -6,7 +6,16 @@ import numpy as np
 import pytest
 
 from hopsim.results import Deadlock
-from tests.machine.programs import IN_ORDER, UNTIMED, Order, build, each_order, launch, line_of
+from tests.machine.programs import (
+    IN_ORDER,
+    UNTIMED,
+    Order,
+    build,
+    each_order,
+    expect,
+    launch,
+    line_of,
+)
 
 INIT = """
 .shared .align 8 .b64 full;
@@ -260,6 +269,21 @@ def test_a_spin_on_memory_that_nobody_writes(block: int) -> None:
         assert {wait.line for wait in story.waiting} == {line_of(kernel, "ld.volatile")}, name
         assert story.barriers[0].startswith("memory: ")
         assert "nobody changes what they read" in story.barriers[0]
+
+
+def test_a_spin_that_counts_in_local_memory_ends() -> None:
+    body = """
+    .local .align 4 .b32 rounds;
+    st.local.u32 [rounds], 0;
+    SPIN:
+    ld.local.u32 %r1, [rounds];
+    add.u32 %r1, %r1, 1;
+    st.local.u32 [rounds], %r1;
+    setp.lt.u32 %p1, %r1, 3000;
+    @%p1 bra SPIN;
+    st.global.u32 [%out], %r1;
+    """
+    expect(body, [3000])
 
 
 def test_a_branch_to_itself() -> None:

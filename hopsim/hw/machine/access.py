@@ -192,13 +192,16 @@ class MemoryOps(StrandCore):
         space, address = self.resolve(space, address)
         count = len(values)
         self._note("w", space, address, word * count, sem, scope, values[0])
-        self.machine.version += 1
         if any(value is None for value in values):
+            self.machine.version += 1
             return
         if space == "local":
             address = self._local_addresses(address, word * count, "store to")
         region = self.region(space, address)
         try:
+            if space != "local" or not region.holds(address, word, values):
+                # Code that is not optimized keeps what its loops look at in local memory: the same again changes nothing.
+                self.machine.version += 1
             region.store(address, word, values)
         except RegionFault as fault:
             if isinstance(address, np.ndarray):

@@ -151,6 +151,15 @@ class Region:
             return [int(view[index + k]) for k in range(count)]
         return [view[index + k] for k in range(count)]
 
+    def holds(self, address: Value, word: int, values: list[Value]) -> bool:
+        """Whether consecutive words of `word` bytes at each address have these values.
+
+        Raises: RegionFault: outside or misaligned.
+        """
+        index = self.check(address, word * len(values), word * len(values)) // word
+        view = self.views[word]
+        return all(bool(np.all(view[index + k] == value)) for k, value in enumerate(values))
+
     def store(self, address: Value, word: int, values: list[Value]) -> None:
         """Write consecutive words of `word` bytes at each address; of lanes that collide the last one wins (D-COLLIDE).
 
