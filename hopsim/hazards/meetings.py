@@ -13,6 +13,7 @@ from hopsim.hazards.facts import LaunchFacts
 from hopsim.hazards.findings import Finding, Findings
 from hopsim.hazards.flags import Flags
 from hopsim.hazards.objects import Meeting, Source
+from hopsim.hazards.records import Ints
 from hopsim.hazards.rules import RULES
 from hopsim.hazards.world import WARP, World
 
@@ -211,8 +212,9 @@ def _groups(event: SyncEvent, agent: Agent, mask: int) -> list[int]:
     named = event.detail
     if not isinstance(named, np.ndarray):
         return [mask]
-    own = named[event.agent[1] // WARP == agent.warp]
-    return [mask & one for one in dict.fromkeys(own.tolist())]
+    warps: Ints = event.agent[1] // WARP
+    own: list[int] = named[warps == agent.warp].tolist()
+    return [mask & one for one in dict.fromkeys(own)]
 
 
 def _learn_all(agent: Agent, mask: int, view: View) -> None:
