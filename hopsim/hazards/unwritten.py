@@ -8,15 +8,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
+import numpy as np
+
 from hopsim.hazards.findings import WHAT, Finding, Findings, Level
 from hopsim.hazards.records import Ints, Record
 from hopsim.hazards.rules import RULES
-from hopsim.hazards.shadow import Region
+from hopsim.hazards.shadow import LARGEST_SHIFT, Region
 from hopsim.hazards.world import World
 from hopsim.isa.program.symbols import SHARED_RESERVED_BYTES
 
-# Operations that are told: a store by TMA may well carry bytes that nobody will look at.
-TOLD: Final = frozenset({"wgmma", "red.async"})
+MAY_PAD: Final = "wgmma"
+"""What may read rows that nobody wrote, and whose results nobody stores."""
 
 
 class Unwritten:
@@ -39,8 +41,9 @@ class Unwritten:
             record.unwritten = True
         if record.number in self._looks:
             return
-        if record.flight is None or record.flight.kind in TOLD:
-            self._looks[record.number] = (record, region.span(where()))
+        cells = _inside(region, record, where())
+        if len(cells):
+            self._looks[record.number] = (record, region.span(cells))
 
     def finish(self) -> None:
         """Enter the reads that no finding explains."""
@@ -54,13 +57,21 @@ class Unwritten:
             if (record.line, WHAT[record.kind]) in explained:
                 continue
             agent, _, mask = record.parts[0]
-            # A wgmma may compute rows that nobody stores.
-            level: Level = "hazard" if record.flight is None else "note"
+            may_pad = record.flight is not None and record.flight.kind == MAY_PAD
+            level: Level = "note" if may_pad else "hazard"
             side = self.findings.side(record, (agent, mask), span, "")
             self.findings.add(
                 Finding(
                     "HS701", level, RULES["HS701"].sentence, None, side,
                     "a write before the read", f"write the bytes before :{record.line}, or wait for the copy that does",
-                    cause=None if record.flight is None else (record.flight.kind,),
+                    cause=(MAY_PAD,) if may_pad else None,
                 )
             )  # fmt: skip
+
+
+def _inside(region: Region, record: Record, cells: Ints) -> Ints:
+    """Return the granules of a read that count: of the box of a tensor store those that lie inside the tensor."""
+    if record.inside is None:
+        return cells
+    chunks = (record.inside() - region.base) >> LARGEST_SHIFT
+    return cells[np.isin(cells >> (LARGEST_SHIFT - region.shift), chunks)]
