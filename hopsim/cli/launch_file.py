@@ -90,15 +90,17 @@ def read_launch_file(path: Path) -> LaunchFile:
 
 
 def make_arguments(
-    launch: LaunchFile, gpu: Gpu | CudaGpu, seed: int
+    launch: LaunchFile, gpu: Gpu | CudaGpu, seed: int, *, fills: bool = True
 ) -> tuple[list[Any], dict[str, DeviceArray]]:
     """Put the arrays on the device and return the arguments, and the arrays by name.
 
+    Args:
+        fills: False leaves all arrays uninitialised, for a run that moves no data.
     Raises: ConfigError, LaunchError: an array or an argument is wrong.
     """
     arrays: dict[str, DeviceArray] = {}
     for position, (name, spec) in enumerate(launch.arrays.items()):
-        host = spec.values(seed, position)
+        host = spec.values(seed, position) if fills else None
         arrays[name] = gpu.empty(spec.shape, spec.dtype) if host is None else gpu.array(host)
     return [_argument(table, arrays) for table in launch.args], arrays
 

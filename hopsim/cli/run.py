@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -30,6 +30,8 @@ from hopsim.cli.options import (
 from hopsim.errors import ConfigError, LaunchError, MachineFault
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from hopsim.cli.launch_file import LaunchFile
     from hopsim.cli.output import Output
     from hopsim.isa.program.kernel import Kernel, Module
@@ -99,8 +101,10 @@ def run(
             hint=f"hopsim run {file} --template > FILE.toml, fill it in, then --args FILE.toml",
         )
     described = read_launch_file(args)
+    expected: dict[str, NDArray[Any]] = {}
     if values:
         _check_saves(described)
+        expected = _expected(described)
     kernel = _entry(module, entry or described.entry)
     if backend is Backend.SIM:
         _require_modelled(kernel)
@@ -115,7 +119,9 @@ def run(
         warm=warm,
         trace=trace,
     )
-    arguments, arrays = make_arguments(described, device, seed)
+    # A device computes whatever it is asked for: its arrays hold what the file says.
+    fills = values or backend is Backend.CUDA
+    arguments, arrays = make_arguments(described, device, seed, fills=fills)
     try:
         with progress_bar(kernel.name) as tell:
             result = device.launch(
@@ -130,10 +136,12 @@ def run(
     outcome: list[Row] = []
     if values:
         if result.is_finished:
-            comparisons = _compare(described, arrays)
-        elif any(spec.compare is not None for spec in described.arrays.values()):
+            comparisons = _compare(described, arrays, expected)
+        elif expected:
             outcome = unfinished_rows(result)
         saved = _save(output, described, arrays)
+    else:
+        outcome, saved = _without_values(described)
     outcome += [("bits" if k == 0 else "", one.__rich__()) for k, one in enumerate(comparisons)]
     _show_printed(output, result.printed)
     code = exit_code(result)
@@ -183,18 +191,51 @@ def _require_modelled(kernel: Kernel) -> None:
     len(kernel.instructions)
 
 
-def _compare(described: LaunchFile, arrays: dict[str, DeviceArray]) -> list[Comparison]:
+def _expected(described: LaunchFile) -> dict[str, NDArray[Any]]:
+    """Return the bits that arrays must have after the run, by name; a file that is none is told before it.
+
+    Raises: ConfigError.
+    """
     from hopsim.cli.launch_arrays import read_npy
+
+    found: dict[str, NDArray[Any]] = {}
+    for name, spec in described.arrays.items():
+        if spec.compare is None:
+            continue
+        where = f"{described.path}: arrays.{name}: compare"
+        host = read_npy(spec.compare, spec.dtype, where)
+        if host.shape != spec.shape:
+            raise ConfigError(
+                f"expected the shape of {name}, {list(spec.shape)}, got {list(host.shape)} from {spec.compare}",
+                where=where,
+                hint="an array of that shape, or another shape in the launch file",
+            )
+        found[name] = host
+    return found
+
+
+def _compare(
+    described: LaunchFile, arrays: dict[str, DeviceArray], expected: dict[str, NDArray[Any]]
+) -> list[Comparison]:
     from hopsim.report.comparison import compare_bits
 
     return [
-        compare_bits(
-            name, arrays[name].numpy(), read_npy(spec.compare, spec.dtype, f"{described.path}: arrays.{name}"),
-            spec.compare.name,
-        )
+        compare_bits(name, arrays[name].numpy(), expected[name], spec.compare.name)
         for name, spec in described.arrays.items()
         if spec.compare is not None
-    ]  # fmt: skip
+    ]
+
+
+def _without_values(described: LaunchFile) -> tuple[list[Row], list[Row]]:
+    """Return the lines that say what of the launch file a run without values leaves out: comparisons, saves."""
+    arrays = described.arrays
+    compared = [name for name, spec in arrays.items() if spec.compare is not None]
+    kept = [name for name, spec in arrays.items() if spec.save is not None]
+    why = "without values there are none"
+    return (
+        [("bits", f"{', '.join(compared)} not compared: {why}")] if compared else [],
+        [("saved", f"nothing of {', '.join(kept)}: {why}")] if kept else [],
+    )
 
 
 def _check_saves(described: LaunchFile) -> None:

@@ -9,9 +9,11 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from hopsim.cli.app import app
+from hopsim.cli.launch_arrays import ArraySpec
 from hopsim.kernels.gemm.kernel import build
 from hopsim.kernels.gemm.problem import GemmProblem
 from hopsim.reference.gemm import gemm
+from hopsim.runtime.gpu import Gpu
 from tests.cli.golden import GOLDEN, assert_golden
 
 DATA = Path(__file__).parent / "data"
@@ -62,6 +64,33 @@ def test_a_mismatch_shows_the_first_element_and_exits_with_1(tmp_path: Path) -> 
     assert content["comparisons"][0]["first"] == {
         "index": [0], "expected": "1.0", "expected_bits": "0x3f800000", "got": "3.0", "got_bits": "0x40400000",
     }  # fmt: skip
+
+
+def test_a_file_to_compare_with_is_looked_at_before_the_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Gpu, "launch", None)
+    toml = scale(tmp_path, "uninitialised = true", 'uninitialised = true\ncompare = "ones.npy"')
+    done = run(DATA / "scale.ptx", toml)
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert f"arrays.y: compare: cannot read {tmp_path / 'ones.npy'}" in done.stderr
+    np.save(tmp_path / "ones.npy", np.ones((8, 8), np.float32))
+    done = run(DATA / "scale.ptx", toml)
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert "compare: expected the shape of y, [64], got [8, 8] from" in done.stderr
+
+
+def test_without_values_no_array_is_filled_compared_or_saved(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ArraySpec, "values", None)
+    files = 'uninitialised = true\nsave = "y.npy"\ncompare = "none.npy"'
+    toml = scale(tmp_path, "uninitialised = true", files)
+    done = run(DATA / "scale.ptx", toml, "--no-values")
+    assert done.exit_code == 0, done.output
+    assert "bits          y not compared: without values there are none" in done.stdout
+    assert "saved         nothing of y: without values there are none" in done.stdout
+    assert not (tmp_path / "y.npy").exists()
 
 
 def test_a_deadlock_tells_its_story_and_exits_with_3(tmp_path: Path) -> None:
