@@ -24,7 +24,9 @@ def read_baseline(path: Path) -> list[str]:
             hint=f"--write-baseline {path}",
         ) from None
     except ValueError as error:
-        raise ConfigError(f"{path} is no JSON: {error}", where="--baseline") from None
+        raise ConfigError(
+            f"{path} is no JSON: {error}", where="--baseline", hint=f"--write-baseline {path}"
+        ) from None
     table = cast("dict[str, Any]", content) if isinstance(content, dict) else {}
     findings = table.get("findings")
     if table.get("format") != BASELINE_FORMAT or not isinstance(findings, list):

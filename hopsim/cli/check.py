@@ -16,10 +16,16 @@ from hopsim.cli.options import (
     NumericsOption,
     PtxArgument,
     SetOption,
+    given,
+    overrides,
 )
+
+OF_A_REPLAY = ("entry", "inputs_seed", "strict", "scopes", "numerics", "gpu", "settings")
+"""Parameters that say what is run and how it is judged: one needs them again to see an order again."""
 
 
 def check(
+    context: typer.Context,
     file: PtxArgument,
     launch: Annotated[
         Path,
@@ -34,7 +40,10 @@ def check(
         str | None, typer.Option("--entry", help="Kernel to launch, if the file has several.")
     ] = None,
     seeds: Annotated[
-        int, typer.Option("--seeds", min=0, help="Legal orders to try beside the adversarial one.")
+        int,
+        typer.Option(
+            "--seeds", min=0, help="Legal orders to try beside the adversarial one; 0 tries none."
+        ),
     ] = 16,
     seed: Annotated[
         int | None, typer.Option("--seed", min=0, help="Try this one order only, and check it.")
@@ -76,7 +85,6 @@ def check(
     """Check a kernel by the PTX memory model on one run, then try other legal orders for changed values."""
     from hopsim.cli.baseline import read_baseline
     from hopsim.cli.file_case import FileCase
-    from hopsim.cli.options import overrides
     from hopsim.cli.output import Output, check_targets, write_file
     from hopsim.explore.examine import examine
     from hopsim.explore.sweep import Hardware, Order
@@ -109,9 +117,7 @@ def check(
         known = fingerprints(result.kernel, result.hazards)
     sorted_out = triage(result.hazards, result.kernel, suppressions, known)
     code = exit_code_of_check(result, sorted_out, schedules)
-    words = ["hopsim", "check", str(file), "--launch", str(launch)]
-    if inputs_seed:
-        words += ["--inputs-seed", str(inputs_seed)]
+    words = ["hopsim", "check", str(file), "--launch", str(launch), *given(context, OF_A_REPLAY)]
     output.show(
         check_report(
             result, sorted_out, schedules, str(file), kernel.module.lines, shlex.join(words)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from typing import Any, Final
@@ -14,6 +15,8 @@ from hopsim.errors import ConfigError, DeviceError, HopsimError, MachineFault, N
 INTERRUPTED: Final = 130
 """128 + SIGINT, as shells report it."""
 JSON_OPTION: Final = "--json"
+OVERRIDE: Final = "override"
+"""How `hopsim.config.load` names the place of a number that its caller replaced."""
 USAGE_ERROR: Final = typer.BadParameter.__mro__[1]
 """What a parser raises; typer brings its own copy of it or takes click's, by its version."""
 
@@ -43,9 +46,10 @@ class Command(TyperCommand):
         try:
             return super().invoke(ctx)
         except HopsimError as error:
-            code = exit_code_of(error)
-            typer.echo(str(error), err=True)
-            _write_error(ctx, target, error, code)
+            told = _at_option(error, ctx.params.get("settings"))
+            code = exit_code_of(told)
+            typer.echo(str(told), err=True)
+            _write_error(ctx, target, told, code)
             raise typer.Exit(code) from None
         except MemoryError as error:
             told = ConfigError(
@@ -57,6 +61,19 @@ class Command(TyperCommand):
         except KeyboardInterrupt:
             typer.echo("interrupted", err=True)
             raise typer.Exit(INTERRUPTED) from None
+
+
+def _at_option(error: HopsimError, settings: Sequence[str] | None) -> HopsimError:
+    """Return an error of an overridden number at the `--set` that was typed; any other as it is."""
+    if not isinstance(error, ConfigError) or not error.where.startswith(OVERRIDE):
+        return error
+    named = set(re.findall(r"[\w.]+", f"{error.where} {error.what}"))
+    typed = [one for one in settings or () if one.partition("=")[0].strip() in named]
+    if not typed:
+        return error
+    return ConfigError(
+        error.what, where=f"--set {' --set '.join(typed)}", hint=error.hint, source=error.source
+    )
 
 
 class Group(TyperGroup):

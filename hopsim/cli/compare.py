@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -17,6 +18,13 @@ if TYPE_CHECKING:
     from hopsim.kernels.measured.predict import Prediction
     from hopsim.kernels.measured.sets import Measured
     from hopsim.report.accuracy import Row
+
+
+class Role(StrEnum):
+    """What a set of measured programs is for."""
+
+    CALIBRATION = "calibration"
+    JUDGING = "judging"
 
 
 QUICK_SIZE = 2048
@@ -49,9 +57,7 @@ def compare(
     only: Annotated[
         str, typer.Option("--only", metavar="TEXT", help="Programs whose name has this in it.")
     ] = "",
-    role: Annotated[
-        str, typer.Option("--role", metavar="ROLE", help="calibration or judging.")
-    ] = "",
+    role: Annotated[Role | None, typer.Option("--role", help="Programs of this set alone.")] = None,
     quick: Annotated[bool, typer.Option("--quick", help="Nothing larger than 2048 cubed.")] = False,
     largest: Annotated[
         int | None,
@@ -108,7 +114,9 @@ def compare(
     """Compare predicted with measured cycles and counters."""
     if recorded == (ptx is not None):
         raise ConfigError(
-            "what is to be compared?",
+            "expected one of --recorded and a program, got both"
+            if recorded
+            else "what is to be compared?",
             hint="hopsim compare --recorded, or hopsim compare KERNEL.ptx --args FILE",
         )
     if ptx is not None:
@@ -152,7 +160,7 @@ def _largest(quick: bool, largest: int | None) -> int | None:
 def _recorded(
     folder: Path,
     only: str,
-    role: str,
+    role: Role | None,
     largest: int | None,
     jobs: int,
     known: Path | None,
@@ -176,11 +184,13 @@ def _recorded(
     cases = [
         case
         for case in load_sets(folder)
-        if only in case.program.name and role in ("", case.role)
+        if only in case.program.name and role in (None, case.role)
         and case.cycles is not None and (largest is None or case.flop <= 2.0 * largest**3)
     ]  # fmt: skip
     if not cases:
-        raise ConfigError("no measured program is chosen", hint="leave --only and --role out")
+        raise ConfigError(
+            "no measured program is chosen", hint="leave out --only, --role, --quick or --largest"
+        )
     kept = KnownPredictions(known, gpu, settings, takes_earlier)
     predictions = _predict(cases, jobs, kept, gpu, settings)
     others = read_again(folder)

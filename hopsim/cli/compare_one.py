@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import csv
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from hopsim.errors import ConfigError
+from hopsim.report.quantities import plural
 
-CYCLES = "gpc__cycles_elapsed.max"
-REPEATS = 20
+CYCLES: Final = "gpc__cycles_elapsed.max"
+REPEATS: Final = 20
+EXPORT: Final = "ncu --csv --page raw --print-units base --log-file FILE ..."
+"""What writes a file for `--ncu`."""
 
 
 def compare_one(
@@ -27,18 +31,23 @@ def compare_one(
     """
     from rich.text import Text
 
+    from hopsim.cli.file_case import only_entry
     from hopsim.cli.launch_file import make_arguments, read_launch_file
     from hopsim.cli.output import Output
     from hopsim.isa.program.kernel import load
     from hopsim.report.accuracy import counter_table
+    from hopsim.report.launch import exit_code, launch_report
     from hopsim.runtime.gpu import Gpu
 
     if launch_path is None or (ncu is None and device is None):
-        raise ConfigError("a program needs --args FILE, and --ncu FILE or --device 0")
+        raise ConfigError(
+            "a program needs to be launched, and a measurement of it",
+            where="--args" if launch_path is None else "--ncu",
+            hint=f"hopsim compare {ptx} --args FILE.toml, and --ncu FILE or --device 0",
+        )
     output = Output(json_file)
     described = read_launch_file(launch_path)
-    module = load(str(ptx))
-    kernel = module[entry or described.entry or next(iter(module))]
+    kernel = only_entry(load(str(ptx)), entry or described.entry)
 
     def run(gpu: Any, **options: Any) -> Any:
         arguments, arrays = make_arguments(described, gpu, 0)
@@ -54,6 +63,8 @@ def compare_one(
         )
 
     result = run(Gpu(config, settings), check=False)
+    if not result.is_finished:
+        output.show(launch_report(result, checks=False, path=str(ptx)))
     predicted: dict[str, float] = dict(result.counters)
     if result.cycles is not None:
         predicted[CYCLES] = result.cycles
@@ -82,7 +93,7 @@ def compare_one(
         }
         content["device"] = {"name": name, **measured, "clock_hz": real.clock_hz}
         output.show(Text(f"{kernel.name}: {name}, L2 flushed"), counter_table(measured, told))
-    output.finish(content, 0)
+    output.finish(content, exit_code(result))
 
 
 def _of_export(path: Path, kernel: str, grid: int) -> dict[str, float]:
@@ -95,11 +106,18 @@ def _of_export(path: Path, kernel: str, grid: int) -> dict[str, float]:
     try:
         launches = [one for one in read_csv(path) if one.kernel.partition("(")[0] == kernel]
     except OSError as error:
-        raise ConfigError(f"cannot read {path}: {error.strerror}", where="--ncu") from None
+        raise ConfigError(
+            f"cannot read {path}: {error.strerror}", where="--ncu", hint=EXPORT
+        ) from None
+    except (UnicodeDecodeError, csv.Error, KeyError):
+        raise ConfigError(
+            f"{path} is no export of Nsight Compute", where="--ncu", hint=EXPORT
+        ) from None
     same = [one for one in launches if one.grid in (None, grid)]
     if not same:
         raise ConfigError(
-            f"{path} has no launch of {kernel} with {grid} CTAs", where="--ncu",
-            hint="ncu --csv --page raw --print-units base --log-file FILE ...",
-        )  # fmt: skip
+            f"{path} has no launch of {kernel} with {plural(grid, 'CTA')}",
+            where="--ncu",
+            hint=EXPORT,
+        )
     return middle([one.metrics for one in same])

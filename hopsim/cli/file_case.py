@@ -79,8 +79,9 @@ def only_entry(module: Module, name: str | None) -> Kernel:
     """
     names = list(module)
     if name is None and len(names) != 1:
+        found = f"{len(names)} entries: {', '.join(names)}" if names else "no entry"
         raise LaunchError(
-            f"{module.path} has {len(names)} entries: {', '.join(names) or 'none'}",
+            f"{module.path} has {found}",
             hint=f"--entry {names[0]}" if names else "a .visible .entry",
         )
     return module[name or names[0]]

@@ -29,7 +29,7 @@ def ladder(
     n: Annotated[int, typer.Option("--n", help="Rows of B, columns of C.")],
     k: Annotated[int, typer.Option("--k", help="Columns of A and B.")],
     dtype: Annotated[
-        Dtype, typer.Option("--dtype", help="Type of A and B; sums are f32.")
+        Dtype, typer.Option("--dtype", help="Type of A and B; sums are f32, of int8 s32.")
     ] = Dtype.BF16,
     out_dtype: Annotated[
         OutDtype | None, typer.Option("--out-dtype", help="Type of C; by default as in `gemm`.")
@@ -78,6 +78,12 @@ def ladder(
                 hint=", ".join(step.name for step in steps),
             )
         steps = [step for step in steps if step.name in only]
+    if recorded is not None and backend is Backend.CUDA:
+        raise ConfigError(
+            "expected one device beside the prediction, got a recorded and a real one",
+            where="--recorded",
+            hint="leave --recorded out, or --backend cuda",
+        )
     measured: list[_Measured] = [(None, None)] * len(steps)
     missing = ""
     if recorded is not None:

@@ -54,6 +54,12 @@ def _subjects(names: list[str] | None, launch: Path | None) -> list[Subject]:
     from hopsim.errors import ConfigError
     from hopsim.mutate.subjects import SUBJECTS, subject_named
 
+    if launch is not None and not any(name.endswith(".ptx") for name in names or ()):
+        raise ConfigError(
+            f"no FILE.ptx is given that {launch} would launch",
+            where="--launch",
+            hint="hopsim mutate FILE.ptx --launch FILE.toml; hopsim's own kernels need no --launch",
+        )
     if not names:
         return list(SUBJECTS)
     found: list[Subject] = []

@@ -131,13 +131,36 @@ def refuse(context: typer.Context, parameters: Iterable[str], form: str, hint: s
     """
     unused = set(parameters)
     for parameter in context.command.params:
-        source = context.get_parameter_source(parameter.name or "")
-        # By its name: typer brings its own copy of the class or takes click's, by its version.
-        if parameter.name in unused and source is not None and source.name == "COMMANDLINE":
+        if parameter.name in unused and _is_typed(context, parameter.name or ""):
             option = parameter.opts[0]
             raise ConfigError(
                 f"{form} does not use {option}", where=option, hint=f"leave {option} out, or {hint}"
             )
+
+
+def given(context: typer.Context, parameters: Iterable[str]) -> list[str]:
+    """Return the options of a command line among these parameters, as one would type them again."""
+    words: list[str] = []
+    wanted = set(parameters)
+    for parameter in context.command.params:
+        name = parameter.name or ""
+        value = context.params.get(name)
+        if name not in wanted or not _is_typed(context, name):
+            continue
+        option = parameter.opts[0]
+        if value is True:
+            words.append(option)
+        else:
+            for one in value if isinstance(value, list | tuple) else [value]:
+                words += [option, str(one)]
+    return words
+
+
+def _is_typed(context: typer.Context, parameter: str) -> bool:
+    """Whether a parameter stands on the command line, even with what is its default."""
+    source = context.get_parameter_source(parameter)
+    # By its name: typer brings its own copy of the class or takes click's, by its version.
+    return source is not None and source.name == "COMMANDLINE"
 
 
 def extents(text: str, count: int, option: str, example: str) -> tuple[int, ...]:

@@ -27,14 +27,14 @@ from hopsim.cli.options import (
     Warm,
     WarmOption,
 )
-from hopsim.errors import ConfigError, LaunchError, MachineFault
+from hopsim.errors import ConfigError, MachineFault
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from hopsim.cli.launch_file import LaunchFile
     from hopsim.cli.output import Output
-    from hopsim.isa.program.kernel import Kernel, Module
+    from hopsim.isa.program.kernel import Kernel
     from hopsim.launch.arrays import DeviceArray
     from hopsim.report.comparison import Comparison
     from hopsim.report.facts import Row
@@ -73,6 +73,7 @@ def run(
     """Launch a kernel of a PTX file; save and compare arrays as the TOML says."""
     from dataclasses import asdict
 
+    from hopsim.cli.file_case import only_entry
     from hopsim.cli.launch_file import make_arguments, read_launch_file
     from hopsim.cli.launch_template import launch_template
     from hopsim.cli.launching import launch_json, launch_options, make_gpu, progress_bar, save_trace
@@ -89,7 +90,7 @@ def run(
         )
     module = load(file)
     if template:
-        kernel = _entry(module, entry)
+        kernel = only_entry(module, entry)
         text = launch_template(kernel)
         output.show(text)
         output.finish({"command": "run", "file": str(file), "template": text}, 0)
@@ -105,7 +106,7 @@ def run(
     if values:
         _check_saves(described)
         expected = _expected(described)
-    kernel = _entry(module, entry or described.entry)
+    kernel = only_entry(module, entry or described.entry)
     if backend is Backend.SIM:
         _require_modelled(kernel)
     device = make_gpu(backend, gpu, settings)
@@ -169,18 +170,6 @@ def _show_printed(output: Output, printed: str) -> None:
 
     if printed:
         output.show(Text(printed.removesuffix("\n")))
-
-
-def _entry(module: Module, name: str | None) -> Kernel:
-    if name is not None:
-        return module[name]
-    names = list(module)
-    if len(names) != 1:
-        raise LaunchError(
-            f"{module.path} has {len(names)} entries: {', '.join(names) or 'none'}",
-            hint=f"--entry {names[0]}" if names else "a .visible .entry",
-        )
-    return module[names[0]]
 
 
 def _require_modelled(kernel: Kernel) -> None:

@@ -74,6 +74,8 @@ def check_report(
     for why in reasons:
         ids = [hazard.rule for hazard, other in found.left_out if other == why]
         rows.append(("left out", f"{plural(len(ids), 'finding')} {why}: {', '.join(ids)}"))
+    if found.idle:
+        rows.append(("left out", f"nothing by --suppress {', '.join(map(str, found.idle))}"))
     parts: list[RenderableType] = [fact_table(rows)]
     if shown.deadlock is not None:
         parts += [Text(""), deadlock_story(shown.deadlock)]
@@ -99,5 +101,6 @@ def check_content(
         "command": "check",
         "file": path,
         "left_out": left_out,
+        "idle_suppressions": [str(one) for one in found.idle],
         "schedules": schedules_content(schedules),
     }

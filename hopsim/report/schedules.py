@@ -64,7 +64,8 @@ def schedule_rows(found: Schedules, replay: str) -> list[Row]:
         replay: the command, to which `--seed N` is added.
     """
     if not found.endings:
-        return []
+        why = "which does not end" if found.baseline.ended == "cap" else "as --seeds 0 says"
+        return [("orders", f"none was tried but the one in order, {why}")]
     seeds = sum(one.order.name == "seeded" for one in found.endings)
     tried = f"{plural(seeds, 'seed')} and the adversarial order" if seeds else "one order"
     if len(found.endings) == 1:

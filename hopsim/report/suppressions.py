@@ -26,6 +26,9 @@ class Suppression:
     rule: str
     line: int | None
 
+    def __str__(self) -> str:
+        return self.rule if self.line is None else f"{self.rule}@{self.line}"
+
     def covers(self, hazard: Hazard) -> bool:
         """Whether it leaves out a finding."""
         if hazard.rule != self.rule:
@@ -70,10 +73,15 @@ def fingerprints(kernel: str, hazards: Sequence[Hazard]) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class Triage:
-    """Findings that count, and those that are left out, each with why."""
+    """Findings that count, and those that are left out, each with why.
+
+    Args:
+        idle: suppressions that cover no finding: perhaps a line moved, perhaps it is mended.
+    """
 
     kept: tuple[Hazard, ...]
     left_out: tuple[tuple[Hazard, str], ...]
+    idle: tuple[Suppression, ...] = ()
 
 
 def triage(
@@ -93,4 +101,5 @@ def triage(
             left_out.append((hazard, "in the baseline"))
         else:
             kept.append(hazard)
-    return Triage(tuple(kept), tuple(left_out))
+    idle = tuple(one for one in suppressions if not any(one.covers(hazard) for hazard in hazards))
+    return Triage(tuple(kept), tuple(left_out), idle)

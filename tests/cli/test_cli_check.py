@@ -61,6 +61,19 @@ def test_one_seed_is_run_again() -> None:
         assert again["schedules"][part] == all_of_them[part]
 
 
+def test_an_order_is_seen_again_with_the_options_that_it_was_run_with() -> None:
+    options = ["--entry", "relay", "--strict", "--gpu", "h100-sxm", "--set", "dram.bandwidth=3TB/s"]
+    told = " ".join(check(BAD, *options).stdout.split())
+    assert (
+        f"see it again: hopsim check {BAD} --launch relay.toml {' '.join(options)} --seed" in told
+    )
+
+
+def test_no_order_but_one_is_said() -> None:
+    told = "orders        none was tried but the one in order, as --seeds 0 says"
+    assert told in check("relay.ptx", seeds=0).stdout
+
+
 def test_processes_change_nothing() -> None:
     words = ["check", BAD, "--launch", "relay.toml", "--seeds", "4", "--json", "-", "--jobs"]
     one, two = (CliRunner().invoke(app, [*words, jobs]).stdout for jobs in "12")
@@ -92,6 +105,13 @@ def test_suppressions_of_unknown_rules_are_refused(text: str) -> None:
     done = check(BAD, "--suppress", text)
     assert done.exit_code == 2
     assert f"--suppress: expected HSnnn or HSnnn@LINE, got '{text}'" in done.stderr
+
+
+def test_suppressions_that_cover_nothing_are_told() -> None:
+    words = ["--suppress", "HS001@1", "--suppress", "HS502", "--suppress", "HS001@19"]
+    assert "left out      nothing by --suppress HS001@1, HS502\n" in check(BAD, *words).stdout
+    content = json.loads(check(BAD, *words, "--json", "-").stdout)
+    assert content["idle_suppressions"] == ["HS001@1", "HS502"]
 
 
 def test_a_baseline_knows_findings_although_lines_move(tmp_path: Path) -> None:

@@ -129,13 +129,30 @@ def test_one_program_and_an_export(tmp_path: Path) -> None:
     refused = hopsim(*arguments, "--ncu", str(tmp_path / "ncu.csv"))
     assert refused.exit_code == 2
     assert "no launch of copy with 8 CTAs" in refused.stderr
+    for export in (b"\x89\x00", b'"ID","cycles"\n"0","5"\n'):
+        (tmp_path / "ncu.csv").write_bytes(export)
+        refused = hopsim(*arguments, "--ncu", str(tmp_path / "ncu.csv"))
+        assert (refused.exit_code, refused.exception.__class__) == (2, SystemExit)
+        assert "ncu.csv is no export of Nsight Compute" in refused.stderr
     assert hopsim(*arguments).exit_code == 2
+
+
+def test_one_program_that_ends_in_a_deadlock_says_so(tmp_path: Path) -> None:
+    (tmp_path / "l.toml").write_text("grid = 1\nblock = 64\n")
+    (tmp_path / "ncu.csv").write_text(EXPORT.replace("copy", "hang").replace("(4, 2, 1)", "1"))
+    hang = Path(__file__).parent / "data" / "hang.ptx"
+    done = hopsim(
+        "compare", str(hang), "--args", str(tmp_path / "l.toml"), "--ncu", str(tmp_path / "ncu.csv")
+    )
+    assert (done.exit_code, "DEADLOCK" in done.stdout) == (3, True), done.output
 
 
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
         (["compare"], "what is to be compared?"),
+        (["compare", "k.ptx", "--recorded"], "expected one of --recorded and a program, got both"),
+        (["compare", "--recorded", "--role", "none"], "--role"),
         (["compare", "--recorded", "--folder", "nowhere"], "no measurements"),
         (
             ["compare", "--recorded", "--folder", str(SILICON), "--only", "nothing"],

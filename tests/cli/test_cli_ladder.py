@@ -63,6 +63,8 @@ def test_what_an_h100_did_with_the_same_program_stands_beside_it() -> None:
     words = f"device        {folder} has no measurements of 64 x 512 x 512 in bf16"
     assert words in other.stdout.splitlines()
     assert ladder(*sizes, "--recorded", str(folder.parent / "none")).exit_code == 2
+    both = ladder(*sizes, "--recorded", str(folder), "--backend", "cuda")
+    assert (both.exit_code, "got a recorded and a real one" in both.stderr) == (2, True)
 
 
 def test_recorded_cycles_of_the_kernel_go_before_rates_that_include_the_launch() -> None:

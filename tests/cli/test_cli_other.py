@@ -46,6 +46,33 @@ def test_the_module_is_the_command() -> None:
 
 
 @pytest.mark.parametrize(
+    "command",
+    [
+        ("config", "show"),
+        ("gemm", "--m", "64", "--n", "64", "--k", "64"),
+        ("check", str(DATA / "scale.ptx"), "--launch", str(DATA / "scale.toml")),
+        ("micro", "bar_sync_32"),
+    ],
+)
+def test_an_error_of_a_set_number_stands_at_what_was_typed(command: tuple[str, ...]) -> None:
+    for setting, what in (
+        ("dram.bandwith=4TB/s", "unknown key 'dram.bandwith'\n  try: did you mean"),
+        ("dram.bandwidth=fast", "expected a bandwidth"),
+        ("device.sm_count=7", "gpc_sm_counts must add up"),
+    ):
+        done = hopsim(*command, "--set", "dram.latency=700cycles", "--set", setting)
+        assert done.exit_code == 2
+        assert done.stderr.startswith(f"--set {setting}: {what}"), done.stderr
+
+
+def test_a_launch_file_without_a_program_is_not_passed_over() -> None:
+    for words in ((), ("pipelined",)):
+        done = hopsim("mutate", *words, "--launch", "launch.toml")
+        assert done.exit_code == 2
+        assert "--launch: no FILE.ptx is given that launch.toml would launch" in done.stderr
+
+
+@pytest.mark.parametrize(
     ("error", "code", "message"),
     [
         (KeyboardInterrupt(), 130, "interrupted"),
