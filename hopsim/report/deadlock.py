@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from rich.text import Text
 
 from hopsim.report.quantities import cta_name, grouped, plural, ranges
+from hopsim.report.story import Story
 from hopsim.results import Deadlock, Wait
 
 MOST_BARRIERS = 12
@@ -15,7 +16,7 @@ MOST_FLIGHTS = 8
 CTA = re.compile(r"cta \(\d+,\d+,\d+\)")
 
 
-def deadlock_story(deadlock: Deadlock) -> Text:
+def deadlock_story(deadlock: Deadlock) -> Story:
     """Return who waits on what; CTAs that wait in the same way are told once."""
     who = plural(len(deadlock.waiting), "warp")
     when = f" after cycle {grouped(deadlock.cycle)}" if deadlock.cycle is not None else ""
@@ -38,7 +39,7 @@ def deadlock_story(deadlock: Deadlock) -> Text:
     for line in _told_once(deadlock.chains):
         text.append(f"  chain       {line}\n")
     text.rstrip()
-    return text
+    return Story(text)
 
 
 def _told_once(lines: Sequence[str]) -> list[str]:

@@ -12,6 +12,7 @@ from hopsim.hazards.rules import EFFECTS, Rule
 from hopsim.report.columns import Column, Columns, Kind
 from hopsim.report.explanations import EXPLANATIONS
 from hopsim.report.facts import Row, fact_table
+from hopsim.report.story import Story
 from hopsim.report.zoo import marked
 from hopsim.zoo.catalog import twins_of
 from hopsim.zoo.silicon import Recording
@@ -48,15 +49,17 @@ def rule_page(rule: Rule, recording: Recording) -> RenderableType:
     twins = twins_of(rule.id)
     for twin in twins[:1]:
         parts += [
-            Text(f"\n{EXAMPLE}: {twin.name}", style="bold"),
-            Text(f"  {twin.story}"),
-            Text(f"  recorded on silicon: {recording.silicon(twin)}"),
+            Story(Text(f"\n{EXAMPLE}: {twin.name}", style="bold")),
+            Story(Text(f"  {twin.story}")),
+            Story(Text(f"  recorded on silicon: {recording.silicon(twin)}")),
             marked(twin),
         ]
     if len(twins) > 1:
         parts.append(
-            Text(
-                f"\nmore of them: {', '.join(f'hopsim zoo show {twin.name}' for twin in twins[1:])}"
+            Story(
+                Text(
+                    f"\nmore of them: {', '.join(f'hopsim zoo show {twin.name}' for twin in twins[1:])}"
+                )
             )
         )
     return Group(*parts)

@@ -8,13 +8,14 @@ from rich.text import Text
 
 from hopsim.hazards.rules import RULES
 from hopsim.report.quantities import cta_name, grouped, lanes_of, plural
+from hopsim.report.story import Story
 from hopsim.results import Access, Hazard
 
 MOST_FINDINGS = 20
 LABEL_WIDTH = 9
 
 
-def hazard_findings(hazards: Sequence[Hazard], path: str = "") -> Text:
+def hazard_findings(hazards: Sequence[Hazard], path: str = "") -> Story:
     """Return the findings, one paragraph each.
 
     Args:
@@ -26,7 +27,7 @@ def hazard_findings(hazards: Sequence[Hazard], path: str = "") -> Text:
     if len(hazards) > MOST_FINDINGS:
         text.append(f"... and {plural(len(hazards) - MOST_FINDINGS, 'finding')} more\n")
     text.rstrip()
-    return text
+    return Story(text)
 
 
 def _finding(text: Text, hazard: Hazard, path: str) -> None:

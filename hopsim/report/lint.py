@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from rich.text import Text
 
 from hopsim.report.quantities import plural
+from hopsim.report.story import Story
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +26,7 @@ class KernelLint:
     errors: tuple[str, ...] = ()
 
 
-def lint_report(path: str, kernels: Sequence[KernelLint]) -> Text:
+def lint_report(path: str, kernels: Sequence[KernelLint]) -> Story:
     """Return the findings with their places, then one line for each entry."""
     text = Text()
     for kernel in kernels:
@@ -46,4 +47,4 @@ def lint_report(path: str, kernels: Sequence[KernelLint]) -> Text:
     if not kernels:
         text.append(f"{path}: ok, but it has no entry\n")
     text.rstrip()
-    return text
+    return Story(text)

@@ -8,11 +8,12 @@ from rich.text import Text
 
 from hopsim.mutate.judge import Judgment, Score
 from hopsim.report.quantities import plural
+from hopsim.report.story import Story
 
 STYLES = {"reported": "green", "survivor": "red"}
 
 
-def score_report(score: Score, verbose: bool = False) -> Text:
+def score_report(score: Score, verbose: bool = False) -> Story:
     """Return the score, the survivors, and why mutants are equivalent.
 
     Args:
@@ -22,7 +23,7 @@ def score_report(score: Score, verbose: bool = False) -> Text:
     if not score.judgments:
         text.append(f"{score.subject}: ", style="bold")
         text.append("nothing to mutate: no synchronization to remove or weaken", style="yellow")
-        return text
+        return Story(text)
     counts = {
         name: len(score.of(name))
         for name in ("reported", "contested", "equivalent", "survivor", "refused")
@@ -36,7 +37,7 @@ def score_report(score: Score, verbose: bool = False) -> Text:
         if verbose or one.outcome in ("survivor", "equivalent"):
             _judgment(text, one)
     text.rstrip()
-    return text
+    return Story(text)
 
 
 def _judgment(text: Text, one: Judgment) -> None:

@@ -14,6 +14,7 @@ from hopsim.explore.minimise import Minimal
 from hopsim.report.comparison import Comparison, compare_bits
 from hopsim.report.facts import Row
 from hopsim.report.quantities import plural
+from hopsim.report.story import Story
 
 MOST_ROWS = 12
 ROWS_AFTER = 3
@@ -106,7 +107,7 @@ def schedule_rows(found: Schedules, replay: str) -> list[Row]:
     return rows
 
 
-def schedule_story(found: Minimal, texts: Sequence[str], lines: Sequence[int]) -> Text:
+def schedule_story(found: Minimal, texts: Sequence[str], lines: Sequence[int]) -> Story:
     """Return the decisions that matter, and a short timeline of the run they make.
 
     Args:
@@ -129,7 +130,7 @@ def schedule_story(found: Minimal, texts: Sequence[str], lines: Sequence[int]) -
     for row in _timeline(found, set(lines)):
         text.append(f"    {row}\n")
     text.rstrip()
-    return text
+    return Story(text)
 
 
 def _timeline(found: Minimal, lines: set[int]) -> list[str]:

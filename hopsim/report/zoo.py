@@ -9,6 +9,7 @@ from rich.text import Text
 
 from hopsim.report.columns import Column, Columns, Kind
 from hopsim.report.facts import fact_table
+from hopsim.report.story import Story
 from hopsim.zoo.silicon import Recording
 from hopsim.zoo.steps import expand
 from hopsim.zoo.trial import Trial
@@ -45,14 +46,14 @@ def twin_page(twin: Twin, recording: Recording) -> list[Any]:
     return [fact_table(rows), Text(""), marked(twin)]
 
 
-def marked(twin: Twin) -> Text:
+def marked(twin: Twin) -> Story:
     """Return the body of both twins at once: `-` marks lines of the bad one, `+` of the good one."""
     text = Text()
     for mark, line in marked_lines(twin):
         style = {"-": "red", "+": "green"}.get(mark, "")
         text.append(f"  {mark} {line}\n", style=style)
     text.rstrip()
-    return text
+    return Story(text)
 
 
 def marked_lines(twin: Twin) -> list[tuple[str, str]]:
@@ -71,7 +72,7 @@ def marked_lines(twin: Twin) -> list[tuple[str, str]]:
     return lines
 
 
-def trial_table(trials: Sequence[Trial]) -> Text:
+def trial_table(trials: Sequence[Trial]) -> Story:
     """Return what hopsim says of each pair, and the count of those it is right about."""
     text = Text()
     for trial in trials:
@@ -88,7 +89,7 @@ def trial_table(trials: Sequence[Trial]) -> Text:
         text.append(f"   misses {trial.twin.rule}\n" if trial.twin.missed else "\n")
     right = sum(trial.is_right for trial in trials)
     text.append(f"{right} of {len(trials)} twins are judged as the zoo expects")
-    return text
+    return Story(text)
 
 
 def trial_content(trial: Trial) -> dict[str, Any]:

@@ -54,7 +54,7 @@ def test_without_reasons_mutants_survive() -> None:
     score = judge(subject_named("wgmma-simple"), every=1)
     assert [one.mutant.before.split() for one in score.survivors] == [["bar.sync", "0"]]
     assert score.percent < 100
-    text = score_report(score).plain
+    text = score_report(score).text.plain
     assert "1 survivor" in text
     assert "removed at :" in text
     assert score_content(score)["percent"] == score.percent
