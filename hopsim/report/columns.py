@@ -24,6 +24,7 @@ from rich.text import Text
 
 BAR_CELLS: Final = 40
 GAP: Final = 2
+NOTE_INDENT: Final = 4
 _EIGHTHS = " ▏▎▍▌▋▊▉"
 # Within a word too long for its column: behind a comma, behind what joins words, never within a number.
 _JOINTS = re.compile(r"(?<=[,_/])(?!_)|(?<=[:.-])(?![\d.:-])")
@@ -86,10 +87,12 @@ class Columns:
 
     Args:
         columns: without a head in any of them there is no header.
+        least_note: where a note would get fewer cells than this, it stands below its row instead.
     """
 
-    def __init__(self, *columns: Column) -> None:
+    def __init__(self, *columns: Column, least_note: int = 0) -> None:
         self.columns = columns
+        self.least_note = least_note
         self.rows: list[tuple[str | Bar, ...]] = []
 
     def add_row(self, *cells: str | Bar) -> None:
@@ -103,6 +106,12 @@ class Columns:
             yield self._table(range(len(widths)), widths, GAP, is_fixed=False)
             return
         widths, gap = self._fitted(natural, options.max_width)
+        notes = [at for at, one in enumerate(self.columns) if one.kind is Kind.NOTE]
+        if any(widths[at] < min(self.least_note, natural[at]) for at in notes):
+            below = list(self._with_notes_below(notes, options.max_width))
+            if below:
+                yield from below
+                return
         shown = [at for at, width in enumerate(widths) if width]
         for number, block in enumerate(
             blocks([widths[at] for at in shown], options.max_width, gap)
@@ -110,6 +119,21 @@ class Columns:
             if number:
                 yield Text("")
             yield self._table([shown[at] for at in block], widths, gap, is_fixed=True)
+
+    def _with_notes_below(self, notes: Sequence[int], room: int) -> RenderResult:
+        """Give each row without its notes, and these below it over the whole width; nothing where it has no room."""
+        kept = [at for at in range(len(self.columns)) if at not in notes]
+        others = Columns(*(self.columns[at] for at in kept))
+        others.rows = [tuple(row[at] for at in kept) for row in self.rows]
+        widths, gap = others._fitted([others._content(at) for at in range(len(kept))], room)
+        if _needed(widths, gap) > room:
+            return
+        shown = [at for at, width in enumerate(widths) if width]
+        for row, whole in zip(others.rows, self.rows, strict=True):
+            yield others._table(shown, widths, gap, is_fixed=True, rows=[row])
+            for at in notes:
+                for line in fold(str(whole[at]), room - NOTE_INDENT):
+                    yield Text(" " * NOTE_INDENT + line, style="dim")
 
     def _fitted(self, natural: Sequence[int], room: int) -> tuple[list[int], int]:
         """Return widths and the gap between columns; 0 for a column that is left out."""
@@ -163,12 +187,19 @@ class Columns:
         return [cell for row in self.rows if isinstance(cell := row[at], str)]
 
     def _table(
-        self, shown: Iterable[int], widths: Sequence[int], gap: int, *, is_fixed: bool
+        self,
+        shown: Iterable[int],
+        widths: Sequence[int],
+        gap: int,
+        *,
+        is_fixed: bool,
+        rows: Sequence[tuple[str | Bar, ...]] | None = None,
     ) -> Table:
         """Return some columns as a table of rich.
 
         Args:
             is_fixed: whether cells are folded to their widths; else rich sees to it.
+            rows: all of them where it is None.
         """
         kept = list(shown)
         has_heads = any(one.head for one in self.columns)
@@ -181,7 +212,7 @@ class Columns:
             table.add_column(
                 head, justify="right" if is_right else "left", width=asked, no_wrap=True, style=one.style,
             )  # fmt: skip
-        for row in self.rows:
+        for row in self.rows if rows is None else rows:
             cells = [self._cell(row[at], widths[at], is_fixed) for at in kept]
             # A row that only had a bar has nothing to say without it.
             if not is_fixed or any(cell.plain for cell in cells):

@@ -264,6 +264,27 @@ def test_names_and_numbers_of_a_configuration_are_there_in_full(
     assert [line.rstrip() for line in stream.getvalue().splitlines()] == on_terminal(table, width)
 
 
+@pytest.mark.parametrize("width", [60, 80, 100, 120])
+def test_sources_stand_below_their_numbers_where_they_would_be_a_narrow_column(width: int) -> None:
+    hardware = load("h100-sxm")
+    lines = on_terminal(facts_table(hardware), width)
+    assert max(map(len, lines)) <= width
+    below = [line for line in lines if line.startswith("    ") and line[4:5].strip()]
+    text = " ".join(line.strip() for line in below)
+    assert [one.key for one in hardware.facts if " ".join(one.source.split()) not in text] == []
+
+
+def test_notes_stand_beside_or_below_their_rows() -> None:
+    table = Columns(Column(), Column(kind=Kind.NOTE), least_note=12)
+    table.add_row("a.name.of.twenty.cell", "words that explain it")
+    assert on_terminal(table, 46) == ["a.name.of.twenty.cell  words that explain it"]
+    assert on_terminal(table, 39) == [
+        "a.name.of.twenty.cell  words that",
+        "                       explain it",
+    ]
+    assert on_terminal(table, 30) == ["a.name.of.twenty.cell", "    words that explain it"]
+
+
 def test_long_words_break_at_their_joints_and_numbers_do_not() -> None:
     assert fold("8,16,16,18", 6) == ["8,16,", "16,18"]
     assert fold("lts__t_sectors_op_read.sum", 12) == ["lts__t_", "sectors_op_", "read.sum"]
