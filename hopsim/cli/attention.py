@@ -36,18 +36,21 @@ if TYPE_CHECKING:
 
 
 def attention(
-    heads: Annotated[int, typer.Option("--heads", help="Batch times heads.")] = 1,
-    seq_q: Annotated[int, typer.Option("--seq-q", help="Rows of Q.")] = 256,
+    heads: Annotated[int, typer.Option("--heads", metavar="N", help="Batch times heads.")] = 1,
+    seq_q: Annotated[int, typer.Option("--seq-q", metavar="N", help="Rows of Q.")] = 256,
     seq_kv: Annotated[
-        int | None, typer.Option("--seq-kv", help="Rows of K and V; by default those of Q.")
+        int | None,
+        typer.Option("--seq-kv", metavar="N", help="Rows of K and V; by default those of Q."),
     ] = None,
-    head_dim: Annotated[int, typer.Option("--head-dim", help="64 or 128.")] = 128,
+    head_dim: Annotated[int, typer.Option("--head-dim", metavar="N", help="64 or 128.")] = 128,
     causal: Annotated[
         bool, typer.Option("--causal/--no-causal", help="A row sees no later column.")
     ] = False,
-    dtype: Annotated[str, typer.Option("--dtype", help="bf16 or fp16.")] = "bf16",
-    block_kv: Annotated[int, typer.Option("--block-kv", help="Rows of K and V a stage.")] = 128,
-    stages: Annotated[int, typer.Option("--stages", help="Slots of each ring.")] = 2,
+    dtype: Annotated[str, typer.Option("--dtype", metavar="TYPE", help="bf16 or fp16.")] = "bf16",
+    block_kv: Annotated[
+        int, typer.Option("--block-kv", metavar="N", help="Rows of K and V a stage.")
+    ] = 128,
+    stages: Annotated[int, typer.Option("--stages", metavar="N", help="Slots of each ring.")] = 2,
     values: ValuesOption = True,
     check: CheckOption = True,
     seed: SeedOption = 0,
@@ -76,6 +79,7 @@ def attention(
     from hopsim.kernels.attention.launch import build
     from hopsim.kernels.attention.plan import AttentionProblem
     from hopsim.report.launch import exit_code, launch_report, rate
+    from hopsim.report.quantities import plural
 
     output = Output(json_file)
     check_targets((ptx, "--ptx"))
@@ -98,7 +102,7 @@ def attention(
         result, rows, content, is_right = _run(device, kernel, seed, {**options, "progress": tell})
     code = exit_code(result) or int(not is_right)
     seen = "causal" if causal else "all to all"
-    words = f"{heads} heads, {seq_q} x {problem.seq_kv}, head {head_dim}, {seen}, {dtype}"
+    words = f"{plural(heads, 'head')}, {seq_q} x {problem.seq_kv}, head {head_dim}, {seen}, {dtype}"
     output.show(
         launch_report(
             result,

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 def calibrate(
     folder: Annotated[
-        Path, typer.Argument(metavar="[FOLDER]", help="Where the recordings are.")
+        Path, typer.Argument(metavar="FOLDER", help="Where the recordings are.")
     ] = Path("tests/silicon"),
     out: Annotated[
         Path | None,

@@ -37,19 +37,24 @@ def check(
         ),
     ],
     entry: Annotated[
-        str | None, typer.Option("--entry", help="Kernel to launch, if the file has several.")
+        str | None,
+        typer.Option("--entry", metavar="NAME", help="Kernel to launch, if the file has several."),
     ] = None,
     seeds: Annotated[
         int,
         typer.Option(
-            "--seeds", min=0, help="Legal orders to try beside the adversarial one; 0 tries none."
+            "--seeds",
+            metavar="N",
+            min=0,
+            help="Legal orders to try beside the adversarial one; 0 tries none.",
         ),
     ] = 16,
     seed: Annotated[
-        int | None, typer.Option("--seed", min=0, help="Try this one order only, and check it.")
+        int | None,
+        typer.Option("--seed", metavar="N", min=0, help="Try this one order only, and check it."),
     ] = None,
     inputs_seed: Annotated[
-        int, typer.Option("--inputs-seed", min=0, help="Of random input arrays.")
+        int, typer.Option("--inputs-seed", metavar="N", min=0, help="Of random input arrays.")
     ] = 0,
     strict: Annotated[
         bool, typer.Option("--strict", help="Read every contested rule strictly.")
@@ -73,9 +78,14 @@ def check(
     sarif: Annotated[
         Path | None, typer.Option("--sarif", metavar="FILE", help="Write SARIF 2.1.0.")
     ] = None,
-    jobs: Annotated[int, typer.Option("--jobs", min=1, help="Processes for the orders.")] = 2,
+    jobs: Annotated[
+        int, typer.Option("--jobs", metavar="N", min=1, help="Processes for the orders.")
+    ] = 2,
     tries: Annotated[
-        int, typer.Option("--tries", min=1, help="Runs spent on making the schedule small.")
+        int,
+        typer.Option(
+            "--tries", metavar="N", min=1, help="Runs spent on making the schedule small."
+        ),
     ] = 200,
     numerics: NumericsOption = Numerics.HOPPER,
     gpu: GpuOption = "h100-sxm",

@@ -14,6 +14,8 @@ from hopsim.errors import ConfigError, DeviceError, HopsimError, MachineFault, N
 
 INTERRUPTED: Final = 130
 """128 + SIGINT, as shells report it."""
+WHOLE_HELP: Final = 1000
+"""More characters than any command's first sentence has."""
 JSON_OPTION: Final = "--json"
 OVERRIDE: Final = "override"
 """How `hopsim.config.load` names the place of a number that its caller replaced."""
@@ -34,6 +36,11 @@ def exit_code_of(error: HopsimError) -> int:
 
 class Command(TyperCommand):
     """A sub-command that reports errors as `hopsim` promises."""
+
+    def get_short_help_str(self, limit: int = 0) -> str:
+        """Return the sentence that stands for it in a list of commands: whole, over several lines if need be."""
+        del limit
+        return super().get_short_help_str(WHOLE_HELP)
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Read the options."""
@@ -78,6 +85,11 @@ def _at_option(error: HopsimError, settings: Sequence[str] | None) -> HopsimErro
 
 class Group(TyperGroup):
     """A command of commands; a name that is none of them is told in JSON too."""
+
+    def get_short_help_str(self, limit: int = 0) -> str:
+        """Return the sentence that stands for it in a list of commands, whole."""
+        del limit
+        return super().get_short_help_str(WHOLE_HELP)
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Read the options before the name."""

@@ -43,7 +43,7 @@ def compare(
     context: typer.Context,
     ptx: Annotated[
         Path | None,
-        typer.Argument(metavar="[PTX]", help="One program; needs --args, and --ncu or --device."),
+        typer.Argument(metavar="PTX", help="One program; needs --args, and --ncu or --device."),
     ] = None,
     recorded: Annotated[
         bool,
@@ -51,9 +51,9 @@ def compare(
             "--recorded", help="All programs that were measured on an H100; no GPU is needed."
         ),
     ] = False,
-    folder: Annotated[Path, typer.Option("--folder", help="Where the recordings are.")] = Path(
-        "tests/silicon"
-    ),
+    folder: Annotated[
+        Path, typer.Option("--folder", metavar="FOLDER", help="Where the recordings are.")
+    ] = Path("tests/silicon"),
     only: Annotated[
         str, typer.Option("--only", metavar="TEXT", help="Programs whose name has this in it.")
     ] = "",
@@ -63,7 +63,7 @@ def compare(
         int | None,
         typer.Option("--largest", min=1, metavar="N", help="Nothing larger than N cubed."),
     ] = None,
-    jobs: Annotated[int, typer.Option("--jobs", min=1, help="Processes.")] = 2,
+    jobs: Annotated[int, typer.Option("--jobs", metavar="N", min=1, help="Processes.")] = 2,
     known: Annotated[
         Path | None,
         typer.Option(
@@ -97,7 +97,9 @@ def compare(
             help="How to launch the program, as in hopsim run.",
         ),
     ] = None,
-    entry: Annotated[str, typer.Option("--entry", help="Of the program, if it has several.")] = "",
+    entry: Annotated[
+        str, typer.Option("--entry", metavar="NAME", help="Of the program, if it has several.")
+    ] = "",
     ncu: Annotated[
         Path | None,
         typer.Option(
@@ -105,7 +107,7 @@ def compare(
         ),
     ] = None,
     device: Annotated[
-        int | None, typer.Option("--device", min=0, help="Run it on this device too.")
+        int | None, typer.Option("--device", metavar="N", min=0, help="Run it on this device too.")
     ] = None,
     gpu: GpuOption = "h100-sxm",
     settings: SetOption = None,

@@ -23,7 +23,7 @@ app = typer.Typer(
 LEAST_SOURCE: Final = 40
 """Cells in which a source can still be read; where there are fewer, it stands below its number."""
 NameArgument = Annotated[
-    str, typer.Argument(metavar="[NAME|PATH]", help="A configuration's name, or a TOML file.")
+    str, typer.Argument(metavar="NAME|PATH", help="A configuration's name, or a TOML file.")
 ]
 
 
@@ -53,7 +53,7 @@ def validate(
     name: Annotated[
         str | None,
         typer.Argument(
-            metavar="[NAME|PATH]", help="A name or a TOML file; by default all there are."
+            metavar="NAME|PATH", help="A name or a TOML file; by default all there are."
         ),
     ] = None,
     settings: SetOption = None,

@@ -11,7 +11,7 @@ from hopsim.cli.options import JsonOption
 
 def explain(
     rule: Annotated[
-        str | None, typer.Argument(metavar="[HSnnn|NAME]", help="A rule; without one, list them.")
+        str | None, typer.Argument(metavar="HSnnn|NAME", help="A rule; without one, list them.")
     ] = None,
     json_file: JsonOption = None,
 ) -> None:

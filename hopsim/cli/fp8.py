@@ -21,15 +21,19 @@ from hopsim.cli.options import (
 
 
 def fp8(
-    m: Annotated[int, typer.Option("--m", help="Rows of A and C.")] = 256,
-    n: Annotated[int, typer.Option("--n", help="Rows of B, columns of C.")] = 256,
-    k: Annotated[int, typer.Option("--k", help="Columns of A and B.")] = 4096,
-    tile_m: Annotated[int, typer.Option("--tile-m", help="64 or 128.")] = 128,
-    tile_n: Annotated[int, typer.Option("--tile-n", help="8 to 192 in steps of 8.")] = 128,
-    stages: Annotated[int, typer.Option("--stages", help="Slots of the ring.")] = 4,
+    m: Annotated[int, typer.Option("--m", metavar="N", help="Rows of A and C.")] = 256,
+    n: Annotated[int, typer.Option("--n", metavar="N", help="Rows of B, columns of C.")] = 256,
+    k: Annotated[int, typer.Option("--k", metavar="N", help="Columns of A and B.")] = 4096,
+    tile_m: Annotated[int, typer.Option("--tile-m", metavar="N", help="64 or 128.")] = 128,
+    tile_n: Annotated[
+        int, typer.Option("--tile-n", metavar="N", help="8 to 192 in steps of 8.")
+    ] = 128,
+    stages: Annotated[int, typer.Option("--stages", metavar="N", help="Slots of the ring.")] = 4,
     spread: Annotated[
         float,
-        typer.Option("--spread", help="Rows and blocks of K differ by up to 2^SPREAD in size."),
+        typer.Option(
+            "--spread", metavar="X", help="Rows and blocks of K differ by up to 2^X in size."
+        ),
     ] = 0.0,
     check: CheckOption = True,
     seed: SeedOption = 0,

@@ -53,9 +53,9 @@ if TYPE_CHECKING:
 
 
 def gemm(
-    m: Annotated[int, typer.Option("--m", help="Rows of A and C.")],
-    n: Annotated[int, typer.Option("--n", help="Rows of B, columns of C.")],
-    k: Annotated[int, typer.Option("--k", help="Columns of A and B.")],
+    m: Annotated[int, typer.Option("--m", metavar="N", help="Rows of A and C.")],
+    n: Annotated[int, typer.Option("--n", metavar="N", help="Rows of B, columns of C.")],
+    k: Annotated[int, typer.Option("--k", metavar="N", help="Columns of A and B.")],
     dtype: Annotated[
         Dtype, typer.Option("--dtype", help="Type of A and B; sums are f32, of int8 s32.")
     ] = Dtype.BF16,
@@ -80,11 +80,16 @@ def gemm(
         ),
     ] = None,
     stages: Annotated[
-        int | None, typer.Option("--stages", help="Slots of the ring; chosen if not given.")
+        int | None,
+        typer.Option("--stages", metavar="N", help="Slots of the ring; chosen if not given."),
     ] = None,
     warpgroups: Annotated[
         int | None,
-        typer.Option("--warpgroups", help="Warpgroups that multiply, 1 or 2; chosen if not given."),
+        typer.Option(
+            "--warpgroups",
+            metavar="N",
+            help="Warpgroups that multiply, 1 or 2; chosen if not given.",
+        ),
     ] = None,
     cluster: Annotated[
         str, typer.Option("--cluster", metavar="MxN", help="CTAs that share loads.")
@@ -97,10 +102,14 @@ def gemm(
     ] = None,
     order: Annotated[Order, typer.Option("--order", help="How tiles are walked.")] = Order.GROUPED,
     group_m: Annotated[
-        int, typer.Option("--group-m", help="Rows of tiles that are walked together, if grouped.")
+        int,
+        typer.Option(
+            "--group-m", metavar="N", help="Rows of tiles that are walked together, if grouped."
+        ),
     ] = 8,
     splits: Annotated[
-        int, typer.Option("--splits", help="CTAs that share the K of a tile (split-k).")
+        int,
+        typer.Option("--splits", metavar="N", help="CTAs that share the K of a tile (split-k)."),
     ] = 1,
     reduction: Annotated[
         Reduction, typer.Option("--reduction", help="How they add up; tma and atomic need f32.")

@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import difflib
-from typing import Annotated
+import re
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from hopsim.cli.options import JsonOption
 from hopsim.errors import ConfigError
 
+if TYPE_CHECKING:
+    from hopsim.isa.support import SupportRow
+
 
 def isa(
     word: Annotated[
         str,
         typer.Argument(
-            metavar="[FILTER]", help="How an opcode begins: wgmma, cp.async.bulk, mbarrier."
+            metavar="FILTER", help="How an instruction begins: wgmma, cp.async.bulk, ld.global."
         ),
     ] = "",
     json_file: JsonOption = None,
@@ -26,7 +31,7 @@ def isa(
     from hopsim.report.support import support_table
 
     output = Output(json_file)
-    rows = support_matrix(word)
+    rows = support_matrix(word) or _spelt(word, support_matrix())
     if not rows:
         opcodes = sorted(
             {row.name for row in support_matrix()}
@@ -46,3 +51,18 @@ def isa(
         for row in rows
     ]
     output.finish({"command": "isa", "filter": word, "forms": forms}, 0)
+
+
+def _spelt(word: str, rows: Sequence[SupportRow]) -> list[SupportRow]:
+    """Return the forms whose modifiers may be those behind an opcode: `ld.global` is a form of `ld`."""
+    found: list[SupportRow] = []
+    for row in rows:
+        if not word.startswith(f"{row.name}."):
+            continue
+        fixed = re.sub(r"\{[^}]*\}", "", row.syntax.partition(" ")[0]).split(".")
+        choices = {
+            part for _, spellings, _ in row.slots for one in spellings for part in one.split(".")
+        }
+        if choices.union(fixed).issuperset(word.removeprefix(f"{row.name}.").split(".")):
+            found.append(row)
+    return found

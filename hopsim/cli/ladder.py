@@ -25,9 +25,9 @@ _Measured = tuple[float | None, float | None]
 
 
 def ladder(
-    m: Annotated[int, typer.Option("--m", help="Rows of A and C.")],
-    n: Annotated[int, typer.Option("--n", help="Rows of B, columns of C.")],
-    k: Annotated[int, typer.Option("--k", help="Columns of A and B.")],
+    m: Annotated[int, typer.Option("--m", metavar="N", help="Rows of A and C.")],
+    n: Annotated[int, typer.Option("--n", metavar="N", help="Rows of B, columns of C.")],
+    k: Annotated[int, typer.Option("--k", metavar="N", help="Columns of A and B.")],
     dtype: Annotated[
         Dtype, typer.Option("--dtype", help="Type of A and B; sums are f32, of int8 s32.")
     ] = Dtype.BF16,
@@ -39,7 +39,8 @@ def ladder(
         typer.Option("--only", metavar="SCHEDULE", help="Run this step only. Repeatable."),
     ] = None,
     jobs: Annotated[
-        int | None, typer.Option("--jobs", min=1, help="Steps simulated at a time; all cores.")
+        int | None,
+        typer.Option("--jobs", metavar="N", min=1, help="Steps simulated at a time; all cores."),
     ] = None,
     recorded: Annotated[
         Path | None,

@@ -65,12 +65,17 @@ SvgOption = Annotated[
 HtmlOption = Annotated[
     str | None, typer.Option("--html", metavar="FILE", help="Save the whole page.")
 ]
-RowsShown = Annotated[int, typer.Option("--rows", min=1, help="Rows of a grid shown as text.")]
+RowsShown = Annotated[
+    int, typer.Option("--rows", metavar="N", min=1, help="Rows of a grid shown as text.")
+]
 ColumnsShown = Annotated[
-    int, typer.Option("--columns", min=1, help="Columns of a grid shown as text.")
+    int, typer.Option("--columns", metavar="N", min=1, help="Columns of a grid shown as text.")
 ]
 DtypeOption = Annotated[
-    str, typer.Option("--dtype", help="Element type: " + ", ".join(_ELEMENT_BYTES) + ".")
+    str,
+    typer.Option(
+        "--dtype", metavar="TYPE", help="Element type: " + ", ".join(_ELEMENT_BYTES) + "."
+    ),
 ]
 SwizzleOption = Annotated[SwizzleName, typer.Option("--swizzle", help="Swizzle of the tile.")]
 
@@ -183,7 +188,9 @@ def descriptor(
     major: Annotated[MajorName, typer.Option("--major", help="What is contiguous.")] = MajorName.K,
     dtype: DtypeOption = "bf16",
     swizzle: SwizzleOption = SwizzleName.B128,
-    start: Annotated[int, typer.Option("--start", min=0, help="Shared address of the tile.")] = 0,
+    start: Annotated[
+        int, typer.Option("--start", metavar="N", min=0, help="Shared address of the tile.")
+    ] = 0,
     rows: RowsShown = 16,
     columns: ColumnsShown = 8,
     svg: SvgOption = None,

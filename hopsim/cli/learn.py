@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 def learn(
     name: Annotated[
         str | None,
-        typer.Argument(metavar="[LESSON]", help="Name or number; without one, list them."),
+        typer.Argument(metavar="LESSON", help="Name or number; without one, list them."),
     ] = None,
     check: Annotated[
         Path | None, typer.Option("--check", metavar="FILE.ptx", help="Check an attempt.")

@@ -20,15 +20,15 @@ def micro(
     name: Annotated[
         str,
         typer.Argument(
-            metavar="[NAME]", help="A group, or part of a benchmark's name; lists all without one."
+            metavar="NAME", help="A group, or part of a benchmark's name; lists all without one."
         ),
     ] = "",
     recorded: Annotated[
         bool, typer.Option("--recorded", help="Put what an H100 gave beside it.")
     ] = False,
-    folder: Annotated[Path, typer.Option("--folder", help="Where the recordings are.")] = Path(
-        "tests/silicon"
-    ),
+    folder: Annotated[
+        Path, typer.Option("--folder", metavar="FOLDER", help="Where the recordings are.")
+    ] = Path("tests/silicon"),
     backend: BackendOption = Backend.SIM,
     gpu: GpuOption = "h100-sxm",
     settings: SetOption = None,

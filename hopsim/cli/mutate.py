@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 def mutate(
     names: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[KERNEL|FILE.ptx]...", help="Kernels of hopsim; all of them."),
+        typer.Argument(metavar="KERNEL|FILE.ptx", help="Kernels of hopsim; all of them."),
     ] = None,
     launch: Annotated[
         Path | None,
@@ -29,8 +29,10 @@ def mutate(
             help="How to launch FILE.ptx: see docs/cli.md.",
         ),
     ] = None,
-    every: Annotated[int, typer.Option("--every", min=1, help="Take one mutant of so many.")] = 1,
-    jobs: Annotated[int, typer.Option("--jobs", min=1, help="Processes.")] = 2,
+    every: Annotated[
+        int, typer.Option("--every", metavar="N", min=1, help="Take one mutant of so many.")
+    ] = 1,
+    jobs: Annotated[int, typer.Option("--jobs", metavar="N", min=1, help="Processes.")] = 2,
     verbose: Annotated[bool, typer.Option("--verbose", help="Tell each mutant.")] = False,
     json_file: JsonOption = None,
 ) -> None:

@@ -82,7 +82,8 @@ RunScheduleOption = Annotated[
     typer.Option("--run-schedule", help="timed predicts cycles; the others try legal orders."),
 ]
 SeedOption = Annotated[
-    int, typer.Option("--seed", min=0, help="Of random inputs and of the seeded schedule.")
+    int,
+    typer.Option("--seed", metavar="N", min=0, help="Of random inputs and of the seeded schedule."),
 ]
 ValuesOption = Annotated[
     bool, typer.Option("--values/--no-values", help="Compute data, or only time and order.")
@@ -99,7 +100,10 @@ NumericsOption = Annotated[
 MaxCyclesOption = Annotated[
     int | None,
     typer.Option(
-        "--max-cycles", min=1, help="End a timed run after so many cycles (other runs: steps)."
+        "--max-cycles",
+        metavar="N",
+        min=1,
+        help="End a timed run after so many cycles (other runs: steps).",
     ),
 ]
 WarmOption = Annotated[

@@ -121,6 +121,8 @@ def check_target(path: str | Path, where: str) -> None:
             where=where,
             hint="the name of a file",
         )
+    if not str(path):
+        raise ConfigError("expected a file, got ''", where=where, hint="the name of a file")
     if file.is_dir():
         raise ConfigError(
             f"expected a file, got the folder {path}", where=where, hint="a file in that folder"

@@ -52,10 +52,13 @@ def record(
         list[str] | None,
         typer.Option(
             "--group",
+            metavar="GROUP",
             help="Only this group of probes or microbenchmarks. Repeatable.",
         ),
     ] = None,
-    index: Annotated[int, typer.Option("--device", min=0, help="Number of the device.")] = 0,
+    index: Annotated[
+        int, typer.Option("--device", metavar="N", min=0, help="Number of the device.")
+    ] = 0,
     json_file: JsonOption = None,
 ) -> None:
     """Record on an H100 what the suite replays: bits, microbenchmarks, times and counters of GEMMs, the ladder."""

@@ -55,7 +55,8 @@ def run(
         bool, typer.Option("--template", help="Print such a file for the kernel, to be filled in.")
     ] = False,
     entry: Annotated[
-        str | None, typer.Option("--entry", help="Kernel to launch, if the file has several.")
+        str | None,
+        typer.Option("--entry", metavar="NAME", help="Kernel to launch, if the file has several."),
     ] = None,
     values: ValuesOption = True,
     check: CheckOption = True,

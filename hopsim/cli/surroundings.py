@@ -33,11 +33,11 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 
-MOption = Annotated[int, typer.Option("--m", help="Rows of A.")]
-NOption = Annotated[int, typer.Option("--n", help="Rows of B.")]
-KOption = Annotated[int, typer.Option("--k", help="Columns of A and B.")]
+MOption = Annotated[int, typer.Option("--m", metavar="N", help="Rows of A.")]
+NOption = Annotated[int, typer.Option("--n", metavar="N", help="Rows of B.")]
+KOption = Annotated[int, typer.Option("--k", metavar="N", help="Columns of A and B.")]
 TileOption = Annotated[str, typer.Option("--tile", metavar="MxNxK", help="Tile of a CTA.")]
-StagesOption = Annotated[int, typer.Option("--stages", help="Slots of the ring.")]
+StagesOption = Annotated[int, typer.Option("--stages", metavar="N", help="Slots of the ring.")]
 
 
 @app.command("maps", cls=Command)
@@ -87,7 +87,9 @@ def dependent(
     m: MOption = 512,
     n: NOption = 512,
     k: KOption = 512,
-    columns: Annotated[int, typer.Option("--l", help="Rows of D, columns of Y.")] = 512,
+    columns: Annotated[
+        int, typer.Option("--l", metavar="N", help="Rows of D, columns of Y.")
+    ] = 512,
     tile: TileOption = "64x128x64",
     stages: StagesOption = 3,
     check: CheckOption = True,

@@ -22,7 +22,7 @@ app = typer.Typer(
 )
 NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="Of a twin.")]
 NamesArgument = Annotated[
-    list[str] | None, typer.Argument(metavar="[NAME]...", help="Of twins, or rules; all of them.")
+    list[str] | None, typer.Argument(metavar="NAME", help="Of twins, or rules; all of them.")
 ]
 
 
@@ -35,6 +35,22 @@ def _chosen(names: list[str] | None) -> list[Twin]:
     for name in names:
         found += twins_of(name) or [twin_named(name)]
     return found
+
+
+def _one(name: str) -> Twin:
+    """Return the twin of that name, or the only one of that rule.
+
+    Raises: ConfigError: there is none, or the rule has several.
+    """
+    from hopsim.errors import ConfigError
+    from hopsim.zoo.catalog import twin_named, twins_of
+
+    of_rule = twins_of(name)
+    if len(of_rule) > 1:
+        raise ConfigError(
+            f"{name} has {len(of_rule)} twins", hint=", ".join(twin.name for twin in of_rule)
+        )
+    return of_rule[0] if of_rule else twin_named(name)
 
 
 def _content(twin: Twin, recording: Recording) -> dict[str, Any]:
@@ -61,7 +77,9 @@ def list_twins(names: NamesArgument = None, json_file: JsonOption = None) -> Non
 
 @app.command("show", cls=Command)
 def show(
-    name: NameArgument,
+    name: Annotated[
+        str, typer.Argument(metavar="NAME", help="Of a twin, or a rule that has one alone.")
+    ],
     ptx: Annotated[
         str | None, typer.Option("--ptx", metavar="bad|good", help="Print that PTX text, whole.")
     ] = None,
@@ -71,12 +89,13 @@ def show(
     from hopsim.cli.output import STDOUT, Output, write_stdout
     from hopsim.errors import ConfigError
     from hopsim.report.zoo import twin_page
-    from hopsim.zoo.catalog import twin_named
     from hopsim.zoo.silicon import read_recording
 
-    output, twin = Output(json_file), twin_named(name)
+    output, twin = Output(json_file), _one(name)
     if ptx not in (None, "bad", "good"):
-        raise ConfigError(f"expected bad or good, got {ptx!r}", where="--ptx")
+        raise ConfigError(
+            f"expected bad or good, got {ptx!r}", where="--ptx", hint="--ptx bad, or --ptx good"
+        )
     recording = read_recording()
     if ptx is None:
         output.show(*twin_page(twin, recording))
@@ -106,8 +125,10 @@ def run(names: NamesArgument = None, json_file: JsonOption = None) -> None:
 @app.command("record", cls=Command)
 def record(
     names: NamesArgument = None,
-    runs: Annotated[int, typer.Option("--runs", min=1, help="Of each twin.")] = 20,
-    device: Annotated[int, typer.Option("--device", min=0, help="Number of the device.")] = 0,
+    runs: Annotated[int, typer.Option("--runs", metavar="N", min=1, help="Of each twin.")] = 20,
+    device: Annotated[
+        int, typer.Option("--device", metavar="N", min=0, help="Number of the device.")
+    ] = 0,
     sanitizer: Annotated[
         str | None,
         typer.Option("--sanitizer", metavar="PROGRAM", help="compute-sanitizer, to record it too."),
@@ -143,7 +164,9 @@ def record(
 def silicon(
     name: NameArgument,
     good: Annotated[bool, typer.Option("--good", help="The good twin.")] = False,
-    device: Annotated[int, typer.Option("--device", min=0, help="Number of the device.")] = 0,
+    device: Annotated[
+        int, typer.Option("--device", metavar="N", min=0, help="Number of the device.")
+    ] = 0,
     json_file: JsonOption = None,
 ) -> None:
     """Run one twin once on a real device, in this process: for tools that watch a process."""
@@ -172,4 +195,5 @@ def page(
     output = Output(json_file)
     check_target(file, str(file))
     write_file(file, comparison_page(ROOMS, read_recording()), str(file))
+    output.show(f"the page is in {file}")
     output.finish({"command": "zoo page", "file": str(file)}, 0)

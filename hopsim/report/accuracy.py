@@ -17,7 +17,7 @@ from typing import Final
 from rich.text import Text
 
 from hopsim.report.columns import Column, Columns, Kind, Words
-from hopsim.report.quantities import grouped
+from hopsim.report.quantities import grouped, plural
 
 Size = tuple[int, int, int]
 LARGE_BYTES: Final = 64e6
@@ -233,7 +233,7 @@ def figures_text(title: str, found: Figures) -> Text:
 def figure_lines(found: Figures) -> list[str]:
     """Return the figures of a set as phrases."""
     lines = [
-        f"{found.cases} cases" + (f", {found.failed} not simulated" if found.failed else ""),
+        plural(found.cases, "case") + (f", {found.failed} not simulated" if found.failed else ""),
         f"MAPE {found.mape:.1f} %", f"mean error {found.bias:+.1f} %", f"{found.within} within 10 %",
     ]  # fmt: skip
     if found.worst is not None:
@@ -248,7 +248,7 @@ def figure_lines(found: Figures) -> list[str]:
         lines.append(f"largest regret {found.regret:.1f} %")
     if found.dram_error is not None:
         lines.append(
-            f"HBM bytes, {found.dram_cases} cases over 64 MB: {found.dram_within} within 10 %, "
+            f"HBM bytes, {plural(found.dram_cases, 'case')} over 64 MB: {found.dram_within} within 10 %, "
             f"at most {abs(found.dram_error):.1f} % off"
         )
     return lines

@@ -21,7 +21,9 @@ from hopsim.report.accuracy import (
 )
 from hopsim.report.quantities import grouped
 
-WIDTH, HEIGHT, LEFT, BOTTOM, TOP = 640, 560, 64, 44, 28
+WIDTH, HEIGHT, LEFT, RIGHT, BOTTOM, TOP = 640, 560, 76, 40, 44, 28
+"""Of the plot, in pixels; left and right there is room for `10,000,000`."""
+ALT = "Predicted against measured cycles"
 COLOURS: Final = {"calibration": "#888888", "judging": "#1f6fb4"}
 BAND: Final = 0.1
 """Errors that the plot shades."""
@@ -43,7 +45,7 @@ def page(rows: Sequence[Row], about: Sequence[str], picture: str) -> str:
     for one in about:
         parts += [one, ""]
     parts += told_earlier([row.is_earlier for row in rows])
-    parts += [f"![Predicted against measured cycles]({picture})", ""]
+    parts += [f"![{ALT}]({picture})", ""]
     for role in sorted({row.role for row in rows}):
         chosen = [row for row in rows if row.role == role]
         parts += [f"## {role.capitalize()} set", ""]
@@ -145,7 +147,7 @@ def scatter(rows: Sequence[Row]) -> str:
     low = 10 ** math.floor(math.log10(min(values, default=1e3)))
     high = 10 ** math.ceil(math.log10(max(values, default=1e6)))
     span = math.log10(high / low)
-    width, height = WIDTH - LEFT - 16, HEIGHT - BOTTOM - TOP
+    width, height = WIDTH - LEFT - RIGHT, HEIGHT - BOTTOM - TOP
 
     def x(value: float) -> float:
         return LEFT + width * math.log10(value / low) / span
@@ -155,7 +157,7 @@ def scatter(rows: Sequence[Row]) -> str:
 
     out = [
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{HEIGHT}" viewBox="0 0 {WIDTH} {HEIGHT}" '
-        'font-family="sans-serif" font-size="12">',
+        f'font-family="sans-serif" font-size="12" role="img" aria-label="{ALT}">',
         f'<rect width="{WIDTH}" height="{HEIGHT}" fill="white"/>',
     ]
     corners = [
@@ -198,6 +200,7 @@ def scatter(rows: Sequence[Row]) -> str:
 def html(rows: Sequence[Row]) -> str:
     """Return a page with the plot alone."""
     return (
-        '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8"><title>Predicted against measured cycles</title>'
-        f"</head><body>\n{scatter(rows)}</body></html>\n"
+        '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        f"<title>{ALT}</title></head><body>\n{scatter(rows)}</body></html>\n"
     )

@@ -46,9 +46,7 @@ class Comparison:
 
     def __rich__(self) -> Text:
         if self.is_equal:
-            text = Text(
-                f"{self.name} has the bits of {self.against}: all {grouped(self.elements)} elements equal"
-            )
+            text = Text(f"{self.name} has the bits of {self.against}: {_all(self.elements)} equal")
             text.stylize("green")
             return text
         first = self.first
@@ -87,6 +85,10 @@ def compare_bits(name: str, got: NDArray[Any], expected: NDArray[Any], against: 
             _number(got, flat), _bits(left[flat]),
         )  # fmt: skip
     return Comparison(name, against, got.size, len(wrong), first)
+
+
+def _all(elements: int) -> str:
+    return "its one element" if elements == 1 else f"all {grouped(elements)} elements"
 
 
 def _words(array: NDArray[Any]) -> NDArray[np.uint8]:

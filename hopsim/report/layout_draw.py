@@ -18,6 +18,7 @@ from hopsim.report.layout_page import Grid, Page, Table
 
 _CELL_HEIGHT = 18
 _CHARACTER_WIDTH = 7
+_TITLE_CHARACTER_WIDTH = 8
 _LABEL_WIDTH = 44
 _TITLE_HEIGHT = 26
 _PAGE_STYLE = (
@@ -95,11 +96,14 @@ def svg(grid: Grid) -> str:
     longest = max((len(cell) for row in grid.cells for cell in row), default=1)
     heads = max((len(name) for name in grid.columns), default=1)
     cell_width = _CHARACTER_WIDTH * max(longest, heads) + 8
-    width = _LABEL_WIDTH + cell_width * len(grid.columns) + 2
+    cells = _LABEL_WIDTH + cell_width * len(grid.columns) + 2
+    width = max(cells, _TITLE_CHARACTER_WIDTH * len(grid.title) + 4)
     height = _TITLE_HEIGHT + _CELL_HEIGHT * (len(grid.rows) + 1) + 2
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" '
-        f'viewBox="0 0 {width} {height}" font-family="ui-monospace,monospace" font-size="11">',
+        f'viewBox="0 0 {width} {height}" font-family="ui-monospace,monospace" font-size="11" '
+        f'role="img" aria-label="{escape(grid.title)}">',
+        f'<rect width="{width}" height="{height}" fill="white"/>',
         f'<text x="2" y="15" font-size="13">{escape(grid.title)}</text>',
     ]
     top = _TITLE_HEIGHT + _CELL_HEIGHT
@@ -130,8 +134,9 @@ def html(page: Page) -> str:
         for name, value in page.facts
     )
     parts = [
-        f'<!doctype html>\n<html lang="en"><meta charset="utf-8"><title>{escape(page.title)}'
-        f"</title><style>{_PAGE_STYLE}</style>",
+        '<!doctype html>\n<html lang="en"><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        f"<title>{escape(page.title)}</title><style>{_PAGE_STYLE}</style>",
         f"<h1>{escape(page.title)}</h1>",
         f"<table>{facts}</table>",
         *(f"<p>{escape(note)}</p>" for note in page.notes),

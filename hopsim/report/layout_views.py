@@ -187,7 +187,11 @@ def descriptor_page(tile: OperandTile, start_addr: int) -> Page:
         ("swizzle", _mode(tile.swizzle)),
         ("LBO", f"{tile.leading_byte_offset} bytes{unused}"),
         ("SBO", f"{tile.stride_byte_offset} bytes"),
-        ("TMA", f"{tile.boxes} boxes of {tile.box[0]} x {tile.box[1]}, {tile.total_bytes} bytes"),
+        (
+            "TMA",
+            f"{tile.boxes} {'box' if tile.boxes == 1 else 'boxes'} of {tile.box[0]} x {tile.box[1]}, "
+            f"{tile.total_bytes} bytes",
+        ),
         ("descriptor", f"{first.encode():#018x}"),
     ]
     steps = Table(

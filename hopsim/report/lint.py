@@ -37,7 +37,8 @@ def lint_report(path: str, kernels: Sequence[KernelLint]) -> Story:
             text.append(f"{source}\n")
             text.append(f"    {why}\n", style="yellow")
     for kernel in kernels:
-        state = f"ok, all {plural(kernel.instructions, 'instruction')} modelled"
+        every = "all " if kernel.instructions > 1 else ""
+        state = f"ok, {every}{plural(kernel.instructions, 'instruction')} modelled"
         if kernel.unsupported:
             state = f"{plural(len(kernel.unsupported), 'instruction')} not modelled"
         if kernel.errors:

@@ -145,3 +145,10 @@ def test_text_and_bytes_are_written_as_they_are(tmp_path: Path) -> None:
     assert (tmp_path / "b").read_bytes() == b"\x00\n"
     with pytest.raises(ConfigError, match="--out: cannot write"):
         write_file(tmp_path, "", "--out")
+
+
+@pytest.mark.parametrize("option", ["--ptx", "--trace", "--json"])
+def test_an_empty_name_is_no_folder(option: str) -> None:
+    done = hopsim("gemm", "--m", "64", "--n", "64", "--k", "64", option, "")
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert f"{option}: expected a file, got ''\n" in done.stderr

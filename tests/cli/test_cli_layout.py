@@ -40,7 +40,9 @@ def test_images_and_pages_show_every_cell(arguments: tuple[str, ...], tmp_path: 
     cells = [cell for row in content["grids"][0]["cells"] for cell in row]
     root = ET.fromstring(svg.read_text())
     drawn = [e.text for e in root.iter("{http://www.w3.org/2000/svg}text")]
-    assert len(root.findall("{http://www.w3.org/2000/svg}rect")) == len(cells)
+    # One rectangle is the ground.
+    assert len(root.findall("{http://www.w3.org/2000/svg}rect")) == len(cells) + 1
+    assert root.get("aria-label") == drawn[0]
     assert set(cells) <= set(drawn)
     assert svg.read_text() in html.read_text()
     assert all(name in html.read_text() for name in content["facts"])

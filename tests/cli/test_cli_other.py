@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from typer.main import get_command
 from typer.testing import CliRunner, Result
 
 from hopsim.cli.app import app
@@ -26,6 +27,42 @@ def test_help(command: tuple[str, ...]) -> None:
     done = hopsim(*command, "--help")
     assert done.exit_code == 0
     assert "--help" in done.stdout
+
+
+@pytest.mark.parametrize("command", [(), ("zoo",), ("layout",), ("config",), ("surroundings",)])
+def test_commands_are_listed_with_their_whole_sentence(command: tuple[str, ...]) -> None:
+    told = hopsim(*command, "--help").stdout
+    assert "..." not in told.partition("Commands:")[2].replace("[ARGS]...", "")
+    whole = " ".join(told.split())
+    for word, inner in get_command(app).commands.items():  # type: ignore[attr-defined]
+        if not command:
+            assert f"{word} {' '.join(inner.help.split()).rstrip('.').partition('. ')[0]}" in whole
+
+
+def test_help_names_values_as_the_page_does() -> None:
+    told = " ".join(hopsim("check", "--help").stdout.split())
+    assert "--seed N Try this one order only" in told
+    assert "zoo run [OPTIONS] [NAME]..." in hopsim("zoo", "run", "--help").stdout
+
+
+def test_an_instruction_is_found_by_its_modifiers_too() -> None:
+    def names(word: str) -> list[str]:
+        done = hopsim("isa", word, "--json", "-")
+        assert done.exit_code == 0, done.stdout
+        return [form["name"] for form in json.loads(done.stdout)["forms"]]
+
+    assert names("ld.global") == ["ld"]
+    assert names("add.f32") == ["add"]
+    assert names("cp.async.bulk.tensor.2d.shared::cluster")
+    assert hopsim("isa", "ld.gobal").exit_code == 2
+    assert hopsim("isa", "add.f32.wrong").exit_code == 2
+
+
+def test_a_twin_is_shown_by_its_rule_where_it_is_the_only_one() -> None:
+    assert hopsim("zoo", "show", "HS502").stdout == hopsim("zoo", "show", "missing-syncwarp").stdout
+    done = hopsim("zoo", "show", "HS001")
+    assert done.exit_code == 2
+    assert done.stderr.startswith("HS001 has 3 twins\n  try: tma-read-unwaited, ")
 
 
 def test_help_imports_no_simulator() -> None:
