@@ -112,7 +112,7 @@ def time_rows(result: LaunchResult, flops: int | None = None) -> list[Row]:
     if not parts:
         return []
     if result.is_cut_off:
-        return [("cut off", f"after {joined(parts)}; the kernel takes longer")]
+        return [("cut off", f"after {joined(parts)}; the kernel takes at least as long")]
     return [("time", joined(parts))]
 
 

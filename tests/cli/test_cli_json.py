@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,13 @@ from typer.testing import CliRunner
 from hopsim.cli.app import app
 from hopsim.learn.lessons import LESSONS
 from hopsim.zoo.catalog import twin_named
+
+PAGE = Path(__file__).parents[2] / "docs/cli.md"
+KEYS = "<!-- keys: tests/cli/test_cli_json.py -->"
+DATA = Path(__file__).parent / "data"
+SETS = {"calibration", "judging"}
+"""Keys that are there if rows of the set are."""
+SILICON = Path(__file__).parents[1] / "silicon"
 
 
 def content(*words: str) -> dict[str, Any]:
@@ -49,6 +57,50 @@ def test_a_twin_is_shown_with_both_programs() -> None:
     shown, twin = content("zoo", "show", "thread-race"), twin_named("thread-race")
     assert (shown["rule"], shown["bad"]) == (twin.rule, twin.ptx(is_good=False))
     assert shown["good"] == twin.ptx(is_good=True)
+
+
+def described() -> dict[str, str]:
+    """Return what the page says of the keys of a command."""
+    table = PAGE.read_text(encoding="utf-8").split(KEYS)[1].split("<!-- /keys -->")[0]
+    return dict(re.findall(r"^\| `([^`]+)` \| (.*) \|$", table, flags=re.MULTILINE))
+
+
+@pytest.mark.parametrize(
+    ("words", "command"),
+    [
+        (f"run {DATA / 'scale.ptx'} --template", "run --template"),
+        ("ladder --m 64 --n 64 --k 64 --only pipelined", "ladder"),
+        ("surroundings maps --m 64 --n 64 --k 64 --tile 64x64x64 --stages 2", "surroundings"),
+        (f"mutate {DATA / 'scale.ptx'} --launch {DATA / 'scale.toml'}", "mutate"),
+        ("explain HS101", "explain"),
+        ("zoo list HS502", "zoo list"),
+        ("zoo show HS502", "zoo show"),
+        ("zoo run HS502", "zoo run"),
+        ("learn", "learn"),
+        ("learn 1", "learn LESSON"),
+        ("learn 1 --hint", "learn LESSON --hint"),
+        ("learn 1 --solution", "learn LESSON --solution"),
+        (f"learn 1 --check {DATA / 'textures.ptx'}", "learn LESSON --check FILE"),
+        (f"lint {DATA / 'scale.ptx'}", "lint"),
+        ("isa wgmma.fence", "isa"),
+        ("config show", "config show"),
+        ("config validate", "config validate"),
+        ("layout smem", "layout"),
+        (f"compare --recorded --folder {SILICON} --largest 512 --only pingpong", "compare --recorded"),
+        ("micro", "micro"),
+        (f"micro bar_sync_32 --recorded --folder {SILICON}", "micro NAME"),
+        (f"calibrate {SILICON}", "calibrate"),
+    ],
+)  # fmt: skip
+def test_the_page_names_all_keys(words: str, command: str) -> None:
+    found = content(*words.split())
+    assert (found.pop("command").split()[0], "error" in found) == (command.split()[0], False)
+    del found["exit_code"]
+    parts = [re.findall(r"`(\w+)`", part) for part in described()[command].split(";")]
+    assert set(found) - SETS == {key for key, *_ in parts} - SETS
+    for key, *of in parts:
+        if of:
+            assert set(found[key][0]) == set(of), key
 
 
 def test_pages_say_where_they_are(tmp_path: Path) -> None:
