@@ -22,6 +22,7 @@ from hopsim.cli.options import (
     ValuesOption,
     Warm,
     WarmOption,
+    overrides,
 )
 
 if TYPE_CHECKING:
@@ -115,6 +116,7 @@ def attention(
             last=[*saved, *save_trace(output, result, trace)],
             flops=problem.flops,
             path=ptx or f"<{kernel.entry}>",
+            changes=overrides(settings),
         )
     )
     parameters = {
@@ -128,6 +130,7 @@ def attention(
             result,
             {"attention": parameters, "tflops": rate(result, problem.flops), **content},
             checks=check,
+            settings=settings,
         ),
         code,
     )

@@ -118,8 +118,9 @@ def check(
     options = CheckOptions(strict=strict)
     if scopes:
         options = CheckOptions(strict, mbarrier_scope="always", tma_acquire_scope=True)
+    changes = overrides(settings)
     done = examine(
-        case, kernel=kernel, hardware=Hardware(gpu, overrides(settings), numerics.value), options=options, seeds=seeds,
+        case, kernel=kernel, hardware=Hardware(gpu, changes, numerics.value), options=options, seeds=seeds,
         only=None if seed is None else Order("seeded", seed), processes=jobs, tries=tries,
     )  # fmt: skip
     result, schedules = done.result, done.schedules
@@ -130,15 +131,22 @@ def check(
     words = ["hopsim", "check", str(file), "--launch", str(launch), *given(context, OF_A_REPLAY)]
     output.show(
         check_report(
-            result, sorted_out, schedules, str(file), kernel.module.lines, shlex.join(words)
+            result,
+            sorted_out,
+            schedules,
+            str(file),
+            kernel.module.lines,
+            shlex.join(words),
+            changes,
         )
     )
     if write_baseline is not None:
-        content = {"format": BASELINE_FORMAT, "findings": known}
+        accepted = {"format": BASELINE_FORMAT, "findings": known}
         with output.saving():
-            write_file(write_baseline, json.dumps(content, indent=1) + "\n", "--write-baseline")
+            write_file(write_baseline, json.dumps(accepted, indent=1) + "\n", "--write-baseline")
     if sarif is not None:
         log = sarif_log(result, sorted_out, str(file))
         with output.saving():
             write_file(sarif, json.dumps(log, indent=1, sort_keys=True) + "\n", "--sarif")
-    output.finish(check_content(result, sorted_out, schedules, str(file)), code)
+    content = check_content(result, sorted_out, schedules, str(file))
+    output.finish({**content, "set": changes}, code)

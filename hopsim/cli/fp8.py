@@ -66,7 +66,7 @@ def fp8(
     output.show(Text(words), fp8_table(outcomes, problem.flops))
     content = [
         {
-            **launch_json("fp8", one.result, {"schedule_of_kernel": one.name}),
+            **launch_json("fp8", one.result, {"schedule_of_kernel": one.name}, settings=settings),
             "equal": one.is_exact,
             "error_of_sums": asdict(one.sums),
             "error_in_all": asdict(one.whole),

@@ -220,6 +220,7 @@ def gemm(
             last=[*saved, *save_trace(output, result, trace)],
             flops=problem.flops,
             path=ptx or f"<{kernel.entry}>",
+            changes=overrides(settings),
         )
     )
     parameters = {
@@ -235,6 +236,7 @@ def gemm(
             result,
             {"gemm": parameters, "tflops": rate(result, problem.flops), **outcome.content},
             checks=check,
+            settings=settings,
         ),
         code,
     )

@@ -65,6 +65,7 @@ def ladder(
     from hopsim.kernels.gemm.problem import GemmProblem
     from hopsim.report.facts import fact_table
     from hopsim.report.ladder import Rung, ladder_table
+    from hopsim.report.launch import changed_rows
 
     output = Output(json_file)
     problem = GemmProblem(m, n, k, dtype.value, out_dtype.value if out_dtype else "")
@@ -102,7 +103,7 @@ def ladder(
     words = (
         f"C[{m},{n}] = A[{m},{k}] B[{n},{k}]^T   {problem.dtype} -> {problem.out_dtype}, on {gpu}"
     )
-    notes = [("problem", words)]
+    notes = [("problem", words), *changed_rows(changes)]
     if any(rung.is_extrapolated for rung in rungs):
         notes.append(("~", "extrapolated from one wave of tiles"))
     if any(rung.measured_cycles is not None for rung in rungs):
@@ -114,6 +115,7 @@ def ladder(
     output.show(fact_table(notes), "", ladder_table(rungs))
     content = {
         "command": "ladder",
+        "set": changes,
         "problem": {
             "m": m, "n": n, "k": k, "dtype": problem.dtype, "out_dtype": problem.out_dtype, "flops": problem.flops,
         },

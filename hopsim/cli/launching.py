@@ -142,16 +142,22 @@ def save_ptx(text: str, path: str | None) -> list[Row]:
 
 
 def launch_json(
-    command: str, result: LaunchResult, more: Mapping[str, Any], *, checks: bool = True
+    command: str,
+    result: LaunchResult,
+    more: Mapping[str, Any],
+    *,
+    checks: bool = True,
+    settings: list[str] | None = None,
 ) -> dict[str, Any]:
     """Return the JSON of a launch: the result's own keys, and the command's beside them.
 
     Args:
-        checks: whether the options asked for races.
+        checks: whether the options asked for races.  settings: those of `--set`.
     """
     content: dict[str, Any] = json.loads(result.json())
     content |= {
         "command": command,
+        "set": overrides(settings),
         "not_checked": list(not_checked(result, checks)),
         "beyond_choice": [note.why for note in beyond_choice(result)],
         **more,

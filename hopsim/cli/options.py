@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, cast
 
 import typer
 
@@ -148,14 +148,15 @@ def given(context: typer.Context, parameters: Iterable[str]) -> list[str]:
     wanted = set(parameters)
     for parameter in context.command.params:
         name = parameter.name or ""
-        value = context.params.get(name)
+        value: object = context.params.get(name)
         if name not in wanted or not _is_typed(context, name):
             continue
         option = parameter.opts[0]
         if value is True:
             words.append(option)
         else:
-            for one in value if isinstance(value, list | tuple) else [value]:
+            many = cast("list[object]", value) if isinstance(value, list | tuple) else [value]
+            for one in many:
                 words += [option, str(one)]
     return words
 

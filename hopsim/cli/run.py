@@ -26,6 +26,7 @@ from hopsim.cli.options import (
     ValuesOption,
     Warm,
     WarmOption,
+    overrides,
 )
 from hopsim.errors import ConfigError, MachineFault
 
@@ -156,13 +157,14 @@ def run(
             checks=check,
             last=[*saved, *save_trace(output, result, trace)],
             path=str(file),
+            changes=overrides(settings),
         )
     )
     content = {
         "file": str(file),
         "comparisons": [{**asdict(one), "equal": one.is_equal} for one in comparisons],
     }
-    output.finish(launch_json("run", result, content, checks=check), code)
+    output.finish(launch_json("run", result, content, checks=check, settings=settings), code)
 
 
 def _show_printed(output: Output, printed: str) -> None:

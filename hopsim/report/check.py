@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -14,7 +14,7 @@ from hopsim.explore.examine import Schedules
 from hopsim.report.deadlock import deadlock_story
 from hopsim.report.facts import Row, fact_table
 from hopsim.report.hazards import hazard_findings
-from hopsim.report.launch import launch_rows, verdict_rows
+from hopsim.report.launch import changed_rows, launch_rows, verdict_rows
 from hopsim.report.quantities import plural
 from hopsim.report.schedules import schedule_rows, schedule_story, schedules_content
 from hopsim.report.suppressions import Triage, lines_of
@@ -52,14 +52,18 @@ def check_report(
     path: str,
     texts: Sequence[str],
     replay: str,
+    changes: Mapping[str, str] | None = None,
 ) -> RenderableType:
     """Return everything there is to say.
 
     Args:
         path: of the PTX.  texts: its lines.  replay: the command without its options about orders.
+        changes: hardware numbers that were replaced, by key.
     """
     shown = judged(result, found)
-    rows: list[Row] = [*launch_rows(shown), *verdict_rows(shown), *schedule_rows(schedules, replay)]
+    rows: list[Row] = [
+        *launch_rows(shown), *changed_rows(changes or {}), *verdict_rows(shown), *schedule_rows(schedules, replay),
+    ]  # fmt: skip
     rows = [
         row for row in rows if not (row[0] == "not checked" and "knows no cycles" in str(row[1]))
     ]

@@ -72,6 +72,14 @@ def launch_rows(result: LaunchResult) -> list[Row]:
     ]
 
 
+def changed_rows(changes: Mapping[str, str]) -> list[Row]:
+    """Return the hardware numbers that were replaced for a run: what it says is not of the configuration it names."""
+    return [
+        ("set" if k == 0 else "", f"{key} = {value}")
+        for k, (key, value) in enumerate(changes.items())
+    ]
+
+
 def verdict_rows(result: LaunchResult, checks: bool = True) -> list[Row]:
     """Return the verdict, and what was not checked."""
     hazards = sum(hazard.level == "hazard" for hazard in result.hazards)
@@ -197,15 +205,17 @@ def launch_report(
     flops: int | None = None,
     checks: bool = True,
     path: str = "",
+    changes: Mapping[str, str] | None = None,
 ) -> RenderableType:
     """Return the whole summary of a launch.
 
     Args:
         first: rows above all.  outcome: rows above the verdict (comparisons).  last: rows at the end (files written).
-        flops: of the problem.  path: of the PTX text.
+        flops: of the problem.  path: of the PTX text.  changes: hardware numbers that were replaced, by key.
     """
     rows = [
-        *first, *launch_rows(result), *outcome, *verdict_rows(result, checks), *time_rows(result, flops),
+        *first, *launch_rows(result), *changed_rows(changes or {}), *outcome, *verdict_rows(result, checks),
+        *time_rows(result, flops),
         *memory_rows(result.counters), *occupancy_rows(result), *last,
     ]  # fmt: skip
     parts: list[RenderableType] = [fact_table(rows)]

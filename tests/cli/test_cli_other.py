@@ -4,6 +4,7 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from typer.main import get_command
@@ -34,9 +35,12 @@ def test_commands_are_listed_with_their_whole_sentence(command: tuple[str, ...])
     told = hopsim(*command, "--help").stdout
     assert "..." not in told.partition("Commands:")[2].replace("[ARGS]...", "")
     whole = " ".join(told.split())
-    for word, inner in get_command(app).commands.items():  # type: ignore[attr-defined]
-        if not command:
-            assert f"{word} {' '.join(inner.help.split()).rstrip('.').partition('. ')[0]}" in whole
+    listed: Any = get_command(app)
+    for word in command:
+        listed = listed.commands[word]
+    for word, inner in listed.commands.items():
+        sentence = " ".join(inner.help.split()).rstrip(".").partition(". ")[0]
+        assert f"{word} {sentence}" in whole
 
 
 def test_help_names_values_as_the_page_does() -> None:
@@ -100,6 +104,24 @@ def test_an_error_of_a_set_number_stands_at_what_was_typed(command: tuple[str, .
         done = hopsim(*command, "--set", "dram.latency=700cycles", "--set", setting)
         assert done.exit_code == 2
         assert done.stderr.startswith(f"--set {setting}: {what}"), done.stderr
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("gemm", "--m", "64", "--n", "64", "--k", "64"),
+        ("run", str(DATA / "scale.ptx"), "--args", str(DATA / "scale.toml")),
+        ("check", str(DATA / "scale.ptx"), "--launch", str(DATA / "scale.toml"), "--seeds", "0"),
+        ("ladder", "--m", "64", "--n", "64", "--k", "64", "--only", "pipelined"),
+    ],
+)
+def test_numbers_that_were_replaced_are_named(command: tuple[str, ...]) -> None:
+    words = (*command, "--set", "dram.latency=700cycles", "--set", "dram.bandwidth=4TB/s")
+    told = hopsim(*words).stdout
+    assert "set           dram.latency = 700cycles\n              dram.bandwidth = 4TB/s\n" in told
+    content = json.loads(hopsim(*words, "--json", "-").stdout)
+    assert content["set"] == {"dram.latency": "700cycles", "dram.bandwidth": "4TB/s"}
+    assert "\nset " not in hopsim(*command).stdout
 
 
 def test_a_launch_file_without_a_program_is_not_passed_over() -> None:
