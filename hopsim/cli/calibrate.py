@@ -32,7 +32,7 @@ def calibrate(
     from hopsim.cli.output import Output, check_targets, write_file
     from hopsim.config import load
     from hopsim.kernels.micro.calibration import derive
-    from hopsim.report.columns import Column, Columns, Kind, Words
+    from hopsim.report.columns import LEAST_SENTENCE, Column, Columns, Kind, Words
 
     output = Output(json_file)
     check_targets((out, "--out"))
@@ -53,6 +53,7 @@ def calibrate(
         Column("key"),
         *(Column(name, Kind.NUMBER, is_left=True) for name in numbers),
         Column("from", Kind.NOTE),
+        least_note=LEAST_SENTENCE,
     )
     rows: list[dict[str, Any]] = []
     for key, (text, source) in derived.items():

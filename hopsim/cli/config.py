@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -20,8 +20,6 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 
-LEAST_SOURCE: Final = 40
-"""Cells in which a source can still be read; where there are fewer, it stands below its number."""
 NameArgument = Annotated[
     str, typer.Argument(metavar="NAME|PATH", help="A configuration's name, or a TOML file.")
 ]
@@ -78,10 +76,10 @@ def validate(
 def facts_table(hardware: HardwareConfig) -> Columns:
     """Return what `config show` prints: names and numbers in full, sources beside or below them."""
     from hopsim.config import show as rows
-    from hopsim.report.columns import Column, Columns, Kind, Words
+    from hopsim.report.columns import LEAST_SENTENCE, Column, Columns, Kind, Words
 
     number = Column(kind=Kind.NUMBER, is_left=True)
-    table = Columns(Column(), number, number, Column(kind=Kind.NOTE), least_note=LEAST_SOURCE)
+    table = Columns(Column(), number, number, Column(kind=Kind.NOTE), least_note=LEAST_SENTENCE)
     for fact, (key, written, read, source) in zip(hardware.facts, rows(hardware), strict=True):
         # Names and lists of numbers may fold, a number may not.
         cell = Words if isinstance(fact.value, str | tuple) else str

@@ -15,6 +15,7 @@ from hopsim.report.columns import Column, Columns, Kind
 from hopsim.report.deadlock import deadlock_story
 from hopsim.report.hazards import hazard_findings
 from hopsim.report.schedules import schedule_story
+from hopsim.report.story import Story
 from hopsim.report.suppressions import lines_of
 
 
@@ -54,7 +55,7 @@ def lesson_text(lesson: Lesson, file: str, is_new: bool) -> RenderableType:
     )
     text.append(f"    hopsim learn {lesson.name} --check {file}\n")
     text.append(f"    hopsim learn {lesson.name} --hint")
-    return text
+    return Story(text, is_prose=True)
 
 
 def grade_report(lesson: Lesson, graded: Grade, path: str, texts: Sequence[str]) -> RenderableType:

@@ -25,6 +25,8 @@ from rich.text import Text
 BAR_CELLS: Final = 40
 GAP: Final = 2
 NOTE_INDENT: Final = 4
+LEAST_SENTENCE: Final = 40
+"""Cells in which a sentence can still be read; for `least_note` of tables whose notes are sentences."""
 _EIGHTHS = " ▏▎▍▌▋▊▉"
 # Within a word too long for its column: behind a comma, behind what joins words, never within a number.
 _JOINTS = re.compile(r"(?<=[,_/])(?!_)|(?<=[:.-])(?![\d.:-])")
@@ -129,8 +131,10 @@ class Columns:
         if _needed(widths, gap) > room:
             return
         shown = [at for at, width in enumerate(widths) if width]
-        for row, whole in zip(others.rows, self.rows, strict=True):
-            yield others._table(shown, widths, gap, is_fixed=True, rows=[row])
+        for number, (row, whole) in enumerate(zip(others.rows, self.rows, strict=True)):
+            table = others._table(shown, widths, gap, is_fixed=True, rows=[row])
+            table.show_header &= number == 0
+            yield table
             for at in notes:
                 for line in fold(str(whole[at]), room - NOTE_INDENT):
                     yield Text(" " * NOTE_INDENT + line, style="dim")

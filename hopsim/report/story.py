@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
@@ -23,16 +23,22 @@ _LABEL: Final = re.compile(r" *\S+(?: \S+)? {2,}(?=\S)")
 
 @dataclass(frozen=True, slots=True)
 class Story:
-    """A text whose long lines keep their shape on a terminal; elsewhere no line is broken."""
+    """A text whose long lines keep their shape on a terminal; elsewhere no line is broken.
+
+    Args:
+        is_prose: lines that begin at the left edge are parts of paragraphs, which fill the terminal's width.
+    """
 
     text: Text
+    is_prose: bool = False
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         if not options.is_terminal:
             yield self.text
             return
-        for line in self.text.split("\n", allow_blank=True):
-            yield from _folded(line, options.max_width)
+        lines = self.text.split("\n", allow_blank=True)
+        for line in _paragraphs(lines) if self.is_prose else lines:
+            yield from _folded(line, options.max_width, 0 if self.is_prose else STEP)
 
 
 def shape(line: str) -> tuple[int, int]:
@@ -48,9 +54,30 @@ def shape(line: str) -> tuple[int, int]:
     return begin, begin + STEP
 
 
-def _folded(line: Text, room: int) -> Iterator[Text]:
-    """Give the lines that a line becomes."""
+def _paragraphs(lines: Iterable[Text]) -> Iterator[Text]:
+    """Give the lines, those of one paragraph as one."""
+    parts: list[Text] = []
+    for line in lines:
+        if line.plain[:1].strip():
+            parts.append(line)
+            continue
+        if parts:
+            yield Text(" ").join(parts)
+        parts = []
+        yield line
+    if parts:
+        yield Text(" ").join(parts)
+
+
+def _folded(line: Text, room: int, step: int) -> Iterator[Text]:
+    """Give the lines that a line becomes.
+
+    Args:
+        step: cells that one without a label goes on further right, if it begins at the left edge.
+    """
     begin, indent = shape(line.plain)
+    if begin == 0:
+        indent = step
     if cell_len(line.plain) <= room or indent >= room // 2:
         yield line
         return

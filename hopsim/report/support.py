@@ -8,11 +8,12 @@ from rich.text import Text
 
 from hopsim.isa.support import SupportRow
 from hopsim.report.quantities import plural
+from hopsim.report.story import Story
 
 MOST_CHOICES = 14
 
 
-def support_table(rows: Sequence[SupportRow]) -> Text:
+def support_table(rows: Sequence[SupportRow]) -> Story:
     """Return the forms, grouped by their opcode, with the choices of each modifier."""
     text = Text()
     for row in rows:
@@ -24,7 +25,7 @@ def support_table(rows: Sequence[SupportRow]) -> Text:
         text.append(f"    {row.doc}  unit {row.unit}; {row.source}\n", style="dim")
     opcodes = len({row.name.split(".")[0] for row in rows})
     text.append(f"{plural(len(rows), 'form')} of {plural(opcodes, 'instruction')}")
-    return text
+    return Story(text)
 
 
 def _choices(alternatives: tuple[str, ...]) -> str:

@@ -283,6 +283,16 @@ def test_notes_stand_beside_or_below_their_rows() -> None:
         "                       explain it",
     ]
     assert on_terminal(table, 30) == ["a.name.of.twenty.cell", "    words that explain it"]
+    table = Columns(Column("name"), Column("why", kind=Kind.NOTE), least_note=12)
+    table.add_row("a.name.of.twenty.cell", "words that explain it")
+    table.add_row("b", "others")
+    assert on_terminal(table, 30) == [
+        "name",
+        "a.name.of.twenty.cell",
+        "    words that explain it",
+        "b",
+        "    others",
+    ]
 
 
 def test_long_words_break_at_their_joints_and_numbers_do_not() -> None:

@@ -59,6 +59,20 @@ def test_colours_stay_with_their_words() -> None:
     ]
 
 
+def test_paragraphs_fill_the_width_and_pictures_stay() -> None:
+    prose = Story(
+        Text("One thread asks for\na copy of a tile.\n\n    TMA   | copy |\nDone."), is_prose=True
+    )
+    assert on_terminal(prose, 28) == [
+        "One thread asks for a copy",
+        "of a tile.",
+        "",
+        "    TMA   | copy |",
+        "Done.",
+    ]
+    assert plain_text(prose).splitlines()[0] == "One thread asks for"
+
+
 @pytest.mark.parametrize(
     ("line", "begins"),
     [("", (0, 2)), ("try", (0, 2)), ("  a label that is long  x", (2, 4)), ("  x  y", (5, 5))],
