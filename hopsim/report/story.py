@@ -32,6 +32,10 @@ class Story:
     text: Text
     is_prose: bool = False
 
+    def __str__(self) -> str:
+        """Return what `print` shows: no line is broken."""
+        return self.text.plain
+
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         if not options.is_terminal:
             yield self.text

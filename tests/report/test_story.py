@@ -47,6 +47,7 @@ def test_no_line_is_too_long_and_no_word_is_lost(width: int) -> None:
 
 def test_in_a_file_no_line_is_broken() -> None:
     assert plain_text(Story(Text(FINDING))).rstrip() == FINDING.rstrip()
+    assert str(Story(Text(FINDING))) == FINDING
 
 
 def test_colours_stay_with_their_words() -> None:
