@@ -227,6 +227,22 @@ def nanosleep() -> Any:
     return run
 
 
+EVENTS = {"n": range(16)}
+MASKS = {"n": range(1 << 16)}
+_PMEVENT = 'PTX ISA 8.7, "pmevent"'
+
+
+@shared_form("pmevent #n:u32", limits=EVENTS, quiet=True, unit="control", source=_PMEVENT)
+@shared_form("pmevent.mask #n:u32", limits=MASKS, quiet=True, unit="control", source=_PMEVENT)
+def pmevent() -> Any:
+    """Triggers events that a profiler counts: no effect on values."""
+
+    def run(ctx: Context, n: int) -> None:
+        return None
+
+    return run
+
+
 @shared_form("trap", unit="control", source='PTX ISA 8.7, "trap"')
 def trap() -> Any:
     """Ends the launch with a fault."""

@@ -5,11 +5,17 @@ Cache hints and eviction priorities are accepted and have no effect on values; t
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
+
+import numpy as np
 
 from hopsim.isa.context import Context
 from hopsim.isa.forms.form import form, local_form, shared_form
+from hopsim.isa.numerics.convert import make_cvt
+from hopsim.isa.numerics.floating import make_mul
 from hopsim.isa.ops.accesses import HINT, LENGTH, SCOPE, VECTOR, vector_counts
+from hopsim.isa.ptx.ast import FlatOperand, Immediate
 from hopsim.isa.types import MEMORY_TYPES, TYPES, ScalarType
 from hopsim.isa.values import Value
 
@@ -225,3 +231,48 @@ def prefetch(space: str, level: str) -> Any:
         return None
 
     return hint
+
+
+POLICIES = {
+    "L2::evict_unchanged": 0x100,
+    "L2::evict_first": 0x120,
+    "L2::evict_last": 0x140,
+    "L2::evict_normal": 0x160,
+}
+"""The upper bits of a cache policy, as ptxas 13.0 writes them for constant fractions; sixteenths of the fraction stand below."""
+OTHERS_FIRST = 0x10
+POLICY_SHIFT = 52
+SIXTEEN = 0x41800000
+
+
+def _fraction_problem(slots: dict[str, str], operands: Sequence[FlatOperand]) -> str:
+    """Say what is wrong with the fraction of a `createpolicy`."""
+    del slots
+    fraction = operands[1] if len(operands) > 1 else None
+    if isinstance(fraction, Immediate) and fraction.kind != "int":
+        # Bits of floats are ordered as the numbers are, from 0 on.
+        one = 0x3F800000 if fraction.kind == "f32" else 0x3FF0000000000000
+        if not 0 < fraction.value <= one:
+            return f"operand a is {fraction.text}, expected more than 0 and at most 1.0"
+    return ""
+
+
+@form(
+    "createpolicy.fractional.{first}{.others}.b64 d:b64, a:f32?", first=tuple(POLICIES),
+    others=("L2::evict_first", "L2::evict_unchanged"), agree=_fraction_problem, unit="alu", source='PTX ISA 8.7, "createpolicy"',
+)  # fmt: skip
+def create_policy(first: str, others: str) -> Any:
+    """Makes a cache policy, which has no effect on values, of a priority and the fraction of accesses that get it."""
+    base = POLICIES[first] | (OTHERS_FIRST if others == "L2::evict_first" else 0)
+    scaled, up = make_mul("f32"), make_cvt("u32", "f32", "rpi")
+
+    def policy(a: Value | None = None) -> Value:
+        if a is None:
+            return (base | 15) << POLICY_SHIFT
+        sixteenths = up(scaled(a, SIXTEEN))
+        if isinstance(sixteenths, int):
+            return (base | min(max(sixteenths, 1), 16) - 1) << POLICY_SHIFT
+        bounded = np.clip(sixteenths, 1, 16).astype(np.uint64) - np.uint64(1)
+        return (bounded | np.uint64(base)) << np.uint64(POLICY_SHIFT)
+
+    return policy

@@ -29,7 +29,7 @@ def kernel(line: str) -> hs.Kernel:
     [
         ("atom.global.exch.b128 %q1, [%a], %q2;", "128-bit atomics"),
         ("atom.global.max.noftz.v2.f16 {%h1, %h2}, [%a], {%h1, %h2};", "minima and maxima"),
-        ("createpolicy.fractional.L2::evict_first.b64 %a, 1.0;", "createpolicy"),
+        ("createpolicy.cvt.L2.b64 %a, %a;", "createpolicy"),
     ],
 )
 def test_not_modelled(line: str, why: str) -> None:
@@ -113,6 +113,9 @@ def test_not_modelled(line: str, why: str) -> None:
         ("match.all.sync.b32 _|_, %r1, -1;", "operand d throws all of its result away"),
         ("shfl.sync.idx.b32 _|%p1, %r1, 0, 31, -1;", "operand d throws its first half away, which must be kept"),
         ("elect.sync %r1|_, -1;", "operand d throws its second half away"),
+        ("pmevent 16;", "operand n is 16, expected 0 to 15"),
+        ("createpolicy.fractional.L2::evict_first.b64 %a, 1.5;", "operand a is 1.5, expected more than 0"),
+        ("createpolicy.fractional.L2::evict_first.b64 %a, 0f00000000;", "expected more than 0 and at most 1.0"),
         ("bar.sync 16;", "operand a is 16, expected 0 to 15"),
         ("ld.global.b32 %r1, [%r2];", "address register %r2 is 32 bits wide; only addresses in .shared"),
         ("st.b32 [%r2], %r1;", "address register %r2 is 32 bits wide"),

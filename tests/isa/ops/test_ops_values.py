@@ -289,6 +289,30 @@ def test_address_conversions_ask_the_threads() -> None:
     assert outcome.registers["p0"] is True
 
 
+# --- cache policies -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "upper"),
+    [
+        ("L2::evict_first.b64 rd0;", 0x12F),
+        ("L2::evict_last.b64 rd0, 1.0;", 0x14F),
+        ("L2::evict_normal.L2::evict_first.b64 rd0, 0.5;", 0x177),
+        ("L2::evict_unchanged.L2::evict_unchanged.b64 rd0, 0.75;", 0x10B),
+        ("L2::evict_first.b64 rd0, 0.3;", 0x124),
+        ("L2::evict_first.b64 rd0, 0.03;", 0x120),
+    ],
+)
+def test_a_cache_policy_has_the_bits_that_ptxas_writes(text: str, upper: int) -> None:
+    assert execute(f"createpolicy.fractional.{text}", {}).registers["rd0"] == upper << 52
+
+
+def test_a_cache_policy_of_fractions_in_registers() -> None:
+    fractions = np.array([1.0, 0.5, 0.0625], np.float32).view(np.uint32)
+    made = execute("createpolicy.fractional.L2::evict_last.b64 rd0, f1;", {"f1": fractions})
+    assert made.registers["rd0"].tolist() == [0x14F << 52, 0x147 << 52, 0x140 << 52]
+
+
 # --- guards ---------------------------------------------------------------------------------------
 
 
