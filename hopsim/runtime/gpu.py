@@ -84,6 +84,12 @@ class SimArray:
         return f"SimArray({self.dtype}, {self.shape}, at {self.address:#x})"
 
 
+def _name_of(kind: np.dtype[Any], extents: Sequence[int]) -> str:
+    """Return what messages call an array; the fields of a structured type would fill them."""
+    elements = f"of {kind.itemsize}-byte records" if kind.names else f"{kind}"
+    return f"array {elements}{list(extents)}"
+
+
 def _bytes(values: NDArray[Any]) -> NDArray[np.uint8]:
     return np.ascontiguousarray(values).reshape(-1).view(np.uint8)
 
@@ -114,8 +120,7 @@ class Gpu:
         Raises: LaunchError: it is no array of numbers, or a big-endian one, or there is no room for it.
         """
         host = host_array(values)
-        name = f"array {host.dtype}{list(host.shape)}"
-        region = self._allocate(host.nbytes, name, _bytes(host))
+        region = self._allocate(host.nbytes, _name_of(host.dtype, host.shape), _bytes(host))
         return SimArray(region, host.shape, host.dtype)
 
     def empty(self, shape: int | Sequence[int], dtype: Any) -> SimArray:
@@ -124,7 +129,7 @@ class Gpu:
         Raises: LaunchError: no such shape or element type, or no room for it.
         """
         extents, kind = extents_of(shape), element_type(dtype)
-        region = self._allocate(math.prod(extents) * kind.itemsize, f"array {kind}{list(extents)}")
+        region = self._allocate(math.prod(extents) * kind.itemsize, _name_of(kind, extents))
         return SimArray(region, extents, kind)
 
     def _allocate(self, size: int, name: str, data: NDArray[np.uint8] | None = None) -> Region:

@@ -193,6 +193,7 @@ def test_options_of_a_launch_that_are_refused(
         (lambda gpu: gpu.empty(-4, F32), "shape: expected a whole number or several, none below 0, got -4"),
         (lambda gpu: gpu.empty("4", F32), "none below 0, got '4'"),
         (lambda gpu: gpu.empty((4, 1.5), F32), r"none below 0, got \(4, 1.5\)"),
+        (lambda gpu: gpu.empty(1 << 40, "i4, 2f4"), r"out of memory: array of 12-byte records\[1099511627776\] takes"),
         (lambda gpu: gpu.empty((1 << 40, 1 << 40), F32), r"out of memory: array float32\[.*\] takes 4,835,.* bytes, 80,000,000,000 of"),
         (lambda gpu: (gpu.array([1.0] * 64), gpu.empty(80 * 10**9, "uint8")), "79,999,999,488 of 80,000,000,000 are left"),
         (lambda gpu: gpu.empty(4, "float33"), "dtype: expected an element type of numpy or ml_dtypes, got 'float33'"),
