@@ -153,7 +153,7 @@ def _misfit(
         return f"has {got} bytes, but {wanted} has {size}"
     if is_array != bool(formal.dims):
         return f"is {'an array' if is_array else 'a scalar'}, but {wanted} is {'an array' if formal.dims else 'a scalar'}"
-    if got_align < align:
+    if got_align < align or (got_align > align and isinstance(actual, SymbolRef)):
         return f"is aligned to {got_align} bytes, but {wanted} to {align}"
     return ""
 

@@ -119,6 +119,8 @@ BYTES = ".func g(.param .align 8 .b8 x[16]){ ret; }\n"
         ("call g, (%rd1);", BYTES, "call of 'g': the argument has 8 bytes, but parameter 'x' has 16"),
         (".param .align 4 .b8 s[16]; call g, (s);", BYTES,
          "call of 'g': the argument is aligned to 4 bytes, but parameter 'x' to 8"),
+        (".param .align 16 .b8 s[16]; call g, (s);", BYTES,
+         "call of 'g': the argument is aligned to 16 bytes, but parameter 'x' to 8"),
         (".param .b64 s; call g, (s);", ".func g(.param .align 8 .b8 x[8]){ ret; }\n",
          "call of 'g': the argument is a scalar, but parameter 'x' is an array"),
         ("call g, (7);", BYTES, "call of 'g': the argument is a number, but parameter 'x' is an array"),
