@@ -86,7 +86,7 @@ def test_both_take_the_same_of_arrays_and_maps(method: str) -> None:
         {"args": [None, 1.0]},
         {"args": [None, np.uint64(1)]},
     ],
-    ids=str,
+    ids=lambda given: ", ".join(given),
 )
 def test_both_tell_a_mistake_in_the_same_words(
     gpus: tuple[hs.Gpu, hs.CudaGpu], wrong: dict[str, Any]

@@ -16,6 +16,7 @@ REPEATS: Final = 5
 GROUPS: Final = {
     "latencies": "latency of instructions, memory, barriers and fences, one warp",
     "patterns": "broadcasts of wide words out of shared memory, atomics and stores on few or scattered words",
+    "loops": "what a turn of a loop takes, by what it is left by",
     "issue": "rates of one SM: arithmetic, shared memory, mma.sync, cp.async",
     "tensor": "latency and rate of wgmma",
     "copies": "latency of TMA loads and stores",

@@ -174,11 +174,15 @@ class PtxEntry:
         again = self.label(name)
         self.place(again)
         if nounroll:
-            self._blocks[-1].lines.append(f'{self._indent()}.pragma "nounroll";')
+            self.pragma("nounroll")
         yield
         self.emit("sub.u32", left, left, step)
         self.emit("setp.ne.u32", more, left, 0)
         self.emit("bra", again, guard=more)
+
+    def pragma(self, word: str) -> None:
+        """Write what ptxas is asked, as at the head of a loop."""
+        self._blocks[-1].lines.append(f'{self._indent()}.pragma "{word}";')
 
     @contextmanager
     def block(self) -> Generator[None]:
