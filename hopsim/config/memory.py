@@ -121,6 +121,8 @@ class L2(Group):
     """Of the sectors that are joined, those that come through the port again where the rows of a box have two lines."""
     sectors_per_look_up: Count
     """Sectors that a slice gives in the time of a look-up: less of a line takes as long."""
+    stored_sectors_per_request: Ratio
+    """Sectors that threads store in the time of a request: a line of a warp with less takes as long."""
     sectors_per_part: Ratio
     """The same of a part of a sector, which is asked for alone."""
     sectors_per_part_of_pairs: Ratio

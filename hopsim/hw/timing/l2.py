@@ -88,6 +88,7 @@ class L2Cache:
         self._far = float(config.latency_far_cycles)
         # In cycles of all that L2 writes.
         self._write_buffer = config.write_buffer_bytes / config.write_bandwidth_bytes_per_clk
+        self._stored_per_request = config.stored_sectors_per_request
         self._threads_write = (
             config.write_bandwidth_bytes_per_clk / config.threads_write_bandwidth_bytes_per_clk
         )
@@ -252,13 +253,17 @@ class L2Cache:
         taken = self.write(now, now, lines, sectors, gpc)
         return max(start, taken - self._write_buffer if is_clean else taken)
 
-    def store_words(self, now: float, start: float, lines: Lines, sectors: int, gpc: int) -> float:
+    def store_words(
+        self, now: float, start: float, lines: Lines, sectors: int, requests: int, gpc: int
+    ) -> float:
         """Take what threads store; return when L2 has it.
 
         Args:
             now, start, lines, sectors, gpc: as `write` takes them.
+            requests: lines of each warp, summed: with few sectors each they are what takes the time.
         """
-        return self.write(now, start, lines, sectors, gpc, cost=self._threads_write)
+        cost = self._threads_write * max(1.0, self._stored_per_request * requests / sectors)
+        return self.write(now, start, lines, sectors, gpc, cost=cost)
 
     def write(
         self,

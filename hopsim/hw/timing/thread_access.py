@@ -180,7 +180,7 @@ class ThreadAccess:
         numbers = self._l2.tags.number(lines * self._line_bytes)
         if note.kind == "w":
             sent = sm.send(end, sectors * self._l2.sector_bytes)
-            done = self._l2.store_words(time, sent, numbers, sectors, sm.gpc)
+            done = self._l2.store_words(time, sent, numbers, sectors, passes, sm.gpc)
             sm.stored = max(sm.stored, done + self._l2.near)
             return Served(max(held, done - self._queue), done, Stall.LONG_SCOREBOARD)
         wanted = Footprint(numbers, sectors, None if whole else masks)

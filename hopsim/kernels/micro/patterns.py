@@ -133,12 +133,20 @@ STORES: Final[dict[str, tuple[int, Callable[[Numbers], Numbers]]]] = {
 ROUND_BYTES: Final = 2 << 20
 
 
-def scattered(name: str) -> Benchmark:
-    """Stores of all SMs until they are seen; a slope is cycles for one of each thread."""
+PLACES: Final = (2, sum(LENGTHS))
+"""That L2 has from the time before, and that are new."""
+
+
+def scattered(name: str, places: int) -> Benchmark:
+    """Stores of all SMs until they are seen; a slope is cycles for one of each thread.
+
+    Args:
+        places: that a thread stores to, one after the other.
+    """
     words, byte_of = STORES[name]
-    c = Clocked(f"scattered_{name}", [Param("data", ".u64"), Param("offsets", ".u64")])
+    c = Clocked(f"scattered_{name}_{places}", [Param("data", ".u64"), Param("offsets", ".u64")])
     (data,) = _own_places(c, len(LENGTHS), THREADS, 1)
-    opcode = "st.global.b32" if words == 1 else f"st.global.v{words}.b32"
+    opcode = "st.volatile.global.b32" if words == 1 else f"st.volatile.global.v{words}.b32"
     given = c.thread if words == 1 else vector([c.thread] * words)
     rounds = 0
     for length in LENGTHS:
@@ -146,7 +154,7 @@ def scattered(name: str) -> Benchmark:
         def run(length: int = length) -> None:
             nonlocal rounds
             for _ in range(length):
-                c.k.emit(opcode, address(data, rounds * ROUND_BYTES), given)
+                c.k.emit(opcode, address(data, rounds % places * ROUND_BYTES), given)
                 rounds += 1
             c.k.emit("fence.acq_rel.gpu")
 
@@ -154,12 +162,12 @@ def scattered(name: str) -> Benchmark:
 
     def arguments(gpu: Any) -> list[Any]:
         begins = byte_of(np.arange(SMS * THREADS, dtype=np.uint32))
-        size = int(begins.max()) + 16 + sum(LENGTHS) * ROUND_BYTES
+        size = int(begins.max()) + 16 + places * ROUND_BYTES
         return [gpu.array(np.zeros(size, np.uint8)), gpu.array(begins)]
 
     return c.benchmark(
-        f"stores of {SMS} CTAs of {THREADS} threads, {name.replace('_', ' ')} each", grid=SMS, block=THREADS,
-        rows=SMS, summary=mean_of_rows, arguments=arguments,
+        f"stores of {SMS} CTAs of {THREADS} threads, {name.replace('_', ' ')} each, at {places} places",
+        grid=SMS, block=THREADS, rows=SMS, summary=mean_of_rows, arguments=arguments,
     )  # fmt: skip
 
 
@@ -185,5 +193,5 @@ def benchmarks() -> list[Benchmark]:
     return [
         *(shared_patterns(words) for words in (1, 2, 4)),
         *(contended(name, threads) for threads in (THREADS, CROWDED) for name in WORDS),
-        *map(scattered, STORES),
+        *(scattered(name, places) for name in STORES for places in PLACES),
     ]

@@ -133,9 +133,24 @@ def test_l2_takes_a_store_while_it_is_sent() -> None:
 def test_what_threads_store_takes_longer_than_what_tma_stores() -> None:
     rate = CONFIG.l2.write_bandwidth_bytes_per_clk / CONFIG.l2.threads_write_bandwidth_bytes_per_clk
     box = cache(write_buffer_bytes=0).store_box(0.0, 0.0, run(0, 4096), 16384, 0)
-    words = cache(write_buffer_bytes=0).store_words(0.0, 0.0, run(0, 4096), 16384, 0)
+    words = cache(write_buffer_bytes=0).store_words(0.0, 0.0, run(0, 4096), 16384, 4096, 0)
     assert 1.05 < rate < 1.3
     assert words == pytest.approx(rate * box, rel=0.01)
+
+
+@pytest.mark.parametrize(
+    ("sectors_of_a_line", "slower"),
+    [(1, CONFIG.l2.stored_sectors_per_request), (2, 1.0), (4, 1.0)],
+)
+def test_lines_with_few_sectors_take_the_time_of_requests(
+    sectors_of_a_line: int, slower: float
+) -> None:
+    lines = 4096
+    sectors = sectors_of_a_line * lines
+    unit = cache(write_buffer_bytes=0)
+    whole = cache(write_buffer_bytes=0).store_words(0.0, 0.0, run(0, lines), 4 * lines, lines, 0)
+    part = unit.store_words(0.0, 0.0, run(0, lines), sectors, lines, 0)
+    assert part == pytest.approx(slower * whole * sectors_of_a_line / 4, rel=0.01)
 
 
 @pytest.mark.parametrize("share", [0.0, 0.5, 1.0])
