@@ -41,12 +41,16 @@ class InFlight:
 
     def bring(self, lines: Lines, ready: float, finish: float) -> None:
         """Note when lines come."""
+        self._cover()
+        self._ready[lines] = ready
+        self._finish[lines] = finish
+
+    def _cover(self) -> None:
+        """Make room for all lines that have a number."""
         size = self._tags.size
         if len(self._ready) < size:
             self._ready = _grown(self._ready, size)
             self._finish = _grown(self._finish, size)
-        self._ready[lines] = ready
-        self._finish[lines] = finish
 
     def read(
         self,
@@ -74,6 +78,7 @@ class InFlight:
                 return self._wait(lines, ready, first, finish)
             return ready, first, finish
         if waits and (is_far or len(fetched) < len(lines)):
+            self._cover()
             ready, first, finish = self._wait(lines, ready, first, finish)
         self.bring(fetched, ready, finish)
         if ready > self._last:
