@@ -52,7 +52,9 @@ def test_in_a_file_no_line_is_broken() -> None:
 
 def test_colours_stay_with_their_words() -> None:
     stream = io.StringIO()
-    console = Console(file=stream, force_terminal=True, width=24, color_system="standard")
+    console = Console(
+        file=stream, force_terminal=True, width=24, color_system="standard", no_color=False
+    )
     console.print(Story(Text.assemble("  what     ", ("a missing wait", "red"))))
     assert [line.rstrip() for line in stream.getvalue().splitlines()] == [
         "  what     \x1b[31ma missing\x1b[0m",

@@ -220,7 +220,7 @@ class CostTable:
             and first.instruction.opcode[0] == "prefetch",
             simple=False,
             parameters=frozenset(self._parameter_lines(segment.instructions)),
-            in_turn=head is Head.MEMORY,
+            in_turn=head is Head.MEMORY and not _is_remote(first),
             fences=fences_of(first, block if stall is Stall.MEMBAR else 0.0, self._config.fence),
             guard=_guard(first),
             deferred=deferred,
@@ -287,6 +287,11 @@ class CostTable:
         m, n, k = (int(word) for word in words)
         # Only tf32 has a form of its own, which does not name it.
         return slots.get("at") or "tf32", 2.0 * m * n * k
+
+
+def _is_remote(bound: BoundInstruction) -> bool:
+    """Whether an access goes to the shared memory of another CTA, by a way of its own."""
+    return "shared::cluster" in bound.instruction.opcode
 
 
 def _is_joined(bound: BoundInstruction) -> bool:
