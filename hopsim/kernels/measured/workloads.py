@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hopsim.errors import DeviceError, HopsimError
+from hopsim.kernels.gemm.silicon import sha256
 from hopsim.kernels.measured.ncu import profile
 from hopsim.kernels.probes.probe import load_module
 from hopsim.results import LaunchResult
@@ -269,7 +270,7 @@ def record(folder: Path, log: Path, say: Callable[[str], None]) -> dict[str, Any
         if len(set(digests[number])) != 1:
             row["sha256"] = "differs from launch to launch"
         rows.append(row)
-    return {"ptx_sha256": hashlib.sha256(ptx_of(folder).encode()).hexdigest(), "rows": rows}
+    return {"ptx_sha256": sha256(ptx_of(folder)), "rows": rows}
 
 
 def launch_all(folder: Path, file: Path) -> None:
@@ -289,7 +290,7 @@ def with_rows(folder: Path, content: Mapping[str, Any]) -> list[tuple[Case, Mapp
     Raises: HopsimError: the rows are of another text, or of other launches.
     """
     chosen = cases()
-    same = hashlib.sha256(ptx_of(folder).encode()).hexdigest() == content["ptx_sha256"]
+    same = sha256(ptx_of(folder)) == content["ptx_sha256"]
     names = [f"{row['kernel']} {row['size']}" for row in content["rows"]]
     if not same or names != [case.name for case in chosen]:
         raise HopsimError(
