@@ -118,6 +118,8 @@ class Issue(Group):
     constant_latency_cycles: Cycles
     """Added to the first read of a line of parameters by an SM in a launch."""
     constant_line_bytes: Bytes
+    branch_test_cycles: Cycles
+    """From the issue of what computes a predicate to that of a branch by it."""
     crowded_gap_cycles: Interval
     """From one instruction of a warp to its next while the tensor cores work."""
     crowded_half_cycles: Interval

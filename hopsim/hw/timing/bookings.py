@@ -317,7 +317,7 @@ class Bookings:
         again = work.count_bytes * asking - sectors * sector_bytes
         beside = self._l2.beside(places, work.fetch_bytes, not whole)
         wanted = Footprint(numbers, sectors, None if whole else masks, beside, splits)
-        ready, turns, finish = sm.port.read(time, begin, end, wanted, sm.number)
+        ready, turns, finish = sm.port.read(time, begin, end, wanted, sm.number, is_box=False)
         if again > 0:
             end = sm.wait_for_fill(self._l2.read_again(time, begin, numbers, again, sm.number))
             ready = max(ready, end + self._l2.near)

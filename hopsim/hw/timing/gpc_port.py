@@ -122,6 +122,8 @@ class GpcPort:
         wanted: Footprint,
         sm: int,
         receivers: int = 1,
+        *,
+        is_box: bool = True,
     ) -> Arrival:
         """Read a box or the lines of a warp.
 
@@ -131,6 +133,7 @@ class GpcPort:
             wanted: what is read.
             sm: that asks.
             receivers: SMs that each get all of it; what several get is not shared with others.
+            is_box: what others ask for later may come before the last lines of a box, not before those of a warp.
         """
         l2 = self.l2
         more, parts, uneven, _ = wanted.splits
@@ -139,7 +142,7 @@ class GpcPort:
         lines = receivers * (count - more + more * self._config.delivery_split + parts)
         key = wanted.key
         if key is None:
-            delivery = self._delivery.ask(begin, sent, lines)
+            delivery = self._delivery.ask(begin, sent, lines, is_box)
             reply = l2.read(now, sent, wanted, self.gpc, begin)
             return Arrival(reply.ready, (delivery,), reply.finish)
         request = self._awaited.get(key) if receivers == 1 else None
@@ -149,10 +152,10 @@ class GpcPort:
             gone = int((count - uneven) * late / request.window + 0.5)
             again = uneven + gone
             if again < count:
-                return self._join(request, now, begin, sent, lines, wanted, again, sm)
+                return self._join(request, now, begin, sent, lines, wanted, again, sm, is_box)
         reply = l2.read(now, sent, wanted, self.gpc, begin)
         handed = wanted.sectors * receivers
-        turns = self._fetch(begin, sent, reply, more > 0, wanted.sectors, handed, lines)
+        turns = self._fetch(begin, sent, reply, more > 0, wanted.sectors, handed, lines, is_box)
         if receivers == 1:
             self._awaited[key] = self._request(begin, sent, reply, parts, turns[0], sm)
         return Arrival(reply.ready, turns, reply.finish)
@@ -176,6 +179,7 @@ class GpcPort:
         sectors: float,
         handed: int,
         lines: float,
+        is_box: bool,
     ) -> tuple[Passage, Passage]:
         """Bring sectors from L2, and hand them to SMs; return the turns of both.
 
@@ -184,13 +188,15 @@ class GpcPort:
             reply: of L2.
             is_split: whether rows lie in two lines: out of device memory they pass as they come.
             sectors, handed, lines: what comes, what SMs get of it, and in how many lines.
+            is_box: as `read` takes it.
         """
         begin, sent = begin + reply.wait, sent + reply.wait
         if is_split and reply.first:
             near = self.l2.near
             begin, sent = max(begin, reply.first - near), max(sent, reply.ready - near)
         work = (sectors + handed * self._config.handing) * self.l2.sector_bytes
-        return self._port.ask(begin, sent, work), self._delivery.ask(begin, sent, lines)
+        fetch = self._port.ask(begin, sent, work, is_box)
+        return fetch, self._delivery.ask(begin, sent, lines, is_box)
 
     def _request(
         self, begin: float, sent: float, reply: Reply, parts: int, fetch: Passage, sm: int
@@ -217,6 +223,7 @@ class GpcPort:
         wanted: Footprint,
         again: int,
         sm: int,
+        is_box: bool,
     ) -> Arrival:
         """Share a request but for its last lines, so many, which have come and gone."""
         request.sharing += 1
@@ -238,6 +245,6 @@ class GpcPort:
                 else 0.0
             )
             brought = missing + once_more
-        turns = self._fetch(begin, sent, reply, more > 0, brought, sectors, lines)
+        turns = self._fetch(begin, sent, reply, more > 0, brought, sectors, lines, is_box)
         ready = l2.join(sent, sectors - missing, reply.ready)
         return Arrival(ready, (request.fetch, *turns), reply.finish)

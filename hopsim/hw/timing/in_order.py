@@ -14,6 +14,7 @@ from hopsim.hw.timing.stalls import Stall
 from hopsim.isa.forms.decode import BoundInstruction
 
 NEVER: Final = float("inf")
+NEVER_BEFORE: Final = float("-inf")
 INTEGER: Final = ("s", "u")
 VARIABLE: Final = ("mufu", "shuffle", "special", "convert")
 """Units whose results are waited for at a scoreboard."""
@@ -62,6 +63,7 @@ class InOrder:
         self._interval = issue.interval_cycles
         self._crowded = {**issue.interval_cycles, **issue.crowded_interval_cycles}
         self._rate = issue.issue_rate
+        self._branch_test = float(issue.branch_test_cycles)
         self._gap = issue.crowded_gap_cycles
         self._half = issue.crowded_half_cycles
         self._initialising = config.mbarrier.init_interval_cycles
@@ -105,6 +107,7 @@ class InOrder:
         pressure: dict[str, float] = {}
         beside = Beside(self._config.issue) if crowded else None
         ready, reads, written = run.ready, run.reads, run.writes
+        issued_at: dict[int, float] = {}
         for position, bound in enumerate(instructions):
             unit = self._code.unit(bound)
             issued = 1.0 if prepared and not position else self._code.issued(bound)
@@ -112,6 +115,9 @@ class InOrder:
             for register in bound.reads:
                 if register in ready:
                     at = max(at, ready[register][0])
+                    if unit == "branch":
+                        # The way from a predicate to a branch is longer than to arithmetic.
+                        at = max(at, issued_at.get(register, NEVER_BEFORE) + self._branch_test)
                 elif register in run.head_writes:
                     run.head_use = min(run.head_use, at)
                 elif register not in written:
@@ -148,6 +154,7 @@ class InOrder:
             stall = Stall.SHORT_SCOREBOARD if unit in VARIABLE else Stall.WAIT
             for register in bound.writes:
                 ready[register] = (at + self._result_latency(bound), stall)
+                issued_at[register] = at
         run.clock += more * (self._gap if crowded else 1.0 / self._rate)
         run.slots += more / self._rate
         if beside is not None:

@@ -6,7 +6,7 @@ Who asks for something asks for one line after the other, and others for theirs.
   `w / rate` cycles at full rate, the way gives `1 - exp(-w / (rate * gathering))` of it.  What nobody waits for is counted
   in the latency of what is behind the way; only what is more than that is told.
 - Not all who give are as far: when the last line of a request could come, a share of what others have asked for since has
-  come before it.
+  come before it.  Rows that warps copy do not wait for that: paced and side by side they come as early as one SM's alone.
 
 Source: hopsim's recordings on an H100 SXM (tests/silicon/micro.json, tile_landings_*): of two stages that 12 x 11 CTAs ask
 for at once the first lands after 1,049 cycles, one alone after 866; of four after 1,023.  steady_*, sharing_*, tile_walk_*.
@@ -31,11 +31,12 @@ class Passage:
     as soon as that is known.
     """
 
-    __slots__ = ("end", "first", "sent", "stream")
+    __slots__ = ("end", "first", "is_overtaken", "sent", "stream")
 
-    def __init__(self, stream: Stream, sent: float) -> None:
+    def __init__(self, stream: Stream, sent: float, is_overtaken: bool) -> None:
         self.stream = stream
         self.sent = sent
+        self.is_overtaken = is_overtaken
         self.first = UNKNOWN
         self.end = UNKNOWN
 
@@ -108,9 +109,13 @@ class Stream:
         self._changes: list[tuple[float, int, float, Passage | None]] = []
         self._asked = 0
 
-    def ask(self, begin: float, sent: float, work: float) -> Passage:
-        """Ask for work, evenly from `begin` until `sent`, neither of them past."""
-        passage = Passage(self, sent)
+    def ask(self, begin: float, sent: float, work: float, is_overtaken: bool = True) -> Passage:
+        """Ask for work, evenly from `begin` until `sent`, neither of them past.
+
+        Args:
+            is_overtaken: whether what others ask for later may come before the last of it.
+        """
+        passage = Passage(self, sent, is_overtaken)
         if sent > begin:
             pace = work / (sent - begin)
             self._note(begin, pace, None)
@@ -144,7 +149,7 @@ class Stream:
             else:
                 self._left += pace
             passage.first = self._now + self._wait()
-            if self._mixing:
+            if self._mixing and passage.is_overtaken:
                 self._note(passage.first, 0.0, passage)
             else:
                 passage.end = passage.first

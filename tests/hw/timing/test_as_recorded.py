@@ -56,6 +56,15 @@ WITHIN: Final = {
     "cold_walk_12x11_64r_128r_d4_p4128_256c": 0.1,
     "cold_walk_12x11_128r_128r_d4_p4128_512c": 0.06,
     "tma_load_pitch1056_16_128r": 0.02,
+    "ping_pong_1": 0.03,
+    "ping_pong_2_cta": 0.01,
+    "tma_load_l2_1x256K_2048B_d1": 0.02,
+    "tma_load_l2_1x256K_16384B_d2": 0.01,
+    "steady_copies_alone_128r_d1_w8": 0.03,
+    "steady_copies_all_64r_d1_w4": 0.03,
+    "steady_copies_all_64r_d2_w4": 0.05,
+    "l2_set_8MiB": 0.04,
+    "global_dram": 0.01,
     "tma_load_pitch1056_66_128r": 0.13,
     "pair_walk_alone_12x11_128r_128r_d4": 0.06,
     "pair_walk_multicast_12x11_128r_128r_d4": 0.145,
@@ -135,6 +144,25 @@ def test_arithmetic_slows_products_as_recorded(name: str) -> None:
             alike = 0.25 if label[-3:] == "f32" and label[:3] in ("fma", "mul", "add") else 0.06
             assert found[label] == pytest.approx(cycles, rel=alike), label
     assert found["add.f32"] > 2 * found["nothing"]
+
+
+TURNS: Final = {
+    "left by a counter beside 4 additions": 0.02, "left by a counter beside 8 additions": 0.06, "left by a sum": 0.01,
+    "left by a sum and a counter": 0.04, "left by a counter of each lane": 0.05,
+}  # fmt: skip
+
+
+def test_turns_of_loops_take_as_long_as_recorded() -> None:
+    """From what computes a predicate to a branch by it 14 cycles, and 10 more for the first instruction of the next turn.
+
+    Of few additions ptxas makes loops of several turns, which are other loops than these.
+    """
+    (one,) = (one for one in benchmarks("loops") if one.name == "loops_w1")
+    found = slopes(run(cast(Device, Gpu()), one, 0, check=False)["cycles"])
+    recorded = slopes(ROWS[one.name]["cycles"])
+    assert recorded["left by a sum"] == pytest.approx(4 + 14 + 10, abs=0.1)
+    for label, within in TURNS.items():
+        assert found[label] == pytest.approx(recorded[label], rel=within), label
 
 
 @pytest.mark.parametrize("part", ["least", "median", "p90"])
