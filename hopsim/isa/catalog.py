@@ -21,13 +21,14 @@ from hopsim.isa.ops import (
     mbarriers,
     memory,
     moves,
+    video,
     warp,
     wgmma,
 )
 
 FAMILIES = (
     async_copy, atomics, barriers, compare, control, convert, device_runtime, floating, integer, logic, matrix, mbarriers,
-    memory, moves, warp, wgmma,
+    memory, moves, video, warp, wgmma,
 )  # fmt: skip
 
 __all__ = ["FAMILIES", "FORMS"]

@@ -60,6 +60,9 @@ DTYPES: Final[dict[int, np.dtype[np.unsignedinteger]]] = {
     64: np.dtype(np.uint64),
 }
 
+WIDEST_BITS: Final = 64
+"""The widest register of the machine; one of `.b128` is two of these."""
+
 INTEGERS: Final = ("u16", "u32", "u64", "s16", "s32", "s64")
 BITS: Final = ("b16", "b32", "b64")
 _UNTYPED_AND_INTEGER = tuple(f"{kind}{width}" for kind in "bus" for width in (8, 16, 32, 64))

@@ -23,6 +23,8 @@ from hopsim.hw.machine.memory import (
     WINDOWS,
     Region,
     RegionFault,
+    halves,
+    joined,
 )
 from hopsim.hw.machine.strand import StrandCore
 from hopsim.isa.program.codegen import pick
@@ -263,6 +265,7 @@ class MemoryOps(StrandCore):
         """Read-modify-write, lane by lane in thread order; return the old words (None without values).
 
         Args:
+            word: bytes of a word; one of 16 bytes is returned as two of 8.
             operation: (old, *operands of this lane and word) -> new, on raw bits.
             operands: per word of the vector, the list of operand values.
             is_read: whether what is there must have been written; an exchange may be a store.
@@ -275,9 +278,11 @@ class MemoryOps(StrandCore):
         if space == "local":
             raise self.fault("atomics do not apply to local memory")
         spread = lanes(address, self.lanes, 64).tolist()
+        part = min(word, 8)
         columns = [
-            [lanes(value, self.lanes, word * 8).tolist() for value in group] for group in operands
+            [lanes(value, self.lanes, part * 8).tolist() for value in group] for group in operands
         ]
+        parts = word // part
         old = [[0] * self.lanes for _ in range(count)]
         left: list[int] = []
         for lane, one in enumerate(spread):
@@ -289,23 +294,26 @@ class MemoryOps(StrandCore):
                     region.check_written(offset, offset + word * count)
             except RegionFault as fault:
                 raise self.fault(f"atomic on {space}: {fault.what}", _hint(fault)) from None
-            view = region.views[word]
+            view = region.views[part]
             for k in range(count):
-                before = int(view[offset // word + k])
+                at = offset // part + k * parts
+                before = int(view[at]) if parts == 1 else joined(view[at : at + 2])
                 old[k][lane] = before
                 after = operation(before, *(column[lane] for column in columns[k]))
                 if after != before:
                     # A compare-and-swap that fails, over and over, changes nothing.
                     self.machine.version += 1
-                    view[offset // word + k] = after
+                    view[at : at + parts] = after if parts == 1 else halves(after)
                 if k == 0:
-                    left.append(after)
+                    left.append(after if parts == 1 else halves(after)[0])
             region.mark(offset, offset + word * count)
-        told = np.array(left, f"u{word}") if self.machine.probe.access else None
+        told = np.array(left, f"u{part}") if self.machine.probe.access else None
         self._note("a", space, address, word * count, sem, scope, told)
+        if parts > 1:
+            old = [list(half) for column in old for half in zip(*map(halves, column), strict=True)]
         if self.lanes == 1:
             return [column[0] for column in old]
-        return [np.array(column, dtype=f"u{word}") for column in old]
+        return [np.array(column, dtype=f"u{part}") for column in old]
 
     # -- telling -----------------------------------------------------------------------------------
 

@@ -42,6 +42,25 @@ class RegionFault(Exception):
         self.address = address
 
 
+def joined(words: NDArray[np.uint64]) -> int:
+    """Return the value of 16 bytes, given as two words.
+
+    >>> hex(joined(np.array([5, 1], np.uint64)))
+    '0x10000000000000005'
+    """
+    low, high = words.tolist()
+    return low | high << 64
+
+
+def halves(value: int) -> tuple[int, int]:
+    """Return the low and the high word of 16 bytes.
+
+    >>> halves((1 << 64) + 5)
+    (5, 1)
+    """
+    return value & 0xFFFFFFFFFFFFFFFF, value >> 64
+
+
 class Region:
     """Bytes `[base, base + size)` of one state space.
 

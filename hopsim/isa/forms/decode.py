@@ -24,6 +24,7 @@ from hopsim.isa.forms.operand_rules import (
     check_variable,
     check_width,
     literal_bits,
+    part_bits,
 )
 from hopsim.isa.ptx.ast import (
     FlatAddress,
@@ -297,7 +298,7 @@ class _Binder:
         if isinstance(operand, Register):
             self.reads.add(operand.index)
             check_register(spec, kind, operand)
-            return RegisterArg(operand, kind.width_bits)
+            return RegisterArg(operand, part_bits(kind))
         if isinstance(operand, FlatNegated):
             self.reads.add(operand.register.index)
             check_register(spec, kind, operand.register)
@@ -365,13 +366,13 @@ class _Binder:
             f"{self.form.syntax}: operand {spec.name} has no type {spec.type!r}"
         )
         if isinstance(operand, Sink):
-            self.destinations.append(Destination(None, kind.width_bits, False))
+            self.destinations.append(Destination(None, part_bits(kind), False))
             return
         if not isinstance(operand, Register):
             raise Mismatch(f"destination {spec.name} must be a register")
         check_register(spec, kind, operand)
         self.writes.add(operand.index)
-        self.destinations.append(Destination(operand, kind.width_bits, kind.is_signed))
+        self.destinations.append(Destination(operand, part_bits(kind), kind.is_signed))
 
 
 def decode(

@@ -7,8 +7,8 @@
 The syntax string is the PTX line with slots:
 
 - `word` must be there; `{t}` is a slot whose alternatives are given by keyword; `{.sat}` is an optional slot.
-  Modifiers are matched as a set (compilers write them in several orders); where two slots share an alternative
-  (`cvt.{dt}.{at}`) the first one in the text fills the first slot.
+  Modifiers are matched as a set (compilers write them in several orders, as in `max.s32.relu`, and ptxas takes these);
+  where two slots share an alternative (`cvt.{dt}.{at}`) the first one in the text fills the first slot.
 - operands: `d` (a name that begins with `d`) is written, any other name is read.  `+{d}` (read and written later) and
   `&{a}` (read later) hand register numbers to the operation instead of values: an asynchronous instruction needs them.
   `name:t` gives its type (a slot or a PTX type; without it, slot `t`).  `name?` may be missing.
@@ -38,6 +38,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Final, Literal
 
 from hopsim.isa.types import TYPES, ScalarType
@@ -54,6 +55,8 @@ UNITS: Final = (
 )  # fmt: skip
 
 
+ANYWHERE: Final = frozenset({"approx", "cc", "relu", "rn", "sat", *TYPES})
+"""Words that stand anywhere behind the first one, as ptxas 13.0 takes them: `add.s32.sat`, `ex2.f32.approx`."""
 PARAMETERS: Final = ("param", "dparam")
 """Names of operands that are parameters of calls."""
 
@@ -134,6 +137,12 @@ class Form:
         """The base opcode, for example `mbarrier.arrive`."""
         return ".".join(self.base)
 
+    @cached_property
+    def fixed(self) -> int:
+        """How many words of the base stand first in each spelling, in this order."""
+        words = (number for number, word in enumerate(self.base) if number and word in ANYWHERE)
+        return next(words, len(self.base))
+
     @property
     def uses_carry(self) -> bool:
         """Whether it takes or leaves CC.CF."""
@@ -152,12 +161,12 @@ class Form:
 
         Missing optional slots have the value `""`.
         """
-        base = self.base
-        if opcode[: len(base)] != base:
+        fixed = self.fixed
+        if opcode[:fixed] != self.base[:fixed]:
             return None
-        rest = opcode[len(base) :]
+        rest = opcode[fixed:]
         found: dict[str, str] = {}
-        needed = list(self.required)
+        needed = [*self.base[fixed:], *self.required]
         for word in rest:
             if word in needed:
                 needed.remove(word)

@@ -14,7 +14,7 @@ from hopsim.errors import NotModelled
 from hopsim.isa.forms.form import Form, OperandSpec
 from hopsim.isa.ptx.ast import FlatOperand, Immediate, Register, Sink, SymbolRef
 from hopsim.isa.ptx.special import has_components, is_modelled, widths_of
-from hopsim.isa.types import TYPES, ScalarType
+from hopsim.isa.types import TYPES, WIDEST_BITS, ScalarType
 
 UNTYPED = frozenset({"float", "bits"})
 """Kinds that stand for floats; integers of any sign stand for each other."""
@@ -36,17 +36,22 @@ class Mismatch(Exception):
     """Operands do not fit this form; another form may."""
 
 
+def part_bits(kind: ScalarType) -> int:
+    """Return how many bits of an operand of some type one register holds: a register of `.b128` is two."""
+    return min(kind.width_bits, WIDEST_BITS)
+
+
 def check_register(spec: OperandSpec, kind: ScalarType, register: Register) -> None:
     """Check the declared type of a register against that of an operand.
 
     Raises: Mismatch.
     """
     declared = TYPES[register.type]
-    if _clash(kind, declared):
+    if _clash(kind, declared) or (kind.name == "b128") != (register.type == "b128"):
         raise Mismatch(
             f"operand {spec.name} is .{kind.name}, but register {register.name} is .{register.type}"
         )
-    if register.width_bits == kind.width_bits:
+    if register.width_bits == part_bits(kind):
         return
     if spec.relaxed and register.width_bits > kind.width_bits and register.type != "pred":
         return

@@ -14,7 +14,7 @@ import numpy as np
 from hopsim.isa.context import Context
 from hopsim.isa.forms.form import Unmodelled, shared_form
 from hopsim.isa.numerics.floating import make_add as make_float_add
-from hopsim.isa.ops.accesses import HINT, LENGTH, SCOPE, VECTOR, vector_counts
+from hopsim.isa.ops.accesses import HINT, LENGTH, SCOPE, VECTOR, vector_counts, words_of
 from hopsim.isa.types import TYPES, ScalarType
 from hopsim.isa.values import Value
 
@@ -47,7 +47,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     "and": ("b32", "b64"),
     "or": ("b32", "b64"),
     "xor": ("b32", "b64"),
-    "exch": ("b32", "b64"),
+    "exch": ("b32", "b64", "b128"),
 }
 ATOM = 'PTX ISA 8.7, "atom"'
 RED = 'PTX ISA 8.7, "red"'
@@ -60,8 +60,6 @@ def noftz_problem(op: str, t: str, ftz: str) -> str:
 
 def _problem(slots: dict[str, str]) -> str:
     op, t, v = slots["op"], slots["t"], slots.get("v", "")
-    if op == "exch" and t == "b128":
-        return Unmodelled("128-bit atomics")
     if t not in ALLOWED[op]:
         return f".{op} does not take .{t}; expected .{', .'.join(ALLOWED[op])}"
     if op in ("min", "max") and TYPES[t].kind in ("float", "packed"):
@@ -149,14 +147,14 @@ def atom(
 ) -> Any:
     """Returns the old value."""
     choose = _chooser(space, op, t)
-    count = LENGTH[v]
+    word, count = words_of(v, t)
 
     def run(ctx: Context, a: Value, b: Any, policy: Value | None = None) -> Any:
         operands = [[None]] * count if b is None else [[value] for value in b]
         old = ctx.atomic(
             space,
             a,
-            t.bytes,
+            word,
             choose(ctx, a),
             operands,
             sem or "relaxed",
@@ -182,6 +180,25 @@ def atom_cas(space: str, sem: str, scope: str, hint: str, t: ScalarType) -> Any:
     def run(ctx: Context, a: Value, b: Value, c: Value, policy: Value | None = None) -> Any:
         old = ctx.atomic(space, a, t.bytes, swap, [[b, c]], sem or "relaxed", scope or "gpu")
         return None if old is None else old[0]
+
+    return run
+
+
+@shared_form(
+    "atom{.space}{.sem}{.scope}.cas{.hint}.b128 {d}:b128?, [a], {b}:b128, {c}:b128, policy:b64?", space=SPACE, sem=SEM,
+    scope=SCOPE, hint=HINT, data=True, data_operands=("b", "c"), counts=lambda slots: {"d": 2, "b": 2, "c": 2}, unit="atomic",
+    effects=("reads and writes [a]",), source=ATOM,
+)  # fmt: skip
+def atom_cas128(space: str, sem: str, scope: str, hint: str) -> Any:
+    """Writes c where 16 bytes of memory hold b."""
+
+    def swap(old: int, low: int, high: int, new_low: int, new_high: int) -> int:
+        return new_low | new_high << 64 if old == low | high << 64 else old
+
+    def run(ctx: Context, a: Value, b: Any, c: Any, policy: Value | None = None) -> Any:
+        words = [None] if b is None or c is None else [*b, *c]
+        old = ctx.atomic(space, a, 16, swap, [words], sem or "relaxed", scope or "gpu")
+        return (None, None) if old is None else old
 
     return run
 

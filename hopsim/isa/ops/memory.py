@@ -14,7 +14,7 @@ from hopsim.isa.context import Context
 from hopsim.isa.forms.form import form, local_form, shared_form
 from hopsim.isa.numerics.convert import make_cvt
 from hopsim.isa.numerics.floating import make_mul
-from hopsim.isa.ops.accesses import HINT, LENGTH, SCOPE, VECTOR, vector_counts
+from hopsim.isa.ops.accesses import HINT, LENGTH, SCOPE, VECTOR, vector_counts, words_of
 from hopsim.isa.ptx.ast import FlatOperand, Immediate
 from hopsim.isa.types import MEMORY_TYPES, TYPES, ScalarType
 from hopsim.isa.values import Value
@@ -118,8 +118,7 @@ def fetch_bytes_of(l2: str) -> int:
 
 
 def _load(space: str, sem: str, scope: str, v: str, t: ScalarType, l2: str = "") -> Any:
-    count = LENGTH[v]
-    word = t.bytes
+    word, count = words_of(v, t)
     order = sem or "weak"
     fetch_bytes = fetch_bytes_of(l2)
 
@@ -180,8 +179,7 @@ def load_global(space: str, sem: str, scope: str, v: str, t: ScalarType, l2: str
 
 
 def _store(space: str, sem: str, scope: str, v: str, t: ScalarType) -> Any:
-    count = LENGTH[v]
-    word = t.bytes
+    word, count = words_of(v, t)
     order = sem or "weak"
 
     def store(ctx: Context, a: Value, b: Any, policy: Value | None = None) -> None:

@@ -99,6 +99,46 @@ _declare_vectors("b16", 16, ("b32", "b64"))
 _declare_vectors("b32", 32, ("b64",))
 
 
+# --- 128 bits -------------------------------------------------------------------------------------
+
+
+def _halves(slots: dict[str, str]) -> dict[str, int]:
+    del slots
+    return {"d": 2, "a": 2}
+
+
+@form("mov.b128 {d}:b128, {a}:b128", unit="move", counts=_halves, source=MOV)
+def mov128() -> str:
+    """A register of 128 bits, which is two of 64 bits."""
+    return "{0}"
+
+
+@form("mov.b128 {d}:b128, {a}:b64", unit="move", counts=_halves, source=MOV)
+def pack128() -> str:
+    """Join two words, the first one lowest."""
+    return "{0}"
+
+
+@form("mov.b128 {d}:b64, {a}:b128", unit="move", counts=_halves, source=MOV)
+def unpack128() -> str:
+    """Cut 128 bits into two words, the lowest one first."""
+    return "{0}"
+
+
+@form("mov.b128 {d}:b128, {a}:b32", unit="move", counts=lambda slots: {"d": 2, "a": 4}, source=MOV)
+def pack128_of_four() -> Callable[[tuple[Value, ...]], tuple[Value, ...]]:
+    """Join four words, the first one lowest."""
+    pair = _pack_two(32, 64)
+    return lambda parts: (pair(parts[:2]), pair(parts[2:]))
+
+
+@form("mov.b128 {d}:b32, {a}:b128", unit="move", counts=lambda slots: {"d": 4, "a": 2}, source=MOV)
+def unpack128_to_four() -> Callable[[tuple[Value, ...]], tuple[Value, ...]]:
+    """Cut 128 bits into four words, the lowest one first."""
+    halves = _unpack(32, 64)
+    return lambda parts: (*halves(parts[0]), *halves(parts[1]))
+
+
 # --- addresses ------------------------------------------------------------------------------------
 
 

@@ -364,7 +364,8 @@ class Register:
     """One virtual register of a function after scope resolution.
 
     `name` is unique in the function (`%r5`; `P1` of the third scope that declares it is `P1@3`); a
-    component of a vector register is a register of its own (`abcd.x`).  `type` is the declared type
+    component of a vector register is a register of its own (`abcd.x`), and so is each half of one of
+    `.b128` (`q.lo`, `q.hi`, 64 bits wide).  `type` is the declared type
     without the dot; `width_bits` is 1 for predicates.  `index` is its position in
     `FlatBody.registers`.
     """
@@ -409,7 +410,7 @@ class FlatAddress:
 
 @dataclass(frozen=True, slots=True)
 class FlatVector:
-    """A vector operand after resolution; a whole vector register is expanded to its components.
+    """A vector operand after resolution; a whole vector register becomes its components, one of `.b128` its halves.
 
     The label of a `.branchtargets` list becomes the vector of its `LabelRef`s (`brx.idx %r1, ts`).
     """

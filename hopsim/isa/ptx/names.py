@@ -25,7 +25,7 @@ from hopsim.isa.ptx.ast import (
 )
 from hopsim.isa.ptx.special import SPECIAL_REGISTERS, is_special
 from hopsim.isa.ptx.suggest import closest
-from hopsim.isa.types import TYPES
+from hopsim.isa.types import TYPES, WIDEST_BITS
 
 COMPONENTS: Final = "xyzw"
 """Letters of a vector register's components, in order."""
@@ -198,7 +198,7 @@ class Names:
     def use(self, declared: Declared) -> tuple[Register, ...]:
         """Return the registers behind a declaration, made on first use."""
         if not declared.registers:
-            width = TYPES[declared.type].width_bits
+            width = min(TYPES[declared.type].width_bits, WIDEST_BITS)
             name = declared.name
             serial = 1
             while name in self.register_names:
@@ -208,6 +208,8 @@ class Names:
             names = (
                 [f"{name}.{letter}" for letter in COMPONENTS[: declared.vector]]
                 if declared.vector
+                else [f"{name}.lo", f"{name}.hi"]
+                if TYPES[declared.type].width_bits > WIDEST_BITS
                 else [name]
             )
             first = len(self.registers)

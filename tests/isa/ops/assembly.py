@@ -17,9 +17,18 @@ from hopsim.isa.ptx.parser import parse
 from hopsim.isa.ptx.scope import flatten
 from hopsim.isa.types import TYPES
 
-# Register names begin with their class: p (pred), b (8 bits), h (16), r (32), rd (64), f (f32), fd (f64).
-CLASSES = {"p": "pred", "b": "b8", "h": "b16", "r": "b32", "rd": "b64", "f": "f32", "fd": "f64"}
-BY_WIDTH = {1: "p", 8: "b", 16: "h", 32: "r", 64: "rd"}
+# Register names begin with their class: p (pred), b (8 bits), h (16), r (32), rd (64), f (f32), fd (f64), q (b128).
+CLASSES = {
+    "p": "pred",
+    "b": "b8",
+    "h": "b16",
+    "r": "b32",
+    "rd": "b64",
+    "f": "f32",
+    "fd": "f64",
+    "q": "b128",
+}
+BY_WIDTH = {1: "p", 8: "b", 16: "h", 32: "r", 64: "rd", 128: "q"}
 HEADER = (
     ".version 8.7\n.target sm_90a\n.address_size 64\n.entry k(.param .u64 P)\n{\n"
     ".shared .align 16 .b8 smem[64];\n"
@@ -140,7 +149,11 @@ def sample(form: Form, slots: dict[str, str]) -> tuple[str, dict[str, int]]:
     for spec in form.operands:
         if spec.shape == "label":
             return "", {}
-        if spec.shape == "vector":
+        if spec.type == "b128":
+            operands.append(f"q{count}")
+            reads |= {f"q{count}.{half}": 64 for half in ("lo", "hi") if spec.role == "read"}
+            count += 1
+        elif spec.shape == "vector":
             whole = next(width for name, width in width_of.items() if name != spec.name)
             items = [register(spec) for _ in range(whole // width_of[spec.name])]
             operands.append("{" + ", ".join(items) + "}")
@@ -153,7 +166,7 @@ def sample(form: Form, slots: dict[str, str]) -> tuple[str, dict[str, int]]:
     return f"{opcode(form, slots)} {', '.join(operands)};", reads
 
 
-OWN = ("compare", "control", "convert", "floating", "integer", "logic", "moves")
+OWN = ("compare", "control", "convert", "floating", "integer", "logic", "moves", "video")
 
 
 def own_forms() -> list[Form]:

@@ -27,7 +27,6 @@ def kernel(line: str) -> hs.Kernel:
 @pytest.mark.parametrize(
     ("line", "why"),
     [
-        ("atom.global.exch.b128 %q1, [%a], %q2;", "128-bit atomics"),
         ("atom.global.max.noftz.v2.f16 {%h1, %h2}, [%a], {%h1, %h2};", "minima and maxima"),
         ("createpolicy.cvt.L2.b64 %a, %a;", "createpolicy"),
     ],
@@ -43,6 +42,14 @@ def test_not_modelled(line: str, why: str) -> None:
     [
         ("atom.global.max.noftz.f16x2 %r1, [%a], %r2;", "max.f16x2 needs .v2, .v4 or .v8"),
         ("atom.global.and.f32 %r1, [%a], %r2;", "and does not take .f32; expected .b32, .b64"),
+        ("atom.global.and.b128 %q1, [%a], %q2;", "and does not take .b128; expected .b32, .b64"),
+        ("atom.global.exch.b128 {%a, %a}, [%a], {%a, %a};", "operand d is .b128, but register %a is .b64"),
+        ("ld.global.v2.b64 %q1, [%a];", "operand d is .b64, but register %q1.lo is .b128"),
+        ("ld.global.v2.b128 {%q1, %q2}, [%a];", "a vector of 256 bits"),
+        ("st.global.b128 [%a], %a;", "operand b must have 2 items, got 1"),
+        ("add.u64 %a, %q1, %a;", "operand a must be a register or an immediate"),
+        ("add.u64 %a, %q1.x, %a;", "'%q1' has no component '.x'"),
+        ("vabsdiff4.u32.u32.u32.sat.add %r1, %r1, %r1, %r2;", ".sat and .add exclude each other"),
         ("add.u64 %a, %a, g;", "operand b must be a register; mov takes the address of g into one"),
         ("st.global.b64 [%a], g;", "operand b must be a register; mov takes the address of g"),
         ("isspacep.global %p1, g;", "operand a must be a register"),

@@ -46,6 +46,26 @@ INTEGER = [
     ("min.relu.s16x2 r0, r1, r2;", {"r1": 0xFFFF0001, "r2": 0x00010002}, 0x00000001),
     ("max.relu.s16x2 r0, r1, r2;", {"r1": 0xFFFF0001, "r2": 0xFFFE0002}, 0x00000002),
     ("max.relu.s32 r0, r1, r2;", {"r1": 0xFFFFFFFF, "r2": 0xFFFFFFFE}, 0),
+    ("max.s32.relu r0, r1, r2;", {"r1": 0xFFFFFFFF, "r2": 0xFFFFFFFE}, 0),
+    ("min.s16x2.relu r0, r1, r2;", {"r1": 0xFFFF0001, "r2": 0x00010002}, 0x00000001),
+    ("add.s32.sat r0, r1, 1;", {"r1": 0x7FFFFFFF}, 0x7FFFFFFF),
+    (
+        "vabsdiff4.u32.u32.u32 r0, r1, r2, r3;",
+        {"r1": 0x01FF0507, "r2": 0x02010505, "r3": 9},
+        0x01FE0002,
+    ),
+    (
+        "vabsdiff4.u32.u32.u32.add r0, r1, r2, r3;",
+        {"r1": 0x01FF0507, "r2": 0x02010505, "r3": 10},
+        0x10B,
+    ),
+    ("vabsdiff4.s32.s32.u32.sat r0, r1, r2, r3;", {"r1": 0x80FF7F00, "r2": 0xFF000080}, 0x7F017F7F),
+    ("vabsdiff2.u32.s32.s32 r0, r1, r2, r3;", {"r1": 0x80000001, "r2": 0x7FFF0003}, 0xFFFF0002),
+    (
+        "vabsdiff2.u32.u32.u32.add r0, r1, r2, r3;",
+        {"r1": 0xFFFF0001, "r2": 0x00000003, "r3": 0xFFFF0000},
+        1,
+    ),
     ("popc.b64 r0, rd1;", {"rd1": (1 << 63) + 3}, 3),
     ("clz.b32 r0, r1;", {"r1": 1}, 31),
     ("bfind.shiftamt.u32 r0, r1;", {"r1": 1}, 31),
@@ -134,6 +154,17 @@ MOVES = [
     ("mov.b32 {_, h0}, r1;", {"r1": 0xABCD1234}, 0xABCD),
     ("mov.b64 {r0, _}, rd1;", {"rd1": 0x200000001}, 1),
     ("mov.b16 {_, b0}, h1;", {"h1": 0xABCD}, 0xAB),
+    ("mov.b128 {_, rd0}, q1;", {"q1.lo": 5, "q1.hi": 6}, 6),
+    ("mov.b128 {_, _, _, r0}, q1;", {"q1.lo": 5, "q1.hi": 0xABCD << 32}, 0xABCD),
+]
+WIDE = [
+    ("mov.b128 q0, q1;", {"q1.lo": 1, "q1.hi": 2}, (1, 2)),
+    ("mov.b128 q0, {rd1, 7};", {"rd1": 1}, (1, 7)),
+    (
+        "mov.b128 q0, {r1, r2, r3, r4};",
+        {"r1": 1, "r2": 2, "r3": 3, "r4": 4},
+        (0x200000001, 0x400000003),
+    ),
 ]
 FLOAT = [
     ("add.f32 f0, f1, f2;", {"f1": ONE, "f2": ONE}, TWO),
@@ -220,6 +251,14 @@ def test_two_results(text: str, values: dict[str, Any], expected: tuple[Any, Any
     registers = execute(text, values).registers
     results = [registers.get(f"{kind}{k}") for k in (0, 1) for kind in ("p", "r", "h")]
     assert tuple(value for value in results if value is not None) == expected
+
+
+@pytest.mark.parametrize(("text", "values", "expected"), WIDE)
+def test_a_register_of_128_bits(
+    text: str, values: dict[str, Any], expected: tuple[int, int]
+) -> None:
+    registers = execute(text, values).registers
+    assert (registers["q0.lo"], registers["q0.hi"]) == expected
 
 
 def test_packed_setp_with_one_predicate_compares_the_low_halves() -> None:
