@@ -119,7 +119,7 @@ class BoundInstruction:
     arg_names: tuple[str, ...]
     destinations: tuple[Destination, ...]
     single: bool
-    target: LabelRef | None
+    targets: tuple[LabelRef, ...]
     reads: frozenset[int]
     writes: frozenset[int]
 
@@ -127,6 +127,14 @@ class BoundInstruction:
     def line(self) -> int:
         """1-based line in the PTX text."""
         return self.instruction.span.line
+
+
+def _labels(operand: FlatOperand) -> tuple[LabelRef, ...]:
+    if isinstance(operand, FlatVector):
+        labels = tuple(item for item in operand.items if isinstance(item, LabelRef))
+        if labels:
+            return labels
+    raise Mismatch("the targets must be the label of a .branchtargets list that stands before")
 
 
 def _type_of(spec: OperandSpec, slots: dict[str, str]) -> ScalarType | None:
@@ -146,7 +154,7 @@ class _Binder:
         self.names: list[str] = []
         self.destinations: list[Destination] = []
         self.single = True
-        self.target: LabelRef | None = None
+        self.targets: tuple[LabelRef, ...] = ()
         self.reads: set[int] = set()
         self.writes: set[int] = set()
         self.counts = form.counts(slots) if form.counts is not None else {}
@@ -184,7 +192,7 @@ class _Binder:
             self.reads.add(guard[0].index)
         return BoundInstruction(
             self.instruction, self.form, tuple(sorted(self.slots.items())), tuple(self.args), tuple(self.names),
-            tuple(self.destinations), self.single, self.target, frozenset(self.reads), frozenset(self.writes),
+            tuple(self.destinations), self.single, self.targets, frozenset(self.reads), frozenset(self.writes),
         )  # fmt: skip
 
     def _carry(self) -> None:
@@ -212,7 +220,10 @@ class _Binder:
         if spec.shape == "label":
             if not isinstance(operand, LabelRef):
                 raise Mismatch(f"operand {spec.name} must be a label")
-            self.target = operand
+            self.targets = (operand,)
+            return
+        if spec.shape == "labels":
+            self.targets = _labels(operand)
             return
         if spec.role == "write":
             self._destination(spec, operand)

@@ -14,7 +14,8 @@ The syntax string is the PTX line with slots:
   `name:t` gives its type (a slot or a PTX type; without it, slot `t`).  `name?` may be missing.
   `[a]` is an address, `[a, {c}]` an address with tensor coordinates.  `[param]` and `[dparam]` (written) are parameters
   of an expanded call (`hopsim.isa.program.calls`), which lie in registers.  `{d}` is a vector, `{d}?` a vector or a scalar.
-  `d|p:pred` is a pair, `d|p:pred?` a pair whose second half may be missing.  `name:label` is a branch target.
+  `d|p:pred` is a pair, `d|p:pred?` a pair whose second half may be missing.  `name:label` is a branch target,
+  `{name}:label` a list of them.
   `#name` is an immediate.  `name:clock` is one of the clock special registers.  A type with `~` (`d:t~`) may sit in a wider
   register (PTX "Operand Size Exceeding Instruction-Type Size").
 
@@ -91,7 +92,7 @@ class OperandSpec:
     """One operand as declared.
 
     `shape` is `scalar`, `address`, `tensor` (address with coordinates), `parameter`, `vector`, `maybe_vector`, `pair`,
-    `maybe_pair`, `label` or `clock`; `role` is `read`, `write`, `update`
+    `maybe_pair`, `label`, `labels` or `clock`; `role` is `read`, `write`, `update`
     or `borrow` (the last two by register number).  `second` describes the second half of a pair.
     """
 
@@ -240,6 +241,8 @@ def _operand(item: str, default: str) -> OperandSpec:
         return OperandSpec(found["addr"], shape, "read", "b64", False, optional)
     if found["vec"]:
         kind, relaxed = typed(found["vtype"])
+        if kind == "label":
+            return OperandSpec(found["vec"], "labels", "read", kind, False, optional)
         shape = "maybe_vector" if found["maybe"] else "vector"
         return OperandSpec(found["vec"], shape, role(found["vec"]), kind, relaxed, False)
     kind, relaxed = typed(found["type"])

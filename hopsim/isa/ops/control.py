@@ -24,6 +24,18 @@ def bra(uni: str) -> Callable[[], None]:
     return _nothing
 
 
+@form(
+    "brx.idx{.uni} a:u32, {targets}:label",
+    uni=("uni",),
+    unit="branch",
+    source='PTX ISA 8.7, "brx.idx"',
+)
+def brx(uni: str) -> Callable[[], None]:
+    """Go to the label whose place in a `.branchtargets` list is the index."""
+    del uni
+    return _nothing
+
+
 @form("call{.uni} target:label", uni=("uni",), unit="branch", source='PTX ISA 8.7, "call"')
 def call(uni: str) -> Callable[[], None]:
     """Call a function: its body stands in the place of the call, and a guarded call is a branch around it."""

@@ -30,6 +30,7 @@ from hopsim.isa.forms.decode import (
     TupleArg,
 )
 from hopsim.isa.forms.form import BLOCKED
+from hopsim.isa.program.branch_table import by_index, way
 from hopsim.isa.program.flow import EXIT, SegmentPlan, is_synchronising
 from hopsim.isa.types import DTYPES
 from hopsim.isa.values import Array, Predicate, Value, collapse, narrow, resize, select, widen
@@ -88,13 +89,20 @@ def place(old: Value, new: Any, chosen: Any, lanes: int, width_bits: int) -> Val
 class _Source:
     """Writes the functions of one program."""
 
-    def __init__(self, layout: dict[str, int], tainted: frozenset[int], values: bool) -> None:
+    def __init__(
+        self,
+        layout: dict[str, int],
+        number_of: dict[int, int],
+        tainted: frozenset[int],
+        values: bool,
+    ) -> None:
         self.layout = layout
+        self.number_of = number_of
         self.tainted = tainted if not values else frozenset[int]()
         self.lines: list[str] = []
         self.space: dict[str, Any] = {
             "narrow": narrow, "widen": widen, "select": select, "invert": invert, "pick": pick, "place": place,
-            "collapse": collapse, "BLOCKED": BLOCKED, "resize": resize,
+            "collapse": collapse, "BLOCKED": BLOCKED, "resize": resize, "way": way,
         }  # fmt: skip
 
     # -- operands ----------------------------------------------------------------------------------
@@ -307,6 +315,9 @@ class _Source:
         last = plan.stop if plan.branch is None else plan.branch
         for index in range(first, last):
             out += [f"    {line}" for line in self.plain(body[index], index)]
+        if plan.branch is not None and len(body[plan.branch].targets) > 1:
+            out += [f"    {line}" for line in self._by_index(plan, body[plan.branch], join)]
+            return name
         if plan.branch is None or len(plan.successors) == 1:
             out.append(f"    return {plan.successors[0]}")
             return name
@@ -321,6 +332,16 @@ class _Source:
         out.append(f"    if p is False: return {when_false}")
         out.append(f"    return s.diverge(p, {when_true}, {when_false}, {join})")
         return name
+
+    def _by_index(self, plan: SegmentPlan, bound: BoundInstruction, join: int) -> list[str]:
+        """Return the lines of a branch whose targets are listed; the segment holds nothing else."""
+        args = self._call_args(bound)
+        guard = bound.instruction.guard
+        if args is None or (guard is not None and guard[0].index in self.tainted):
+            return [f"s.need_values({bound.line})"]
+        table = f"t{plan.number}"
+        self.space[table] = [self.number_of.get(label.target, EXIT) for label in bound.targets]
+        return by_index(bound, args[0], plan.number, plan.successors[0], join, table)
 
 
 def generate(
@@ -343,7 +364,8 @@ def generate(
         values: whether data is computed.
         serialised: whether each wgmma is waited for before the next: then each ends a step.
     """
-    source = _Source(layout, tainted, values)
+    number_of = {plan.start: plan.number for plan in plans}
+    source = _Source(layout, number_of, tainted, values)
     names: list[tuple[str | None, str]] = []
     for plan in plans:
         head = source.head(body[plan.start], plan.start) if plan.has_head else None

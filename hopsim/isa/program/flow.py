@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import reduce
+from operator import and_, or_
 from typing import Final
 
 from hopsim.isa.forms.decode import BoundInstruction, RegisterArg, TupleArg
@@ -23,7 +25,8 @@ class SegmentPlan:
     """Instructions `[start, stop)` of the body.
 
     `branch` is the index of the last instruction when it branches or exits, else None.  `successors` are segment
-    numbers, fall-through first (EXIT for leaving the function); a conditional branch has two.
+    numbers, fall-through first (EXIT for leaving the function); a conditional branch has two, a branch by an index as many
+    as it has targets.
     """
 
     number: int
@@ -51,6 +54,9 @@ def segments(body: Sequence[BoundInstruction], targets: set[int]) -> list[Segmen
     for index, bound in enumerate(body):
         if is_branch(bound):
             starts.add(index + 1)
+            if len(bound.targets) > 1:
+                # Lanes whose index differs part one target at a time: the others come back to the branch.
+                starts.add(index)
         if bound.form.purity == "shared":
             starts.add(index)
     order = sorted(start for start in starts if start < count)
@@ -64,8 +70,9 @@ def segments(body: Sequence[BoundInstruction], targets: set[int]) -> list[Segmen
         successors: tuple[int, ...] = (after,)
         if is_branch(last):
             branch = stop - 1
-            taken = EXIT if last.target is None else number_of.get(last.target.target, EXIT)
-            successors = (after, taken) if last.instruction.guard is not None else (taken,)
+            taken = [number_of.get(label.target, EXIT) for label in last.targets] or [EXIT]
+            ways = [after, *taken] if last.instruction.guard is not None else taken
+            successors = tuple(dict.fromkeys(ways)) if len(taken) > 1 else tuple(ways)
         plans.append(
             SegmentPlan(
                 number, start, stop, body[start].form.purity == "shared", branch, successors
@@ -114,7 +121,7 @@ def meeting_points(plans: Sequence[SegmentPlan]) -> list[int]:
     for plan in plans:
         if (
             nearest[plan.number] == EXIT
-            and len(plan.successors) == 2
+            and len(plan.successors) > 1
             and EXIT not in plan.successors
         ):
             nearest[plan.number] = _meeting_point(plans, plan)
@@ -122,13 +129,14 @@ def meeting_points(plans: Sequence[SegmentPlan]) -> list[int]:
 
 
 def _meeting_point(plans: Sequence[SegmentPlan], branch: SegmentPlan) -> int:
-    one, other = (_reachable(plans, successor) for successor in branch.successors)
-    both = one & other
+    ways = [_reachable(plans, successor) for successor in branch.successors]
+    both = reduce(and_, ways)
     if not both:
         return EXIT
     everything = (1 << (len(plans) + 1)) - 1
     exit_bit = 1 << len(plans)
-    inside = [plan for plan in plans if (one | other) >> plan.number & 1]
+    some = reduce(or_, ways)
+    inside = [plan for plan in plans if some >> plan.number & 1]
     sets = dict.fromkeys((plan.number for plan in inside), everything)
 
     def after(plan: SegmentPlan) -> int:
@@ -148,7 +156,7 @@ def _meeting_point(plans: Sequence[SegmentPlan], branch: SegmentPlan) -> int:
             if new != sets[plan.number]:
                 sets[plan.number] = new
                 changed = True
-    common = sets[branch.successors[0]] & sets[branch.successors[1]]
+    common = reduce(and_, (sets[successor] for successor in branch.successors))
     return next(
         (number for number, found in sets.items() if common >> number & 1 and found == common), EXIT
     )

@@ -29,7 +29,7 @@ from hopsim.isa.program.pipeline import serialised_by
 from hopsim.isa.program.symbols import Parameter, Placement, parameters, place
 from hopsim.isa.program.wmma import SOURCE as WMMA
 from hopsim.isa.program.wmma import lower
-from hopsim.isa.ptx.ast import FlatBody, Function, LabelRef, PtxModule, Register, SymbolRef
+from hopsim.isa.ptx.ast import FlatBody, Function, PtxModule, Register, SymbolRef
 from hopsim.isa.ptx.file_text import read_ptx
 from hopsim.isa.ptx.parser import parse
 from hopsim.isa.ptx.scope import Flattened, flatten
@@ -246,10 +246,8 @@ class Kernel:
     def plans(self) -> list[flow.SegmentPlan]:
         """The segments of the body."""
         targets = set(self.body.labels.values())
-        for instruction in self.body.instructions:
-            targets |= {
-                operand.target for operand in instruction.operands if isinstance(operand, LabelRef)
-            }
+        for bound in self.instructions:
+            targets |= {label.target for label in bound.targets}
         return flow.segments(self.instructions, targets)
 
     @cached_property

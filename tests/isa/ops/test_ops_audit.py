@@ -150,13 +150,20 @@ def test_an_unknown_form_is_not_modelled(text: str) -> None:
 
 
 def test_branches_name_their_target() -> None:
-    body = body_of("bra.uni L;", "@p0 bra L;", "L:", "ret;")
-    first, second, third = (
-        decoder.decode(instruction, body.carry) for instruction in body.instructions
+    body = body_of(
+        "bra.uni L;",
+        "@p0 bra L;",
+        "ts: .branchtargets L, M;",
+        "brx.idx r0, ts;",
+        "L:",
+        "ret;",
+        "M:",
     )
-    assert first.target is not None
-    assert (first.target.target, second.reads, third.target) == (2, frozenset({0}), None)
-    assert {bound.form.unit for bound in (first, second, third)} == {"branch"}
+    bound = [decoder.decode(instruction, body.carry) for instruction in body.instructions]
+    targets = [[label.target for label in one.targets] for one in bound]
+    assert targets == [[3], [3], [3, 4], []]
+    assert (bound[1].reads, bound[2].reads) == (frozenset({0}), frozenset({1}))
+    assert {one.form.unit for one in bound} == {"branch"}
 
 
 # --- the lists of real PTX ------------------------------------------------------------------------
