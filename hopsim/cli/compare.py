@@ -178,6 +178,7 @@ def _recorded(
     from hopsim.kernels.measured.again import read as read_again
     from hopsim.kernels.measured.sets import load_sets
     from hopsim.report.accuracy import figures, figures_text, rows_table
+    from hopsim.report.launch import changed_table
 
     output = Output(json_file)
     _check_suffixes(page, plot)
@@ -200,10 +201,11 @@ def _recorded(
         _row(case, one, others, kept.is_earlier(case))
         for case, one in zip(cases, predictions, strict=True)
     ]
-    output.show(rows_table(rows))
+    output.show(*changed_table(settings), rows_table(rows))
     content: dict[str, Any] = {
         "command": "compare",
         "config": gpu,
+        "set": settings,
         "rows": [_plain(row) for row in rows],
     }
     for name in sorted({row.role for row in rows}):
@@ -216,7 +218,7 @@ def _recorded(
             "kendall_clear": found.clear_kendall, "regret_percent": found.regret, "dram_percent": found.dram_error,
         }  # fmt: skip
     with output.saving():
-        _write_pages(rows, page, plot, largest)
+        _write_pages(rows, page, plot, largest, settings)
     output.finish(content, 0)
 
 
@@ -281,7 +283,11 @@ def _plain(row: Row) -> dict[str, Any]:
 
 
 def _write_pages(
-    rows: list[Row], page: Path | None, plot: Path | None, largest: int | None
+    rows: list[Row],
+    page: Path | None,
+    plot: Path | None,
+    largest: int | None,
+    settings: dict[str, str],
 ) -> None:
     from hopsim.cli.output import write_file
     from hopsim.report.accuracy_page import html, scatter
@@ -292,10 +298,10 @@ def _write_pages(
     if page is not None:
         picture = page.with_suffix(".svg")
         write_file(picture, scatter(rows), "--page")
-        write_file(page, page_text(rows, _about(largest), picture.name), "--page")
+        write_file(page, page_text(rows, _about(largest, settings), picture.name), "--page")
 
 
-def _about(largest: int | None) -> list[str]:
+def _about(largest: int | None, settings: dict[str, str]) -> list[str]:
     found = [
         "Cycles are Nsight Compute's `gpc__cycles_elapsed.max` of one launch with cold caches, clocks not locked, on one "
         "NVIDIA H100 80GB HBM3 (SXM), driver 580.159.04; of the judging set the median of three launches. The simulator "
@@ -320,4 +326,7 @@ def _about(largest: int | None) -> list[str]:
         found.append(
             f"**Made with `--largest {largest}`: problems larger than {largest} cubed are left out.**"
         )
+    if settings:
+        given = " ".join(f"--set {key}={value}" for key, value in settings.items())
+        found.append(f"**Made with `{given}`: predictions are not those of the configuration.**")
     return found

@@ -36,7 +36,7 @@ def compare_one(
     from hopsim.cli.output import Output
     from hopsim.isa.program.kernel import load
     from hopsim.report.accuracy import counter_table
-    from hopsim.report.launch import exit_code, launch_report
+    from hopsim.report.launch import changed_table, exit_code, launch_report
     from hopsim.runtime.gpu import Gpu
 
     if launch_path is None or (ncu is None and device is None):
@@ -64,11 +64,18 @@ def compare_one(
 
     result = run(Gpu(config, settings), check=False)
     if not result.is_finished:
-        output.show(launch_report(result, checks=False, path=str(ptx)))
+        output.show(launch_report(result, checks=False, path=str(ptx), changes=settings))
+    elif settings:
+        output.show(*changed_table(settings))
     predicted: dict[str, float] = dict(result.counters)
     if result.cycles is not None:
         predicted[CYCLES] = result.cycles
-    content: dict[str, Any] = {"command": "compare", "kernel": kernel.name, "predicted": predicted}
+    content: dict[str, Any] = {
+        "command": "compare",
+        "set": settings,
+        "kernel": kernel.name,
+        "predicted": predicted,
+    }
     if ncu is not None:
         grid = 1
         for extent in described.grid:

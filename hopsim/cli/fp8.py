@@ -17,6 +17,7 @@ from hopsim.cli.options import (
     RunScheduleOption,
     SeedOption,
     SetOption,
+    overrides,
 )
 
 
@@ -52,7 +53,7 @@ def fp8(
     from hopsim.kernels.gemm.problem import GemmProblem
     from hopsim.launch.device import Device
     from hopsim.report.fp8 import fp8_table
-    from hopsim.report.launch import exit_code
+    from hopsim.report.launch import changed_table, exit_code
 
     output = Output(json_file)
     device = cast("Device", make_gpu(backend, gpu, settings))
@@ -63,7 +64,8 @@ def fp8(
         options = {"check": False}
     outcomes = compare(device, problem, a, b, (tile_m, tile_n), stages, **options)
     words = f"C[{m},{n}] = A[{m},{k}] B[{n},{k}]^T   e4m3 -> f32, tile {tile_m}x{tile_n}x128"
-    output.show(Text(words), fp8_table(outcomes, problem.flops))
+    changes = overrides(settings)
+    output.show(Text(words), *changed_table(changes), fp8_table(outcomes, problem.flops))
     content = [
         {
             **launch_json("fp8", one.result, {"schedule_of_kernel": one.name}, settings=settings),
@@ -75,4 +77,6 @@ def fp8(
     ]
     code = max(exit_code(one.result) or int(not one.is_exact) for one in outcomes)
     parameters = {"m": m, "n": n, "k": k, "tile": [tile_m, tile_n], "spread": spread}
-    output.finish({"command": "fp8", "parameters": parameters, "kernels": content}, code)
+    output.finish(
+        {"command": "fp8", "set": changes, "parameters": parameters, "kernels": content}, code
+    )

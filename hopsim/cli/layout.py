@@ -28,6 +28,10 @@ _ELEMENT_BYTES = {
 }  # fmt: skip
 
 
+MMA_TYPES = tuple(name for name in _ELEMENT_BYTES if name != "f32")
+"""Those of which there is a matrix instruction."""
+
+
 class OperandName(StrEnum):
     """An operand of a matrix product."""
 
@@ -85,7 +89,9 @@ def mma(
     shape: Annotated[
         str, typer.Argument(metavar="SHAPE", help="m16n8k16 (mma.sync), m64n128k16 (wgmma), ...")
     ],
-    dtype: DtypeOption = "bf16",
+    dtype: Annotated[
+        str, typer.Option("--dtype", metavar="TYPE", help=f"Element type: {', '.join(MMA_TYPES)}.")
+    ] = "bf16",
     operand: Annotated[OperandName, typer.Option("--operand", help="Which matrix.")] = (
         OperandName.C
     ),
@@ -189,8 +195,8 @@ def descriptor(
     dtype: DtypeOption = "bf16",
     swizzle: SwizzleOption = SwizzleName.B128,
     start: Annotated[
-        int, typer.Option("--start", metavar="N", min=0, help="Shared address of the tile.")
-    ] = 0,
+        str, typer.Option("--start", metavar="N", help="Shared address of the tile: 1024 or 0x400.")
+    ] = "0",
     rows: RowsShown = 16,
     columns: ColumnsShown = 8,
     svg: SvgOption = None,
@@ -205,7 +211,7 @@ def descriptor(
     down, along = _pair(tile, "--tile")
     found = canonical(major.value, _swizzle(swizzle), down, along, _element_bytes(dtype))
     try:
-        page = descriptor_page(found, start)
+        page = descriptor_page(found, _address(start))
     except MachineFault as fault:
         # A kernel would fault; here it is what was asked for.
         raise ConfigError(fault.what, where="--start", hint=fault.hint) from None
@@ -248,6 +254,24 @@ def _output(svg: str | None, html: str | None, json_file: str | None) -> Output:
 def _pair(text: str, option: str) -> tuple[int, int]:
     first, second = extents(text, 2, option, "2x2")
     return first, second
+
+
+def _address(text: str) -> int:
+    """Return a shared address, decimal or hexadecimal.
+
+    Raises: ConfigError: it is neither.
+    """
+    try:
+        address = int(text, 16 if text[:2].lower() == "0x" else 10)
+    except ValueError:
+        address = -1
+    if address < 0:
+        raise ConfigError(
+            f"expected an address, decimal or hexadecimal, got {text!r}",
+            where="--start",
+            hint="--start 0x400",
+        )
+    return address
 
 
 def _swizzle(name: SwizzleName) -> Swizzle:

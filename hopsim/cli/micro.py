@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from hopsim.cli.options import Backend, BackendOption, GpuOption, JsonOption, SetOption
+from hopsim.cli.options import Backend, BackendOption, GpuOption, JsonOption, SetOption, overrides
 from hopsim.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -40,6 +40,7 @@ def micro(
     from hopsim.cli.launching import make_gpu
     from hopsim.cli.output import Output
     from hopsim.kernels.micro.recording import GROUPS, run
+    from hopsim.report.launch import changed_table
 
     output = Output(json_file)
     if not name:
@@ -54,6 +55,9 @@ def micro(
     device: Any = make_gpu(backend, gpu, settings)
     # A simulation is the same every time; a device settles.
     options: dict[str, Any] = {"repeats": 0, "check": False} if backend is Backend.SIM else {}
+    changes = overrides(settings)
+    if changes:
+        output.show(*changed_table(changes))
     content: list[dict[str, Any]] = []
     for one in chosen:
         row = run(device, one, **options)
@@ -61,7 +65,9 @@ def micro(
         row.pop("table", None)
         content.append({**row, "recorded": real})
         output.show(Text(f"{one.name}: {one.what}"), _table(row, real, backend.value))
-    output.finish({"command": "micro", "backend": backend.value, "benchmarks": content}, 0)
+    output.finish(
+        {"command": "micro", "set": changes, "backend": backend.value, "benchmarks": content}, 0
+    )
 
 
 def _chosen(name: str) -> list[Benchmark]:

@@ -67,6 +67,7 @@ def maps(
     from hopsim.runtime.gpu import Gpu
 
     output = Output(json_file)
+    changes = overrides(settings)
     rng, kind = _numbers(seed)
     a, b = (rng.standard_normal((rows, k)).astype(kind) for rows in (m, n))
     expected = gemm(a, b, out_dtype=kind)
@@ -74,12 +75,12 @@ def maps(
     ways: list[Way] = []
     for way in WAYS:
         done = run_maps(
-            cast("Device", Gpu(gpu, overrides(settings))), GemmProblem(m, n, k), a, b, way,
+            cast("Device", Gpu(gpu, changes)), GemmProblem(m, n, k), a, b, way,
             tile=shape, stages=stages, warpgroups=2 if shape[0] % 128 == 0 else 1,
             prefetches=prefetch, check=check, schedule=run_schedule.value, seed=seed,
         )  # fmt: skip
         ways.append(Way(way, done.verdict, _same(done.c, expected), done.launches, done.cycles))
-    _finish("maps", ways, output, {"m": m, "n": n, "k": k, "prefetch": prefetch})
+    _finish("maps", ways, output, {"m": m, "n": n, "k": k, "prefetch": prefetch}, changes)
 
 
 @app.command("dependent", cls=Command)
@@ -108,6 +109,7 @@ def dependent(
     from hopsim.runtime.gpu import Gpu
 
     output = Output(json_file)
+    changes = overrides(settings)
     rng, kind = _numbers(seed)
     a, b, d = (rng.standard_normal(s).astype(kind) for s in ((m, k), (n, k), (columns, n)))
     expected = gemm(gemm(a, b, out_dtype=kind), d, out_dtype=kind)
@@ -115,7 +117,7 @@ def dependent(
     hidden = 0
     for name in ("plain", "dependent"):
         pair = run_pair(
-            cast("Device", Gpu(gpu, overrides(settings))), a, b, d, dependent=name == "dependent", tile=_tile(tile),
+            cast("Device", Gpu(gpu, changes)), a, b, d, dependent=name == "dependent", tile=_tile(tile),
             stages=stages, check=check, schedule=run_schedule.value, seed=seed,
         )  # fmt: skip
         verdict = worst_verdict(pair.launches)
@@ -124,7 +126,7 @@ def dependent(
         label = name if name == "plain" else f"{name} ({what}, at most {hidden:,}, hidden)"
         ways.append(Way(label, verdict, _same(pair.y, expected), pair.launches, pair.cycles))
     parameters = {"m": m, "n": n, "k": k, "l": columns, "hidden_cycles": hidden}
-    _finish("dependent", ways, output, parameters)
+    _finish("dependent", ways, output, parameters, changes)
 
 
 def _numbers(seed: int) -> tuple[Any, Any]:
@@ -146,12 +148,24 @@ def _tile(text: str) -> tuple[int, int, int]:
     return m, n, k
 
 
-def _finish(name: str, ways: list[Way], output: Output, parameters: dict[str, Any]) -> None:
+def _finish(
+    name: str,
+    ways: list[Way],
+    output: Output,
+    parameters: dict[str, Any],
+    changes: dict[str, str],
+) -> None:
+    from hopsim.report.launch import changed_table
     from hopsim.report.surroundings import content, ways_table
 
-    output.show(ways_table(ways))
+    output.show(*changed_table(changes), ways_table(ways))
     bad = any(not way.is_exact or way.verdict in ("hazard", "deadlock") for way in ways)
     output.finish(
-        {"command": f"surroundings {name}", "parameters": parameters, "ways": content(ways)},
+        {
+            "command": f"surroundings {name}",
+            "set": changes,
+            "parameters": parameters,
+            "ways": content(ways),
+        },
         int(bad),
     )

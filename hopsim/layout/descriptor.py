@@ -68,7 +68,7 @@ class MatrixDescriptor:
             if value & ~_FIELD_MASK or value % _CHUNK_BYTES:
                 raise MachineFault(
                     f"matrix descriptor {name} must be a multiple of 16 from 0 to 262128, "
-                    f"got {value}",
+                    f"got {value} ({value:#x})",
                     hint="align the tile; sizes are bytes here, the descriptor holds bytes >> 4",
                     source=_SOURCE,
                 )

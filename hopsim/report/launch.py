@@ -80,6 +80,11 @@ def changed_rows(changes: Mapping[str, str]) -> list[Row]:
     ]
 
 
+def changed_table(changes: Mapping[str, str]) -> list[RenderableType]:
+    """Return the numbers that were replaced as a table of their own, for pages without a summary; nothing without any."""
+    return [fact_table(changed_rows(changes))] if changes else []
+
+
 def verdict_rows(result: LaunchResult, checks: bool = True) -> list[Row]:
     """Return the verdict, and what was not checked."""
     hazards = sum(hazard.level == "hazard" for hazard in result.hazards)

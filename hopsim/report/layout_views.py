@@ -192,6 +192,7 @@ def descriptor_page(tile: OperandTile, start_addr: int) -> Page:
             f"{tile.boxes} {'box' if tile.boxes == 1 else 'boxes'} of {tile.box[0]} x {tile.box[1]}, "
             f"{tile.total_bytes} bytes",
         ),
+        ("start", f"{start_addr:#x}"),
         ("descriptor", f"{first.encode():#018x}"),
     ]
     steps = Table(

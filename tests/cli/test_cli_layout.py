@@ -9,6 +9,8 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from hopsim.cli.app import app
+from hopsim.cli.layout import MMA_TYPES
+from hopsim.layout.tiled import DTYPES
 from tests.cli.golden import assert_page
 
 PAGE = Path(__file__).parents[2] / "docs" / "layouts.md"
@@ -62,12 +64,34 @@ def test_images_and_pages_show_every_cell(arguments: tuple[str, ...], tmp_path: 
         (("descriptor", "--major", "MN", "--dtype", "e4m3"), "need a 16-bit type"),
         (("descriptor", "--tile", "60x64"), "rows in eights"),
         (("descriptor", "--start", "5"), "must be a multiple of 16"),
+        (
+            ("descriptor", "--start", "0x3G"),
+            "--start: expected an address, decimal or hexadecimal, got '0x3G'",
+        ),
+        (
+            ("descriptor", "--start", "-16"),
+            "expected an address, decimal or hexadecimal, got '-16'",
+        ),
+        (("mma", "m16n8k16", "--dtype", "f32"), "dtype must be one of fp16, bf16, tf32,"),
     ],
 )
 def test_mistakes_are_told(arguments: tuple[str, ...], said: str) -> None:
     done = hopsim("layout", *arguments)
     assert done.exit_code == 2
     assert said in done.stderr
+
+
+def test_an_address_is_hexadecimal_or_decimal() -> None:
+    hexadecimal = hopsim("layout", "descriptor", "--start", "0x400").stdout
+    assert hexadecimal == hopsim("layout", "descriptor", "--start", "1024").stdout
+    assert "start             0x400\n" in hexadecimal
+
+
+def test_the_types_of_a_command_are_those_that_it_takes() -> None:
+    assert MMA_TYPES == DTYPES
+    assert f"Element type: {', '.join(DTYPES)}." in " ".join(
+        hopsim("layout", "mma", "--help").stdout.split()
+    )
 
 
 def test_without_the_library_the_user_is_told_what_to_install(

@@ -14,6 +14,7 @@ from hopsim.cli.app import app
 from hopsim.config import load, names
 from tests.cli.golden import GOLDEN, assert_golden
 
+SILICON = Path(__file__).parents[1] / "silicon"
 DATA = Path(__file__).parent / "data"
 
 
@@ -113,6 +114,60 @@ def test_an_error_of_a_set_number_stands_at_what_was_typed(command: tuple[str, .
         ("run", str(DATA / "scale.ptx"), "--args", str(DATA / "scale.toml")),
         ("check", str(DATA / "scale.ptx"), "--launch", str(DATA / "scale.toml"), "--seeds", "0"),
         ("ladder", "--m", "64", "--n", "64", "--k", "64", "--only", "pipelined"),
+        (
+            "fp8",
+            "--m",
+            "64",
+            "--n",
+            "64",
+            "--k",
+            "128",
+            "--tile-m",
+            "64",
+            "--tile-n",
+            "64",
+            "--stages",
+            "2",
+        ),
+        (
+            "surroundings",
+            "maps",
+            "--m",
+            "64",
+            "--n",
+            "64",
+            "--k",
+            "64",
+            "--tile",
+            "64x64x64",
+            "--stages",
+            "2",
+        ),
+        (
+            "surroundings",
+            "dependent",
+            "--m",
+            "64",
+            "--n",
+            "64",
+            "--k",
+            "64",
+            "--l",
+            "64",
+            "--tile",
+            "64x64x64",
+        ),
+        ("micro", "bar_sync_32"),
+        (
+            "compare",
+            "--recorded",
+            "--folder",
+            str(SILICON),
+            "--only",
+            "pingpong",
+            "--largest",
+            "512",
+        ),
     ],
 )
 def test_numbers_that_were_replaced_are_named(command: tuple[str, ...]) -> None:
