@@ -16,6 +16,8 @@ from hopsim.launch.given import check_kernel, whole_number, whole_numbers
 Triple = tuple[int, int, int]
 GRID_LIMITS = (2**31 - 1, 65535, 65535)
 BLOCK_LIMITS = (1024, 1024, 64)
+SMALLER_BLOCK = "a smaller block: at most 1024, 1024 and 64 threads along x, y and z, 1024 in all"
+SMALLER_CLUSTER = "a smaller cluster: its size is the product of its extents"
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,25 +82,41 @@ def geometry(
         group = triple(cluster, "cluster")
         if required and triple(required, "cluster") != group:
             raise LaunchError(
-                f"cluster {group}, but .reqnctapercluster says {required}", where=where
+                f"cluster {group}, but .reqnctapercluster says {required}",
+                where=where,
+                hint="launch that cluster, or leave it out",
             )
     for axis, limit, number in zip("xyz", GRID_LIMITS, shape, strict=True):
         if number > limit:
-            raise LaunchError(f"grid.{axis} is {number}, the limit is {limit}", where=where)
+            raise LaunchError(
+                f"grid.{axis} is {number}, the limit is {limit}",
+                where=where,
+                hint="grid.x has room for 2147483647 CTAs; or let each CTA do several parts of the work",
+            )
     for axis, limit, number in zip("xyz", BLOCK_LIMITS, threads, strict=True):
         if number > limit:
-            raise LaunchError(f"block.{axis} is {number}, the limit is {limit}", where=where)
+            raise LaunchError(
+                f"block.{axis} is {number}, the limit is {limit}", where=where, hint=SMALLER_BLOCK
+            )
     count = threads[0] * threads[1] * threads[2]
     if count > 1024:
-        raise LaunchError(f"a block of {count} threads; the limit is 1024", where=where)
+        raise LaunchError(
+            f"a block of {count} threads; the limit is 1024", where=where, hint=SMALLER_BLOCK
+        )
     _check_threads(kernel, threads, count, where)
     size = group[0] * group[1] * group[2]
     if size > cluster_limit:
-        raise LaunchError(f"a cluster of {size} CTAs; the limit is {cluster_limit}", where=where)
+        raise LaunchError(
+            f"a cluster of {size} CTAs; the limit is {cluster_limit}",
+            where=where,
+            hint=SMALLER_CLUSTER,
+        )
     most = kernel.directive("maxclusterrank")
     if most is not None and size > most[0]:
         raise LaunchError(
-            f"a cluster of {size} CTAs, but .maxclusterrank allows {most[0]}", where=where
+            f"a cluster of {size} CTAs, but .maxclusterrank allows {most[0]}",
+            where=where,
+            hint=SMALLER_CLUSTER,
         )
     for axis, total, part in zip("xyz", shape, group, strict=True):
         if total % part:
@@ -130,7 +148,9 @@ def _check_threads(kernel: Kernel, block: Triple, count: int, where: str) -> Non
             limit *= number
         if count > limit:
             raise LaunchError(
-                f"a block of {count} threads, but .maxntid allows {limit}", where=where
+                f"a block of {count} threads, but .maxntid allows {limit}",
+                where=where,
+                hint="a smaller block, or a kernel compiled for larger ones (__launch_bounds__)",
             )
 
 

@@ -87,7 +87,9 @@ def host_array(values: Any) -> NDArray[Any]:
     try:
         host: NDArray[Any] = np.asarray(values)
     except ValueError as error:
-        raise LaunchError(f"expected an array of numbers: {error}") from None
+        raise LaunchError(
+            f"expected an array of numbers: {error}", hint="rows of one length, of one type"
+        ) from None
     element_type(host.dtype)
     return host
 

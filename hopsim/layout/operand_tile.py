@@ -202,6 +202,7 @@ def canonical(major: Major, swizzle: Swizzle, rows: int, k: int, element_bytes: 
         raise ConfigError(
             f"MN-major operands need a 16-bit type, got {8 * element_bytes} bits",
             where="layout descriptor",
+            hint="fp16 or bf16, or a K-major operand",
             source='PTX ISA 8.7, "wgmma.mma_async"',
         )
     inner = rows if major == "MN" else k
@@ -210,5 +211,6 @@ def canonical(major: Major, swizzle: Swizzle, rows: int, k: int, element_bytes: 
             f"expected whole rows of {width} bytes along {major}, rows in eights and K in steps of "
             f"{ATOM_K_BYTES // element_bytes}, got {rows} rows and K = {k}",
             where="layout descriptor",
+            hint="a larger tile, or a narrower swizzle",
         )
     return OperandTile(element_bytes, major, swizzle, rows, k)

@@ -83,7 +83,9 @@ def tiled_copy(threads: CuteLayout, values: CuteLayout) -> TiledCopy:
     for name, layout in (("thread", threads), ("value", values)):
         if layout.rank != 2:
             raise ConfigError(
-                f"the {name} layout must have two modes, got {layout}", where="layout copy"
+                f"the {name} layout must have two modes, got {layout}",
+                where="layout copy",
+                hint="(16,8):(8,1), for example: 16 along rows, 8 along columns",
             )
         if sorted(layout.offsets().tolist()) != list(range(layout.size)):
             raise ConfigError(
@@ -162,7 +164,7 @@ def atom(shape: str, dtype: str) -> Atom:
     extents = _extents(shape)
     if dtype not in _TYPES:
         raise ConfigError(
-            f"dtype must be one of {', '.join(DTYPES)}, got {dtype!r}", where="layout mma"
+            f"dtype must be one of {', '.join(DTYPES)}, got {dtype!r}", where="--dtype"
         )
     bits, ab_type, c_type, c_ptx = _TYPES[dtype]
     ptx_type = _PTX.get(dtype, dtype)

@@ -67,7 +67,9 @@ def access(
     """
     if copy.tiler_mn[0] > extents[0] or copy.tiler_mn[1] > extents[1]:
         raise ConfigError(
-            f"the tile {copy.tiler_mn} is larger than the tensor {extents}", where="layout copy"
+            f"the tile {copy.tiler_mn} is larger than the tensor {extents}",
+            where="layout copy",
+            hint="a larger tensor, or fewer threads or values",
         )
     held = np.sort(addresses(copy, extents, order, element_bytes), axis=1)
     vector_bytes = _vector_bytes(held, element_bytes)

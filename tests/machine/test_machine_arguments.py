@@ -261,3 +261,43 @@ def test_a_timeline_that_cannot_be_written(tmp_path: Path) -> None:
     result = launch(hs.Gpu(), schedule="timed", trace=True)
     with pytest.raises(hs.HopsimError, match=r"cannot write .*t\.json: No such file or directory"):
         result.save_trace(tmp_path / "none" / "t.json")
+
+
+# --- limits ---------------------------------------------------------------------------------------
+
+
+def bounded(directives: str) -> hs.Kernel:
+    return hs.loads(
+        SCALE.replace("{type}", "f32").replace("factor) {", f"factor) {directives} {{")
+    )["scale"]
+
+
+@pytest.mark.parametrize(
+    ("changed", "what", "hint"),
+    [
+        ({"grid": (1, 70000)}, "grid.y is 70000, the limit is 65535", "grid.x has room"),
+        ({"block": (1, 1, 65)}, "block.z is 65, the limit is 64", "a smaller block"),
+        ({"block": (64, 32)}, "a block of 2048 threads; the limit is 1024", "a smaller block"),
+        ({"grid": 32, "cluster": 32}, "a cluster of 32 CTAs; the limit is 16", "a smaller cluster"),
+        (
+            {"kernel": bounded(".maxclusterrank 2"), "grid": 4, "cluster": 4},
+            "a cluster of 4 CTAs, but .maxclusterrank allows 2",
+            "a smaller cluster",
+        ),
+        (
+            {"kernel": bounded(".explicitcluster .reqnctapercluster 2"), "grid": 4, "cluster": 4},
+            "cluster (4, 1, 1), but .reqnctapercluster says (2,)",
+            "launch that cluster",
+        ),
+        (
+            {"kernel": bounded(".maxntid 32")},
+            "a block of 64 threads, but .maxntid allows 32",
+            "__launch_bounds__",
+        ),
+    ],
+)
+def test_limits_of_a_launch_say_what_to_try(changed: dict[str, Any], what: str, hint: str) -> None:
+    with pytest.raises(hs.LaunchError) as refused:
+        launch(hs.Gpu(), **changed)
+    assert refused.value.what == what
+    assert hint in refused.value.hint

@@ -75,7 +75,11 @@ def build(
     Raises: LaunchError: the hardware cannot do it.
     """
     if problem.dtype != "e4m3":
-        raise LaunchError(f"fp8-scaled multiplies e4m3, got {problem.dtype}", where="fp8-scaled")
+        raise LaunchError(
+            f"fp8-scaled multiplies e4m3, got {problem.dtype}",
+            where="fp8-scaled",
+            hint="the other schedules, which have no scales, take all types",
+        )
     rows, columns = tile
     if rows not in (64, 128):
         raise LaunchError(f"tile m must be 64 or 128, got {rows}", where="fp8-scaled")

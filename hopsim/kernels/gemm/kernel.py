@@ -216,6 +216,7 @@ def make_plan(
             f"{plan.splits} splits need as many k-blocks, got {k_blocks} "
             f"(K = {problem.k}, {tile.k} each)",
             where="gemm",
+            hint="fewer splits, or a smaller tile k",
         )
     return plan
 

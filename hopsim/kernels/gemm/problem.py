@@ -115,6 +115,7 @@ class GemmProblem:
             raise LaunchError(
                 f"wgmma takes MN-major operands of 16 bits only, got {dtype.name}",
                 where="GemmProblem",
+                hint="K-major operands, or fp16 or bf16",
                 source='PTX ISA 8.7, "wgmma.mma_async"',
             )
         for operand, major, name, rows in (
