@@ -14,7 +14,7 @@ from typing import Any
 from hopsim.events import Probe, RegisterEvent
 from hopsim.hazards.facts import LaunchFacts
 from hopsim.hw.machine.memory import GlobalMemory
-from hopsim.isa.forms.decode import BoundInstruction, RegisterArg, TupleArg
+from hopsim.isa.forms.bound import BoundInstruction, RegisterArg, TupleArg
 from hopsim.isa.program.codegen import Segment
 from hopsim.isa.program.kernel import Kernel
 from hopsim.isa.program.symbols import SHARED_RESERVED_BYTES

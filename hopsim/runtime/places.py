@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Final, TypeAlias
 
 from hopsim.events import Place
-from hopsim.isa.forms.decode import BoundInstruction
+from hopsim.isa.forms.bound import BoundInstruction
 from hopsim.isa.program.codegen import Segment
 from hopsim.isa.program.kernel import Kernel
 from hopsim.isa.ptx.ast import Span

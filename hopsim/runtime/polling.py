@@ -12,11 +12,11 @@ from dataclasses import replace
 from typing import Any, Final
 
 from hopsim.events import Poll, Probe, SyncEvent
-from hopsim.isa.forms.decode import BoundInstruction, RegisterArg, SymbolArg
+from hopsim.isa.forms.bound import BoundInstruction, RegisterArg, SymbolArg
 from hopsim.isa.program.codegen import Segment
 from hopsim.isa.program.flow import EXIT, SYNCHRONISING, is_branch
 from hopsim.isa.program.kernel import Kernel
-from hopsim.isa.ptx.ast import Register
+from hopsim.isa.ptx.flat import Register
 from hopsim.runtime.places import Places, line_of
 
 # What a loop may do between two looks besides computing.

@@ -16,7 +16,7 @@ from hopsim.hw.machine.memory import OFFSET_MASK, RANK_SHIFT, SHARED_WINDOW
 from hopsim.hw.machine.register_moves import RegisterOps
 from hopsim.hw.machine.thread_groups import WARP
 from hopsim.hw.machine.waiting import Wait
-from hopsim.isa.forms.decode import ConstantArg
+from hopsim.isa.forms.bound import ConstantArg
 from hopsim.isa.forms.form import BLOCKED
 from hopsim.isa.values import Predicate, Value, lanes
 

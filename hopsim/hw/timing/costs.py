@@ -22,10 +22,10 @@ from hopsim.hw.timing.in_order import InOrder
 from hopsim.hw.timing.load_runs import Deferred, load_runs
 from hopsim.hw.timing.machine_code import MachineCode
 from hopsim.hw.timing.stalls import Stall
-from hopsim.isa.forms.decode import BoundInstruction
+from hopsim.isa.forms.bound import BoundInstruction
 from hopsim.isa.program.codegen import Segment
 from hopsim.isa.program.flow import EXIT
-from hopsim.isa.ptx.ast import FlatAddress, SymbolRef
+from hopsim.isa.ptx.flat import FlatAddress, SymbolRef
 
 PAST_L1: Final = ("cg", "cv")
 JOINED: Final = ("add", "min", "max", "and", "or", "xor")

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from enum import IntEnum
 
 from hopsim.config.groups import Fence
-from hopsim.isa.forms.decode import BoundInstruction
+from hopsim.isa.forms.bound import BoundInstruction
 from hopsim.isa.program.codegen import Segment
 
 

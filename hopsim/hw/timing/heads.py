@@ -18,7 +18,7 @@ from hopsim.hw.timing.fences import (
     releases_to_cluster,
 )
 from hopsim.hw.timing.stalls import Stall
-from hopsim.isa.forms.decode import BoundInstruction, ConstantArg, TupleArg
+from hopsim.isa.forms.bound import BoundInstruction, ConstantArg, TupleArg
 from hopsim.isa.program.codegen import Segment
 
 NANOSECONDS: Final = 1e-9

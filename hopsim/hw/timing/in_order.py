@@ -11,7 +11,7 @@ from hopsim.hw.timing.beside import Beside
 from hopsim.hw.timing.machine_code import MachineCode
 from hopsim.hw.timing.reorder import reordered
 from hopsim.hw.timing.stalls import Stall
-from hopsim.isa.forms.decode import BoundInstruction
+from hopsim.isa.forms.bound import BoundInstruction
 
 NEVER: Final = float("inf")
 NEVER_BEFORE: Final = float("-inf")

@@ -22,7 +22,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from hopsim.hw.timing.basic_blocks import entered_otherwise
-from hopsim.isa.forms.decode import BoundInstruction
+from hopsim.isa.forms.bound import BoundInstruction
 from hopsim.isa.program.codegen import Segment
 
 GLOBAL: Final = "lsu_global"

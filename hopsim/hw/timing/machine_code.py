@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from hopsim.config import HardwareConfig
-from hopsim.isa.forms.decode import AddressArg, BoundInstruction, ConstantArg, RegisterArg
+from hopsim.isa.forms.bound import AddressArg, BoundInstruction, ConstantArg, RegisterArg
 from hopsim.isa.numerics.mma_kinds import FP8
 from hopsim.isa.program.codegen import Segment
 

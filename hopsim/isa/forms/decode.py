@@ -5,11 +5,20 @@ Imports the text layer's tree and the declared forms; knows no machine.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from difflib import get_close_matches
-from typing import TypeAlias
 
 from hopsim.errors import NotModelled, PtxError
+from hopsim.isa.forms.bound import (
+    AddressArg,
+    Arg,
+    BoundInstruction,
+    ConstantArg,
+    Destination,
+    MissingArg,
+    RegisterArg,
+    SymbolArg,
+    TupleArg,
+)
 from hopsim.isa.forms.form import FORMS, Form, OperandSpec, Unmodelled
 from hopsim.isa.forms.operand_rules import (
     Mismatch,
@@ -26,7 +35,8 @@ from hopsim.isa.forms.operand_rules import (
     literal_bits,
     part_bits,
 )
-from hopsim.isa.ptx.ast import (
+from hopsim.isa.ptx.ast import Immediate, Sink
+from hopsim.isa.ptx.flat import (
     FlatAddress,
     FlatInstruction,
     FlatNegated,
@@ -34,10 +44,8 @@ from hopsim.isa.ptx.ast import (
     FlatPair,
     FlatParameter,
     FlatVector,
-    Immediate,
     LabelRef,
     Register,
-    Sink,
     SymbolRef,
 )
 from hopsim.isa.types import TYPES, ScalarType
@@ -45,88 +53,6 @@ from hopsim.isa.types import TYPES, ScalarType
 CLOCKS = frozenset(
     {"%clock", "%clock_hi", "%clock64", "%globaltimer", "%globaltimer_lo", "%globaltimer_hi"}
 )
-
-
-# --- what the closure is called with --------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class RegisterArg:
-    """A register's value, narrowed to `width_bits` when the register is wider."""
-
-    register: Register
-    width_bits: int
-    negated: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class ConstantArg:
-    """A literal, as raw bits."""
-
-    value: int | bool
-
-
-@dataclass(frozen=True, slots=True)
-class SymbolArg:
-    """The address of a variable, or the value of a special register."""
-
-    symbol: SymbolRef
-    width_bits: int
-
-
-@dataclass(frozen=True, slots=True)
-class AddressArg:
-    """Base plus offset, modulo the width of the base."""
-
-    base: RegisterArg | SymbolArg | ConstantArg
-    offset: int
-    width_bits: int
-
-
-@dataclass(frozen=True, slots=True)
-class TupleArg:
-    """A vector of values, or (`by_index`) of register numbers."""
-
-    items: tuple[Arg, ...]
-    by_index: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class MissingArg:
-    """An optional operand that was not written: None."""
-
-
-Arg: TypeAlias = RegisterArg | ConstantArg | SymbolArg | AddressArg | TupleArg | MissingArg
-
-
-@dataclass(frozen=True, slots=True)
-class Destination:
-    """A register to write; None is the sink.  `from_bits` and `signed` say how a narrow result is widened."""
-
-    register: Register | None
-    from_bits: int
-    signed: bool
-
-
-@dataclass(frozen=True, slots=True)
-class BoundInstruction:
-    """An instruction with its form chosen and its operands checked."""
-
-    instruction: FlatInstruction
-    form: Form
-    slots: tuple[tuple[str, str], ...]
-    args: tuple[Arg, ...]
-    arg_names: tuple[str, ...]
-    destinations: tuple[Destination, ...]
-    single: bool
-    targets: tuple[LabelRef, ...]
-    reads: frozenset[int]
-    writes: frozenset[int]
-
-    @property
-    def line(self) -> int:
-        """1-based line in the PTX text."""
-        return self.instruction.span.line
 
 
 def _labels(operand: FlatOperand) -> tuple[LabelRef, ...]:

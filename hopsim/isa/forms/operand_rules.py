@@ -12,7 +12,8 @@ import numpy as np
 
 from hopsim.errors import NotModelled
 from hopsim.isa.forms.form import Form, OperandSpec
-from hopsim.isa.ptx.ast import FlatOperand, Immediate, Register, Sink, SymbolRef
+from hopsim.isa.ptx.ast import Immediate, Sink
+from hopsim.isa.ptx.flat import FlatOperand, Register, SymbolRef
 from hopsim.isa.ptx.special import has_components, is_modelled, widths_of
 from hopsim.isa.types import TYPES, WIDEST_BITS, ScalarType
 

@@ -15,7 +15,8 @@ from hopsim.isa.forms.form import form, local_form, shared_form
 from hopsim.isa.numerics.convert import make_cvt
 from hopsim.isa.numerics.floating import make_mul
 from hopsim.isa.ops.accesses import HINT, LENGTH, SCOPE, VECTOR, vector_counts, words_of
-from hopsim.isa.ptx.ast import FlatOperand, Immediate
+from hopsim.isa.ptx.ast import Immediate
+from hopsim.isa.ptx.flat import FlatOperand
 from hopsim.isa.types import MEMORY_TYPES, TYPES, ScalarType
 from hopsim.isa.values import Value
 

@@ -13,13 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from hopsim.isa.forms.decode import (
-    BoundInstruction,
-    ConstantArg,
-    RegisterArg,
-    SymbolArg,
-    TupleArg,
-)
+from hopsim.isa.forms.bound import BoundInstruction, ConstantArg, RegisterArg, SymbolArg, TupleArg
 from hopsim.isa.program.flow import EXIT, SegmentPlan
 
 PRODUCT: Final = "wgmma.mma_async"

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from hopsim.isa.forms.decode import BoundInstruction
+from hopsim.isa.forms.bound import BoundInstruction
 
 
 def way(strand: Any, table: Sequence[int], index: int) -> int:

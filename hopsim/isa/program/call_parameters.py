@@ -14,15 +14,14 @@ from typing import Final, NamedTuple
 
 from hopsim.isa.ops.accesses import LENGTH
 from hopsim.isa.program.symbols import size_of
-from hopsim.isa.ptx.ast import (
+from hopsim.isa.ptx.ast import Span, Variable
+from hopsim.isa.ptx.flat import (
     FlatAddress,
     FlatInstruction,
     FlatOperand,
     FlatParameter,
     Register,
-    Span,
     SymbolRef,
-    Variable,
 )
 from hopsim.isa.types import DTYPES, TYPES
 

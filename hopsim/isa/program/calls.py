@@ -30,16 +30,8 @@ from hopsim.isa.program.signatures import (
     signature_of,
 )
 from hopsim.isa.program.symbols import function_addresses
-from hopsim.isa.ptx.ast import (
-    FlatBody,
-    FlatInstruction,
-    FlatOperand,
-    Function,
-    Immediate,
-    Register,
-    Span,
-    SymbolRef,
-)
+from hopsim.isa.ptx.ast import Function, Immediate, Span
+from hopsim.isa.ptx.flat import FlatBody, FlatInstruction, FlatOperand, Register, SymbolRef
 from hopsim.isa.ptx.scope import Flattened
 
 POINTERS: Final = ("b32", "u32", "s32", "b64", "u64", "s64")

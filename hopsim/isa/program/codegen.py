@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from hopsim.isa.forms.decode import (
+from hopsim.isa.forms.bound import (
     AddressArg,
     Arg,
     BoundInstruction,

@@ -12,7 +12,7 @@ from functools import reduce
 from operator import and_, or_
 from typing import Final
 
-from hopsim.isa.forms.decode import BoundInstruction, RegisterArg, TupleArg
+from hopsim.isa.forms.bound import BoundInstruction, RegisterArg, TupleArg
 
 EXIT = -1
 

@@ -11,7 +11,8 @@ from typing import Final
 
 from hopsim.isa.program.call_parameters import PARAM, local_opcode
 from hopsim.isa.program.signatures import Signature
-from hopsim.isa.ptx.ast import (
+from hopsim.isa.ptx.ast import Immediate, Variable
+from hopsim.isa.ptx.flat import (
     FlatAddress,
     FlatBody,
     FlatInstruction,
@@ -19,11 +20,9 @@ from hopsim.isa.ptx.ast import (
     FlatOperand,
     FlatPair,
     FlatVector,
-    Immediate,
     LabelRef,
     Register,
     SymbolRef,
-    Variable,
 )
 from hopsim.isa.types import TYPES
 

@@ -13,15 +13,14 @@ from hopsim.isa.program.signatures import Signature, is_like, prototype_signatur
 from hopsim.isa.ptx.ast import (
     Block,
     Directive,
-    FlatBody,
     Function,
     Instruction,
     Name,
     PtxModule,
-    SymbolRef,
     Variable,
     symbol_of,
 )
+from hopsim.isa.ptx.flat import FlatBody, SymbolRef
 from hopsim.isa.ptx.scope import Flattened, flatten
 
 SOURCE: Final = 'PTX ISA 8.7, "call", "Parameter State Space"'

@@ -7,15 +7,8 @@ from __future__ import annotations
 
 from hopsim.isa.program.frames import Builder, Frame
 from hopsim.isa.program.symbols import alignment_of, size_of
-from hopsim.isa.ptx.ast import (
-    FlatAddress,
-    FlatInstruction,
-    FlatOperand,
-    Immediate,
-    Register,
-    SymbolRef,
-    Variable,
-)
+from hopsim.isa.ptx.ast import Immediate, Variable
+from hopsim.isa.ptx.flat import FlatAddress, FlatInstruction, FlatOperand, Register, SymbolRef
 from hopsim.isa.types import TYPES
 
 

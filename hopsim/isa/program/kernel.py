@@ -17,7 +17,8 @@ from typing import Final, NamedTuple, cast
 
 from hopsim.errors import LaunchError, NotModelled, PtxError
 from hopsim.isa.catalog import FAMILIES
-from hopsim.isa.forms.decode import BoundInstruction, decode
+from hopsim.isa.forms.bound import BoundInstruction
+from hopsim.isa.forms.decode import decode
 from hopsim.isa.program import flow
 from hopsim.isa.program.allocation import registers_wanted
 from hopsim.isa.program.building import without_collection
@@ -29,8 +30,9 @@ from hopsim.isa.program.pipeline import serialised_by
 from hopsim.isa.program.symbols import Parameter, Placement, parameters, place
 from hopsim.isa.program.wmma import SOURCE as WMMA
 from hopsim.isa.program.wmma import lower
-from hopsim.isa.ptx.ast import FlatBody, Function, PtxModule, Register, SymbolRef
+from hopsim.isa.ptx.ast import Function, PtxModule
 from hopsim.isa.ptx.file_text import read_ptx
+from hopsim.isa.ptx.flat import FlatBody, Register, SymbolRef
 from hopsim.isa.ptx.parser import parse
 from hopsim.isa.ptx.scope import Flattened, flatten
 from hopsim.isa.ptx.special import GRID_WORKSPACE

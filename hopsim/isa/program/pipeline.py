@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from hopsim.isa.forms.decode import BoundInstruction, ConstantArg, RegisterArg, TupleArg
+from hopsim.isa.forms.bound import BoundInstruction, ConstantArg, RegisterArg, TupleArg
 from hopsim.isa.program.flow import EXIT, SegmentPlan
 
 MMA = "wgmma.mma_async"

@@ -10,21 +10,16 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from hopsim.isa.program.symbols import alignment_of, size_of
-from hopsim.isa.ptx.ast import (
-    Directive,
+from hopsim.isa.ptx.ast import Directive, Function, Immediate, PtxModule, Sink, Variable
+from hopsim.isa.ptx.declarations import parse_parameters
+from hopsim.isa.ptx.flat import (
     FlatAddress,
     FlatInstruction,
     FlatOperand,
     FlatVector,
-    Function,
-    Immediate,
-    PtxModule,
     Register,
-    Sink,
     SymbolRef,
-    Variable,
 )
-from hopsim.isa.ptx.declarations import parse_parameters
 from hopsim.isa.ptx.lexer import Cursor
 from hopsim.isa.types import TYPES
 

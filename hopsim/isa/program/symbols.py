@@ -14,21 +14,16 @@ from numpy.typing import NDArray
 from hopsim.errors import NotModelled
 from hopsim.isa.ptx.ast import (
     AddressByte,
-    FlatAddress,
-    FlatBody,
-    FlatOperand,
-    FlatPair,
-    FlatVector,
     Function,
     GenericAddress,
     Immediate,
     Initialiser,
     PtxModule,
     Sum,
-    SymbolRef,
     Variable,
     symbol_of,
 )
+from hopsim.isa.ptx.flat import FlatAddress, FlatBody, FlatOperand, FlatPair, FlatVector, SymbolRef
 from hopsim.isa.types import TYPES
 
 FLOAT_BYTES: Final = 4

@@ -14,15 +14,14 @@ from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
 from hopsim.isa.program.frames import retargeted
-from hopsim.isa.ptx.ast import (
+from hopsim.isa.ptx.ast import Immediate, Span
+from hopsim.isa.ptx.flat import (
     FlatAddress,
     FlatBody,
     FlatInstruction,
     FlatOperand,
     FlatVector,
-    Immediate,
     Register,
-    Span,
     SymbolRef,
 )
 from hopsim.isa.types import TYPES

@@ -14,15 +14,8 @@ from dataclasses import dataclass, field, replace
 from typing import Final, NoReturn, TypeAlias
 
 from hopsim.errors import PtxError
-from hopsim.isa.ptx.ast import (
-    LabelRef,
-    PtxModule,
-    Register,
-    RegisterDeclaration,
-    Span,
-    SymbolRef,
-    Variable,
-)
+from hopsim.isa.ptx.ast import PtxModule, RegisterDeclaration, Span, Variable
+from hopsim.isa.ptx.flat import LabelRef, Register, SymbolRef
 from hopsim.isa.ptx.special import SPECIAL_REGISTERS, is_special
 from hopsim.isa.ptx.suggest import closest
 from hopsim.isa.types import TYPES, WIDEST_BITS
@@ -94,7 +87,7 @@ class Names:
         self.span = Span(1, 1)
         self.registers: list[Register] = []
         self.variables: list[Variable] = []
-        self.symbols = module.symbols
+        self.kinds = module.kinds
         self.register_names: set[str] = set()
         self.serials: dict[str, int] = {}
         self.families: list[_Family] = []
@@ -191,8 +184,8 @@ class Names:
                     level.names[name] = member
                     return member
             level = level.parent
-        if (symbol := self.symbols.get(name)) is not None:
-            return symbol
+        if (kind := self.kinds.get(name)) is not None:
+            return SymbolRef(kind, name)
         return SymbolRef("special", name) if is_special(name) else None
 
     def use(self, declared: Declared) -> tuple[Register, ...]:
@@ -259,7 +252,7 @@ class Names:
                 known.append(f"{family.prefix}0")
             known += level.names
             level = level.parent
-        near = closest(name, [*known, *self.symbols, *sorted(SPECIAL_REGISTERS)])
+        near = closest(name, [*known, *self.kinds, *sorted(SPECIAL_REGISTERS)])
         self.fail(f"'{name}' is not declared", name, f"did you mean '{near}'?" if near else "")
 
 

@@ -12,17 +12,7 @@ from __future__ import annotations
 import re
 from typing import Final, NoReturn
 
-from hopsim.isa.ptx.ast import (
-    Address,
-    Immediate,
-    Name,
-    Negated,
-    Operand,
-    Pair,
-    Sink,
-    Sum,
-    Vector,
-)
+from hopsim.isa.ptx.ast import Address, Immediate, Name, Negated, Operand, Pair, Sink, Sum, Vector
 from hopsim.isa.ptx.constants import parse_constant, parse_offset
 from hopsim.isa.ptx.lexer import IDENTIFIER, Cursor, Source
 

@@ -19,6 +19,25 @@ from hopsim.isa.ptx.ast import (
     Address,
     Block,
     Directive,
+    Function,
+    Immediate,
+    Instruction,
+    Label,
+    LocDirective,
+    Name,
+    Negated,
+    Operand,
+    Pair,
+    PtxModule,
+    RegisterDeclaration,
+    Sink,
+    SourceLoc,
+    Sum,
+    Variable,
+    Vector,
+)
+from hopsim.isa.ptx.constants import WARP_SIZE
+from hopsim.isa.ptx.flat import (
     FlatAddress,
     FlatBody,
     FlatInstruction,
@@ -26,27 +45,10 @@ from hopsim.isa.ptx.ast import (
     FlatOperand,
     FlatPair,
     FlatVector,
-    Function,
-    Immediate,
-    Instruction,
-    Label,
     LabelRef,
-    LocDirective,
-    Name,
-    Negated,
-    Operand,
-    Pair,
-    PtxModule,
     Register,
-    RegisterDeclaration,
-    Sink,
-    SourceLoc,
-    Sum,
     SymbolRef,
-    Variable,
-    Vector,
 )
-from hopsim.isa.ptx.constants import WARP_SIZE
 from hopsim.isa.ptx.names import COMPONENTS, Declared, Meaning, Names, Scope, Targets
 from hopsim.isa.ptx.special import has_components
 

@@ -11,7 +11,7 @@ from hopsim.config import load
 from hopsim.hw.timing.in_order import InOrder
 from hopsim.hw.timing.machine_code import MachineCode
 from hopsim.hw.timing.reorder import reordered
-from hopsim.isa.forms.decode import BoundInstruction
+from hopsim.isa.forms.bound import BoundInstruction
 from tests.hw.timing.kernels import kernel
 
 CONFIG = load("h100-sxm")

@@ -8,11 +8,13 @@ from functools import lru_cache
 from typing import Any
 
 from hopsim.isa.catalog import FORMS
-from hopsim.isa.forms.decode import BoundInstruction, decode
+from hopsim.isa.forms.bound import BoundInstruction
+from hopsim.isa.forms.decode import decode
 from hopsim.isa.forms.form import Form, OperandSpec
 from hopsim.isa.program import flow
 from hopsim.isa.program.codegen import generate
-from hopsim.isa.ptx.ast import FlatBody, Function
+from hopsim.isa.ptx.ast import Function
+from hopsim.isa.ptx.flat import FlatBody
 from hopsim.isa.ptx.parser import parse
 from hopsim.isa.ptx.scope import flatten
 from hopsim.isa.types import TYPES

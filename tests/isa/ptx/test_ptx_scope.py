@@ -7,19 +7,16 @@ from dataclasses import replace
 import pytest
 
 from hopsim.errors import PtxError
-from hopsim.isa.ptx.ast import (
+from hopsim.isa.ptx.ast import Function, Immediate, Sink, SourceLoc
+from hopsim.isa.ptx.flat import (
     FlatAddress,
     FlatBody,
     FlatNegated,
     FlatOperand,
     FlatPair,
     FlatVector,
-    Function,
-    Immediate,
     LabelRef,
     Register,
-    Sink,
-    SourceLoc,
     SymbolRef,
 )
 from hopsim.isa.ptx.parser import parse
