@@ -8,6 +8,7 @@ from __future__ import annotations
 from difflib import get_close_matches
 
 from hopsim.errors import NotModelled, PtxError
+from hopsim.isa.forms.absent import ABSENT
 from hopsim.isa.forms.bound import (
     AddressArg,
     Arg,
@@ -360,9 +361,11 @@ def decode(
 
 
 def _what_is_strange(opcode: tuple[str, ...]) -> str:
-    """Say which word of an opcode no form has, and which known word is like it; empty if all words are known."""
+    """Say what an opcode is that hopsim lacks, or which word of it no form has, and which known word is like it."""
     first, *rest = opcode
     forms = FORMS.by_word.get(first, ())
+    if first in ABSENT:
+        return f": {ABSENT[first]}"
     if not forms:
         near = get_close_matches(first, FORMS.by_word, n=1, cutoff=0.8)
         return f" (did you mean {near[0]}?)" if near else ""

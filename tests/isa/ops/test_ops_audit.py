@@ -9,6 +9,7 @@ import pytest
 from hopsim.errors import NotModelled, PtxError
 from hopsim.isa.catalog import FORMS
 from hopsim.isa.forms import decode as decoder
+from hopsim.isa.forms.absent import ABSENT
 from hopsim.isa.forms.form import UNITS, Form
 from hopsim.isa.forms.operand_rules import Mismatch
 from hopsim.isa.program.wmma import is_lowered
@@ -144,6 +145,10 @@ def test_the_whole_message() -> None:
 def test_an_unknown_form_is_not_modelled(text: str) -> None:
     with pytest.raises(NotModelled, match="is not modelled"):
         bind(text)
+
+
+def test_what_is_said_to_be_absent_is_not_declared() -> None:
+    assert not set(ABSENT) & set(FORMS.by_word)
 
 
 # --- control --------------------------------------------------------------------------------------

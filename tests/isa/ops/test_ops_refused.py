@@ -29,6 +29,16 @@ def kernel(line: str) -> hs.Kernel:
     [
         ("atom.global.max.noftz.v2.f16 {%h1, %h2}, [%a], {%h1, %h2};", "minima and maxima"),
         ("createpolicy.cvt.L2.b64 %a, %a;", "createpolicy"),
+        (
+            "tex.2d.v4.f32.f32 {%f0, %f1, %f2, %f3}, [%a, {%f0, %f1}];",
+            "tex.2d.v4.f32.f32 is not modelled: textures; global",
+        ),
+        (
+            "sust.b.2d.b32.trap [%a, {%r1, %r2}], {%r0};",
+            "surfaces; global memory is read and written by ld and st",
+        ),
+        ("alloca.u64 %a, %a, 16;", "memory of a size that is known at run time only"),
+        ("vadd4.s32.s32.s32.sat %r0, %r1, %r1, %r2;", "only vabsdiff2 and vabsdiff4"),
     ],
 )
 def test_not_modelled(line: str, why: str) -> None:
