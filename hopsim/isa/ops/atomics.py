@@ -184,9 +184,14 @@ def atom_cas(space: str, sem: str, scope: str, hint: str, t: ScalarType) -> Any:
     return run
 
 
+def _pair_counts(slots: dict[str, str]) -> dict[str, int]:
+    del slots
+    return {"d": 2, "b": 2, "c": 2}
+
+
 @shared_form(
     "atom{.space}{.sem}{.scope}.cas{.hint}.b128 {d}:b128?, [a], {b}:b128, {c}:b128, policy:b64?", space=SPACE, sem=SEM,
-    scope=SCOPE, hint=HINT, data=True, data_operands=("b", "c"), counts=lambda slots: {"d": 2, "b": 2, "c": 2}, unit="atomic",
+    scope=SCOPE, hint=HINT, data=True, data_operands=("b", "c"), counts=_pair_counts, unit="atomic",
     effects=("reads and writes [a]",), source=ATOM,
 )  # fmt: skip
 def atom_cas128(space: str, sem: str, scope: str, hint: str) -> Any:

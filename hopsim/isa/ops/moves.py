@@ -107,6 +107,16 @@ def _halves(slots: dict[str, str]) -> dict[str, int]:
     return {"d": 2, "a": 2}
 
 
+def _pack_counts(slots: dict[str, str]) -> dict[str, int]:
+    del slots
+    return {"d": 2, "a": 4}
+
+
+def _unpack_counts(slots: dict[str, str]) -> dict[str, int]:
+    del slots
+    return {"d": 4, "a": 2}
+
+
 @form("mov.b128 {d}:b128, {a}:b128", unit="move", counts=_halves, source=MOV)
 def mov128() -> str:
     """A register of 128 bits, which is two of 64 bits."""
@@ -125,14 +135,14 @@ def unpack128() -> str:
     return "{0}"
 
 
-@form("mov.b128 {d}:b128, {a}:b32", unit="move", counts=lambda slots: {"d": 2, "a": 4}, source=MOV)
+@form("mov.b128 {d}:b128, {a}:b32", unit="move", counts=_pack_counts, source=MOV)
 def pack128_of_four() -> Callable[[tuple[Value, ...]], tuple[Value, ...]]:
     """Join four words, the first one lowest."""
     pair = _pack_two(32, 64)
     return lambda parts: (pair(parts[:2]), pair(parts[2:]))
 
 
-@form("mov.b128 {d}:b32, {a}:b128", unit="move", counts=lambda slots: {"d": 4, "a": 2}, source=MOV)
+@form("mov.b128 {d}:b32, {a}:b128", unit="move", counts=_unpack_counts, source=MOV)
 def unpack128_to_four() -> Callable[[tuple[Value, ...]], tuple[Value, ...]]:
     """Cut 128 bits into four words, the lowest one first."""
     halves = _unpack(32, 64)

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import reduce
-from operator import and_, or_
 from typing import Final
 
 from hopsim.isa.forms.bound import BoundInstruction, RegisterArg, TupleArg
@@ -130,13 +128,12 @@ def meeting_points(plans: Sequence[SegmentPlan]) -> list[int]:
 
 def _meeting_point(plans: Sequence[SegmentPlan], branch: SegmentPlan) -> int:
     ways = [_reachable(plans, successor) for successor in branch.successors]
-    both = reduce(and_, ways)
+    both = _in_all(ways)
     if not both:
         return EXIT
     everything = (1 << (len(plans) + 1)) - 1
     exit_bit = 1 << len(plans)
-    some = reduce(or_, ways)
-    inside = [plan for plan in plans if some >> plan.number & 1]
+    inside = [plan for plan in plans if any(way >> plan.number & 1 for way in ways)]
     sets = dict.fromkeys((plan.number for plan in inside), everything)
 
     def after(plan: SegmentPlan) -> int:
@@ -156,10 +153,18 @@ def _meeting_point(plans: Sequence[SegmentPlan], branch: SegmentPlan) -> int:
             if new != sets[plan.number]:
                 sets[plan.number] = new
                 changed = True
-    common = reduce(and_, (sets[successor] for successor in branch.successors))
+    common = _in_all([sets[successor] for successor in branch.successors])
     return next(
         (number for number, found in sets.items() if common >> number & 1 and found == common), EXIT
     )
+
+
+def _in_all(masks: Sequence[int]) -> int:
+    """Return the bits that all masks have."""
+    common = masks[0]
+    for mask in masks:
+        common &= mask
+    return common
 
 
 def _reachable(plans: Sequence[SegmentPlan], start: int) -> int:

@@ -255,7 +255,7 @@ class _Flattening:
             return self.component(name, meaning)
         if isinstance(meaning, Declared):
             registers = self.names.use(meaning)
-            return FlatVector(registers) if len(registers) > 1 else registers[0]
+            return registers[0] if len(registers) == 1 else FlatVector(registers)
         return FlatVector(meaning.labels) if isinstance(meaning, Targets) else meaning
 
     def component(self, name: Name, meaning: Meaning) -> Register | SymbolRef:
