@@ -42,7 +42,7 @@ class Context(Protocol):
         space: str,
         address: Value,
         word: int,
-        operation: Callable[..., int],
+        operation_in: Callable[[str], Callable[..., int]],
         operands: list[list[Any]],
         sem: str = "relaxed",
         scope: str = "gpu",

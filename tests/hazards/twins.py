@@ -1435,6 +1435,15 @@ THREADS = [
         (("HS500", "a", "b"),),
     ),
     Twin(
+        # Lanes of the upper half point into global memory, the others into shared memory.
+        "thread-race through generic addresses of two state spaces",
+        "cvt.u64.u32 %rd1, %s;\ncvta.shared.u64 %rd1, %rd1;\nsetp.lt.u32 %p1, %l, 16;\nselp.b64 %rd1, %rd1, %out, %p1;\n"
+        "mul.wide.u32 %rd2, %l, 4;\nadd.u64 %rd1, %rd1, %rd2;\nsetp.eq.u32 %p0, %w, 0;\n"
+        "@%p0 st.b32 [%rd1], %t; //a\n+bar.sync 0;\nld.b32 %r1, [%rd1]; //b\n",
+        (("HS500", "a", "b"),),
+        threads=64,
+    ),
+    Twin(
         "warps that write one word by one instruction",
         "-st.shared.b32 [%s], %w; //a\n+@%leader st.shared.b32 [%s], %w;\n",
         (("HS500", "a", "a"),),

@@ -432,19 +432,118 @@ def test_a_cluster_is_no_larger_than_its_kernel_allows() -> None:
         launch(kernel, grid=4, cluster=4, out=128)
 
 
-def test_generic_accesses_of_lanes_in_different_spaces_are_refused_clearly() -> None:
+# Lanes 0 to 3 point into shared memory, 4 to 7 into their own local memory, lane 8 alone at `p0`, the others at `%mine`.
+SPACES = """
+.shared .align 8 .b32 box[4];
+.local .align 8 .b32 own[2];
+.reg .b64 %where;
+ld.param.u64 %rd1, [p0];
+mul.wide.u32 %rd2, %t, 4;
+mov.u64 %rd3, box;
+add.u64 %rd3, %rd3, %rd2;
+cvta.shared.u64 %rd3, %rd3;
+mov.u64 %rd4, own;
+cvta.local.u64 %rd4, %rd4;
+setp.lt.u32 %p1, %t, 4;
+setp.lt.u32 %p2, %t, 8;
+setp.eq.u32 %p3, %t, 8;
+selp.b64 %where, %rd1, %mine, %p3;
+selp.b64 %where, %rd4, %where, %p2;
+selp.b64 %where, %rd3, %where, %p1;
+"""
+
+
+def test_lanes_of_one_generic_access_may_point_into_different_spaces() -> None:
+    body = f"""{SPACES}
+    mul.lo.u32 %r1, %t, 3;
+    st.u32 [%where], %r1;
+    st.shared.u32 [box], %t;
+    ld.u32 %r2, [%where];
+    add.u32 %r2, %r2, 100;
+    st.global.u32 [%mine], %r2;
+    """
+    wanted = LANES * 3 + 100
+    wanted[0] = 131  # The last lane wins, as on any store of all lanes to one word.
+    for order in UNTIMED:
+        _, got, (one,) = launch(body, order, inputs=[np.zeros(1, np.uint32)])
+        assert np.array_equal(got, wanted)
+        assert one == [24]
+
+
+def test_lanes_of_one_generic_vector_access_may_point_into_different_spaces() -> None:
+    body = """
+    .shared .align 8 .b32 box[64];
+    mul.wide.u32 %rd2, %t, 8;
+    mov.u64 %rd3, box;
+    add.u64 %rd3, %rd3, %rd2;
+    cvta.shared.u64 %rd6, %rd3;
+    add.u64 %rd4, %out, %rd2;
+    and.b32 %r1, %t, 1;
+    setp.eq.u32 %p1, %r1, 0;
+    selp.b64 %rd5, %rd6, %rd4, %p1;
+    mul.lo.u32 %r2, %t, %t;
+    @%p1 st.shared.v2.u32 [%rd3], {%t, %r2};
+    @!%p1 st.global.v2.u32 [%rd4], {%t, %r2};
+    ld.v2.u32 {%r3, %r4}, [%rd5];
+    st.global.v2.u32 [%rd4], {%r4, %r3};
+    """
+    wanted = np.stack([LANES * LANES, LANES], 1).ravel()
+    expect(body, wanted, orders=UNTIMED[:2], out=64)
+
+
+def test_a_float_atomic_adds_in_each_space_as_it_does_there() -> None:
+    # A subnormal: global memory flushes it, shared memory keeps it (tests/silicon/probes).
     body = """
     .shared .align 4 .b32 box;
     mov.u64 %rd1, box;
+    st.shared.u32 [%rd1], 0;
     cvta.shared.u64 %rd1, %rd1;
-    setp.lt.u32 %p1, %t, 4;
+    setp.eq.u32 %p1, %t, 4;
     selp.b64 %rd2, %rd1, %mine, %p1;
-    st.u32 [%rd2], 1;
+    bar.warp.sync -1;
+    mov.b32 %f1, 1;
+    atom.add.f32 %f2, [%rd2], %f1;
+    bar.warp.sync -1;
+    ld.u32 %r1, [%rd2];
+    st.global.u32 [%mine], %r1;
     """
-    assert (
-        "lanes of one generic access point into different state spaces (not modelled)"
-        in fault_of(body)
+    expect(body, (LANES == 4).astype(np.uint32), orders=UNTIMED[:2])
+
+
+def test_isspacep_answers_lane_by_lane() -> None:
+    body = f"""{SPACES}
+    isspacep.shared %p4, %where;
+    isspacep.local %p5, %where;
+    isspacep.global %p6, %where;
+    selp.u32 %r1, 1, 0, %p4;
+    selp.u32 %r2, 2, 0, %p5;
+    selp.u32 %r3, 4, 0, %p6;
+    add.u32 %r1, %r1, %r2;
+    add.u32 %r1, %r1, %r3;
+    st.global.u32 [%mine], %r1;
+    """
+    wanted = np.select([LANES < 4, LANES < 8], [1, 2], 4)
+    expect(body, wanted, orders=UNTIMED[:1], inputs=[np.zeros(1, np.uint32)])
+
+
+def test_the_bounds_of_each_space_hold_for_the_lanes_that_point_into_it() -> None:
+    body = SPACES.replace("ld.param.u64 %rd1, [p0];", "mov.u64 %rd1, 64;") + "st.u32 [%where], 1;"
+    assert fault_of(body).startswith(
+        "cta (0,0,0) warp 0 lanes 8-31: global access: address 0x40 is in no allocation"
     )
+
+
+def test_a_matrix_whose_rows_lie_in_different_spaces_is_refused() -> None:
+    body = f"{SPACES}\nldmatrix.sync.aligned.m8n8.x1.b16 {{%r1}}, [%where];"
+    wanted = "lanes point into different state spaces, where this instruction takes one"
+    assert wanted in fault_of(body, inputs=[np.zeros(1, np.uint32)])
+    # Lanes whose addresses it does not take may point anywhere.
+    own = "mov.u64 %rd3, box;\ncvta.shared.u64 %rd3, %rd3;\nselp.b64 %where, %rd3, %mine, %p2;\n"
+    expect(
+        f"{SPACES}\nst.shared.u32 [box], %t;\nst.shared.v2.u32 [box+8], {{%t, %t}};\nst.shared.u32 [box+4], %t;\n"
+        f"{own}bar.warp.sync -1;\nldmatrix.sync.aligned.m8n8.x1.b16 {{%r1}}, [%where];\nst.global.u32 [%mine], %r1;",
+        np.full(32, 31), orders=UNTIMED[:1], inputs=[np.zeros(1, np.uint32)],
+    )  # fmt: skip
 
 
 def test_lanes_may_access_different_allocations_at_once() -> None:

@@ -14,33 +14,26 @@ from numpy.typing import NDArray
 
 from hopsim.events import Access
 from hopsim.hw.machine.memory import (
-    LOCAL_WINDOW,
     OFFSET_MASK,
-    PARAM_WINDOW,
     RANK_SHIFT,
-    SHARED_WINDOW,
-    WINDOW_SHIFT,
-    WINDOWS,
     Region,
     RegionFault,
     halves,
     joined,
 )
-from hopsim.hw.machine.strand import StrandCore
+from hopsim.hw.machine.windows import SHARED_SPACES, GenericAddresses
 from hopsim.isa.program.codegen import pick
 from hopsim.isa.program.flow import SYNCHRONISING
 from hopsim.isa.values import Value, lanes
 
-WINDOW_MASK = (1 << WINDOW_SHIFT) - 1
 OUTSIDE = "check the address arithmetic and the size of the buffer"
 NO_ALLOCATION = "pass an array that gpu.array or gpu.empty made"
-SHARED_SPACES = ("shared", "shared::cta", "shared::cluster")
 
 
 class AccessNote(NamedTuple):
     """What a timing model needs of one access: space, addresses, bytes a lane, write or read or atomic, remote or not.
 
-    `fetch_bytes` is what a miss brings into L2 at least.
+    `fetch_bytes` is what a miss brings into L2 at least; `beside`: what lanes access that point into other spaces.
     """
 
     kind: str
@@ -50,6 +43,7 @@ class AccessNote(NamedTuple):
     lanes: int
     remote: bool
     fetch_bytes: int = 0
+    beside: tuple[Any, ...] = ()
 
 
 def first_of(address: Value) -> int:
@@ -57,33 +51,10 @@ def first_of(address: Value) -> int:
     return address if isinstance(address, int) else int(address[0])
 
 
-class MemoryOps(StrandCore):
-    """ld, st, atom, red and the address arithmetic around them."""
+class MemoryOps(GenericAddresses):
+    """ld, st, atom and red."""
 
     # -- where an address points -------------------------------------------------------------------
-
-    def resolve(self, space: str, address: Value) -> tuple[str, Value]:
-        """Turn a generic address into (space, address in it); others pass through.
-
-        All lanes of one instruction must point into one window: lanes that differ are a rare case PTX allows and hopsim
-        reports.
-        """
-        if space:
-            return space, address
-        if isinstance(address, np.ndarray):
-            windows = address >> np.uint64(WINDOW_SHIFT)
-            window = int(windows[0])
-            if (windows != window).any() and any(int(w) in WINDOWS for w in set(windows.tolist())):
-                raise self.fault(
-                    "lanes of one generic access point into different state spaces (not modelled)"
-                )
-            if window in WINDOWS:
-                return WINDOWS[window], address & np.uint64(WINDOW_MASK)
-            return "global", address
-        window = address >> WINDOW_SHIFT
-        if window in WINDOWS:
-            return WINDOWS[window], address & WINDOW_MASK
-        return "global", address
 
     def shared_region(self, space: str, address: int) -> Region:
         """Return the shared memory that an address points into: this CTA's or, in the cluster window, a peer's."""
@@ -133,31 +104,6 @@ class MemoryOps(StrandCore):
             np.uint64
         )
 
-    def to_generic(self, space: str, address: Value) -> Value:
-        """cvta: the generic address of an address in `space`."""
-        window = {
-            "shared": SHARED_WINDOW, "shared::cta": SHARED_WINDOW, "shared::cluster": SHARED_WINDOW,
-            "local": LOCAL_WINDOW, "param": PARAM_WINDOW, "global": 0, "const": 0,
-        }[space]  # fmt: skip
-        return address + window if isinstance(address, int) else address + np.uint64(window)
-
-    def from_generic(self, space: str, address: Value) -> Value:
-        """cvta.to: the address in `space` of a generic address."""
-        if space in ("global", "const"):
-            return address
-        return (
-            address & WINDOW_MASK if isinstance(address, int) else address & np.uint64(WINDOW_MASK)
-        )
-
-    def is_space(self, space: str, address: Value) -> Any:
-        """isspacep: whether a generic address points into `space`."""
-        found, _ = self.resolve("", address)
-        if space in SHARED_SPACES and found == "shared::cluster":
-            if space == "shared::cluster":
-                return True
-            return (first_of(address) & WINDOW_MASK) >> RANK_SHIFT == self.cta.rank
-        return found == space
-
     # -- plain accesses ----------------------------------------------------------------------------
 
     def load(
@@ -171,7 +117,13 @@ class MemoryOps(StrandCore):
         fetch_bytes: int = 0,
     ) -> Any:
         """Read `count` words of `word` bytes at each address; return them as raw bits, or None without values."""
-        space, address = self.resolve(space, address)
+        found = self.find_space(space, address)
+        if found is None:
+            return self.space_by_space(
+                address, word,
+                lambda part, where, _: part.load("", where, word, count, sem, scope, fetch_bytes),
+            )  # fmt: skip
+        space, address = found
         self._note("r", space, address, word * count, sem, scope, fetch_bytes=fetch_bytes)
         if not self.machine.values and space != "param" and sem not in SYNCHRONISING:
             return None
@@ -191,7 +143,15 @@ class MemoryOps(StrandCore):
         self, space: str, address: Value, word: int, values: Any, sem: str = "weak", scope: str = ""
     ) -> None:
         """Write words of `word` bytes at each address; `values` is None for data that is not computed."""
-        space, address = self.resolve(space, address)
+        found = self.find_space(space, address)
+        if found is None:
+
+            def store(part: MemoryOps, where: Value, chosen: Any) -> None:
+                part.store("", where, word, [pick(value, chosen) for value in values], sem, scope)
+
+            self.space_by_space(address, word, store)
+            return
+        space, address = found
         count = len(values)
         self._note("w", space, address, word * count, sem, scope, values[0])
         if any(value is None for value in values):
@@ -256,7 +216,7 @@ class MemoryOps(StrandCore):
         space: str,
         address: Value,
         word: int,
-        operation: Callable[..., int],
+        operation_in: Callable[[str], Callable[..., int]],
         operands: list[list[Any]],
         sem: str = "relaxed",
         scope: str = "gpu",
@@ -266,17 +226,26 @@ class MemoryOps(StrandCore):
 
         Args:
             word: bytes of a word; one of 16 bytes is returned as two of 8.
-            operation: (old, *operands of this lane and word) -> new, on raw bits.
+            operation_in: state space -> the operation there: (old, *operands of this lane and word) -> new, on raw bits.
             operands: per word of the vector, the list of operand values.
             is_read: whether what is there must have been written; an exchange may be a store.
         """
-        space, address = self.resolve(space, address)
+        found = self.find_space(space, address)
+        if found is None:
+
+            def change(part: MemoryOps, where: Value, chosen: Any) -> Any:
+                picked = [[pick(value, chosen) for value in group] for group in operands]
+                return part.atomic("", where, word, operation_in, picked, sem, scope, is_read)
+
+            return self.space_by_space(address, min(word, 8), change)
+        space, address = found
         count = len(operands)
         if not self.machine.values or any(value is None for group in operands for value in group):
             self._note("a", space, address, word * count, sem, scope)
             return None
         if space == "local":
             raise self.fault("atomics do not apply to local memory")
+        operation = operation_in(space)
         spread = lanes(address, self.lanes, 64).tolist()
         part = min(word, 8)
         columns = [

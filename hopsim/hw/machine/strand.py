@@ -380,7 +380,7 @@ class StrandCore:
                 found = (self, slice(None))
             else:
                 view = type(self)(self.cta, self.tids[positions], self.registers, self.segment)
-                view.acting = self
+                view.acting = self.acting or self
                 found = (view, int(positions[0]) if len(positions) == 1 else positions)
             self._views[pattern] = found
         view = found[0]

@@ -221,8 +221,10 @@ class WarpOps(TensorOps):
     ) -> tuple[Any, Array]:
         """Return the region and the offsets (warps, count, 8) of the rows that lanes address."""
         self._whole_warps(what)
-        space, address = self.resolve(space, address)
-        rows = lanes(address, self.lanes, 64).reshape(-1, WARP)[:, : count * 8].reshape(-1)
+        # Lanes beyond those that give a row may hold anything.
+        taken = lanes(address, self.lanes, 64).reshape(-1, WARP)[:, : count * 8].reshape(-1)
+        space, place = self.resolve(space, taken)
+        rows = lanes(place, len(taken), 64)
         self._note_rows("r" if what == "ldmatrix" else "w", space, rows, count, trans)
         if int(np.bitwise_or.reduce(rows)) & 15:
             raise self.fault(

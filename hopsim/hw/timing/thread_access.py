@@ -88,6 +88,18 @@ class ThreadAccess:
             cost: of the segment that it is the head of.
             time: of issue.
         """
+        served = self._serve_space(actor, note, cost, time)
+        for other in note.beside:
+            # Lanes that point into another space follow (DEVIATIONS D-WINDOWS).
+            after = self._serve_space(actor, other, cost, served.held)
+            last = max(served, after, key=lambda one: one.ready)
+            served = Served(after.held, last.ready, last.stall)
+        return served
+
+    def _serve_space(
+        self, actor: Actor, note: AccessNote, cost: SegmentCost, time: float
+    ) -> Served:
+        """Book the lanes of an access that point into one space."""
         if note.space in SHARED_SPACES:
             if note.remote:
                 return self._remote(actor.sm, actor.strand.cta, note, time)

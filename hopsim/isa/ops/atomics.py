@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, cast
 
-import numpy as np
-
 from hopsim.isa.context import Context
 from hopsim.isa.forms.form import Unmodelled, shared_form
 from hopsim.isa.numerics.floating import make_add as make_float_add
@@ -122,19 +120,11 @@ _IN_GLOBAL: dict[tuple[str, str], Operation] = {
 }
 
 
-def _chooser(space: str, op: str, t: ScalarType) -> Callable[[Context, Value], Operation]:
-    """Return what gives the operation at an address: some differ between global and shared memory."""
+def _operation_in(op: str, t: ScalarType) -> Callable[[str], Operation]:
+    """Return what gives the operation in a state space: some differ between global and shared memory."""
     plain = operation_of(op, t)
     in_global = _IN_GLOBAL.get((op, t.name), plain)
-    if space == "global":
-        return lambda ctx, a: in_global
-    if space or in_global is plain:
-        return lambda ctx, a: plain
-
-    def choose(ctx: Context, a: Value) -> Operation:
-        return in_global if np.all(ctx.is_space("global", a)) else plain
-
-    return choose
+    return lambda space: in_global if space == "global" else plain
 
 
 @shared_form(
@@ -146,7 +136,7 @@ def atom(
     space: str, sem: str, scope: str, op: str, ftz: str, hint: str, v: str, t: ScalarType
 ) -> Any:
     """Returns the old value."""
-    choose = _chooser(space, op, t)
+    operation_in = _operation_in(op, t)
     word, count = words_of(v, t)
 
     def run(ctx: Context, a: Value, b: Any, policy: Value | None = None) -> Any:
@@ -155,7 +145,7 @@ def atom(
             space,
             a,
             word,
-            choose(ctx, a),
+            operation_in,
             operands,
             sem or "relaxed",
             scope or "gpu",
@@ -177,8 +167,11 @@ def atom_cas(space: str, sem: str, scope: str, hint: str, t: ScalarType) -> Any:
     def swap(old: int, b: int, c: int) -> int:
         return c if old == b else old
 
+    def swap_in(space: str) -> Callable[..., int]:
+        return swap
+
     def run(ctx: Context, a: Value, b: Value, c: Value, policy: Value | None = None) -> Any:
-        old = ctx.atomic(space, a, t.bytes, swap, [[b, c]], sem or "relaxed", scope or "gpu")
+        old = ctx.atomic(space, a, t.bytes, swap_in, [[b, c]], sem or "relaxed", scope or "gpu")
         return None if old is None else old[0]
 
     return run
@@ -200,9 +193,12 @@ def atom_cas128(space: str, sem: str, scope: str, hint: str) -> Any:
     def swap(old: int, low: int, high: int, new_low: int, new_high: int) -> int:
         return new_low | new_high << 64 if old == low | high << 64 else old
 
+    def swap_in(space: str) -> Callable[..., int]:
+        return swap
+
     def run(ctx: Context, a: Value, b: Any, c: Any, policy: Value | None = None) -> Any:
         words = [None] if b is None or c is None else [*b, *c]
-        old = ctx.atomic(space, a, 16, swap, [words], sem or "relaxed", scope or "gpu")
+        old = ctx.atomic(space, a, 16, swap_in, [words], sem or "relaxed", scope or "gpu")
         return (None, None) if old is None else old
 
     return run
@@ -217,12 +213,12 @@ def red(
     space: str, sem: str, scope: str, op: str, ftz: str, hint: str, v: str, t: ScalarType
 ) -> Any:
     """Returns nothing, and never acquires."""
-    choose = _chooser(space, op, t)
+    operation_in = _operation_in(op, t)
     count = LENGTH[v]
 
     def run(ctx: Context, a: Value, b: Any, policy: Value | None = None) -> None:
         operands = [[None]] * count if b is None else [[value] for value in b]
-        ctx.atomic(space, a, t.bytes, choose(ctx, a), operands, sem or "relaxed", scope or "gpu")
+        ctx.atomic(space, a, t.bytes, operation_in, operands, sem or "relaxed", scope or "gpu")
 
     return run
 
