@@ -1,0 +1,149 @@
+"""mbarriers that warps wait for in vain: what the phase lacks, judged by what has come to it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Final
+
+from hopsim.hazards.clocks import Agent
+from hopsim.hazards.findings import Finding, Findings
+from hopsim.hazards.objects import Barrier
+from hopsim.hazards.reasons import ELSE, LIKELY, PERHAPS, Reason, Weighed
+from hopsim.hazards.rules import RULES
+from hopsim.hazards.world import World
+from hopsim.results import Wait
+
+SIGNAL: Final = re.compile(r"\bmbarrier\.arrive|complete_tx|\bcp\.async\.mbarrier\.arrive")
+LOAD: Final = re.compile(r"\bcp\.async\.bulk\.(tensor\.)?\S*shared|\.expect_tx\b")
+
+
+def explain_mbarriers(world: World, findings: Findings, waits: Sequence[Wait]) -> list[Weighed]:
+    """Return a finding for each mbarrier that a warp tests in vain."""
+    told: set[int] = set()
+    found: list[Weighed] = []
+    for cta in world.ctas.values():
+        if not cta.live:
+            continue
+        for agent in cta.agents:
+            if agent.peeked is None or not agent.live:
+                continue
+            barrier, index, line, mask = agent.peeked
+            if index != barrier.index or id(barrier) in told:
+                continue
+            told.add(id(barrier))
+            why = _why(barrier, agent)
+            weight = why.weight
+            if _comes_later(world, barrier, why, waits):
+                weight = ELSE
+            elif why.rule == "HS205" and _suppliers_wait(barrier, waits, world):
+                weight = PERHAPS
+            born = barrier.born
+            span = {"start": barrier.address, "stop": barrier.address + 8}
+            found.append(
+                (weight, Finding(
+                    why.rule, "hazard", RULES[why.rule].sentence,
+                    findings.thread_side(born[0], born[2], born[3], "mbarrier init", **span),
+                    findings.thread_side(agent, mask, line, "mbarrier wait", **span), why.state, why.hint,
+                ))
+            )  # fmt: skip
+    first = [one for one in found if one[1].rule == "HS007"]
+    if len(first) > 1:
+        # Of two that wait for each other the one that copies, or expects bytes, soon after its wait is the producer.
+        producer = min(first, key=lambda one: _until_load(world, one[1].lines[1]))
+        found = [one for one in found if one is producer or one[1].rule != "HS007"]
+    return found
+
+
+def _comes_later(world: World, barrier: Barrier, why: Reason, waits: Sequence[Wait]) -> bool:
+    """Whether what an mbarrier lacks stands behind a cluster barrier at which others wait for the waiter itself."""
+    if why.rule != "HS205" or barrier.phase(barrier.index).arrivals:
+        return False
+    return any(
+        SIGNAL.search(world.facts.text(after))
+        for wait in waits
+        if wait.kind == "barrier.cluster"
+        and world.cta(world.facts.index_of(wait.cta)).cluster == barrier.owner.cluster
+        for after in world.facts.lines_after(wait.line)
+    )
+
+
+def _suppliers_wait(barrier: Barrier, waits: Sequence[Wait], world: World) -> bool:
+    """Whether all who arrived in the phase before, and could do so again, wait for another barrier now."""
+    last = barrier.phases.get(barrier.index - 1)
+    if last is None or not last.members or barrier.phase(barrier.index).arrivals:
+        return False
+    elsewhere = {
+        world.cta(world.facts.index_of(wait.cta)).agents[wait.warp]
+        for wait in waits
+        if wait.kind != "mbarrier" or wait.address != barrier.address
+    }
+    return all(source.agent in elsewhere for source in last.members)
+
+
+def _until_load(world: World, line: int) -> int:
+    """Return how many instructions stand between a line and the next that begins a load."""
+    facts = world.facts
+    after = [facts.text(other) for other in facts.kernel_lines if other > line]
+    return next((count for count, text in enumerate(after) if LOAD.search(text)), len(after))
+
+
+def _why(barrier: Barrier, agent: Agent) -> Reason:
+    phase = barrier.phase(barrier.index)
+    state = (
+        f"phase {barrier.index}: {phase.arrivals} arrived, {barrier.pending} missing; {phase.bytes_expected} bytes "
+        f"expected, {phase.bytes_done} delivered"
+    )
+    at = f"at :{phase.expected_at}, " if phase.expected_at else ""
+    if barrier.tx < 0:
+        hint = f"{at}raise expect_tx by {-barrier.tx} bytes, or copy less"
+        if not phase.arrivals and not phase.bytes_expected:
+            hint = (
+                f"before the copies, one thread: mbarrier.arrive.expect_tx with {-barrier.tx} bytes"
+            )
+        return Reason("HS201", state, hint)
+    if barrier.tx > 0 and not barrier.outstanding:
+        if barrier.pending and not phase.arrivals:
+            hint = "expect_tx alone does not arrive: use mbarrier.arrive.expect_tx"
+            return Reason("HS203", state, hint)
+        return Reason(
+            "HS202", state, f"{at}lower expect_tx by {barrier.tx} bytes, or copy the rest"
+        )
+    if barrier.pending and phase.bytes_expected and not phase.arrivals:
+        hint = "expect_tx alone does not arrive: use mbarrier.arrive.expect_tx"
+        return Reason("HS203", state, hint)
+    last = barrier.phases.get(barrier.index - 1)
+    seen = last is not None and any(other is agent for other, *_ in last.waits)
+    if last is not None and last.arrivals and not seen and not phase.arrivals:
+        parity = barrier.index - 1 & 1
+        hint = f"the phase before is complete and this warp never saw it: wait for parity {parity}"
+        return Reason("HS004", state, hint)
+    untouched = barrier.index == 0 and not phase.arrivals and not barrier.tx
+    if untouched and not agent.loads and _feeds(barrier, agent):
+        hint = "start with parity 1: on a fresh mbarrier a wait for parity 1 passes at once"
+        return Reason("HS007", state, hint)
+    if barrier.pending:
+        line = barrier.born[3]
+        hint = f"at :{line}, lower the count of mbarrier.init by {barrier.pending}, or let {barrier.pending} more arrive"
+        if barrier.index == 0 and not phase.arrivals:
+            hint = (
+                f"nobody arrives on it: let {barrier.pending} do so (mbarrier.arrive, or cp.async.mbarrier.arrive), or lower"
+                f" the count at :{line}"
+            )
+        return Reason("HS205", state, hint, LIKELY)
+    return Reason("HS200", state, "complete the phase", LIKELY)
+
+
+def _feeds(barrier: Barrier, agent: Agent) -> bool:
+    """Whether others of the CTA are stuck too, waiting for what this warp was to bring."""
+    for other in barrier.owner.agents:
+        if (
+            other is not agent
+            and other.live
+            and other.peeked is not None
+            and other.peeked[0] is not barrier
+        ):
+            waited: Barrier = other.peeked[0]
+            if waited.index == 0 and not waited.phase(0).arrivals:
+                return True
+    return False
