@@ -7,6 +7,7 @@ from typing import Final
 
 from hopsim.hazards.records import Record
 from hopsim.hazards.rules import RULES
+from hopsim.hazards.swaps import is_mixed
 from hopsim.hazards.world import CtaState
 
 # rule -> (missing edge, hint); {a} and {b} are the lines of the two accesses, {space} the state space of the bytes,
@@ -207,6 +208,16 @@ SC_FENCES: Final = (
     "at {acq_rel}:  fence.sc.{scope};  (in CUDA: __threadfence(); two fence.acq_rel in its place do not order)  or"
     " fence.acq_rel.{scope} in the thread that sets the flag, right before it, and in the one that reads it, right behind",
 )
+GUESS: Final = (
+    "a read as strong as the compare-and-swap at :{strong}; no barrier",
+    "at :{weak}:  ld.relaxed.{wide};  (in CUDA: a volatile read, or load(memory_order_relaxed) of an atomic_ref)  or begin"
+    " with any value: the swap at :{strong} tells what it found",
+)
+GIVE_BACK: Final = (
+    "a strong write that gives back what :{strong} takes; no barrier, for others wait until it comes",
+    "at :{weak}:  st.release.{wide};  (in CUDA: store(memory_order_release) of an atomic_ref, or __threadfence() and then"
+    " atomicExch)",
+)
 FOR_ALL: Final = (
     "an edge from each thread that executes :{a} to the one that goes on for its CTA at {elected}",
     "before {elected}, in every thread of its CTA:  bar.sync 0;",
@@ -274,13 +285,6 @@ def between(first: Record, second: Record) -> str:
     return text.format(a=first.line, b=second.line, write=write.line, read=read.line)
 
 
-def _is_mixed(first: Record, second: Record) -> bool:
-    """Whether one of two accesses of the same size is strong, and the other a plain one of threads."""
-    if first.flight is not None or second.flight is not None:
-        return False
-    return bool(first.scope) != bool(second.scope) and first.count_bytes == second.count_bytes
-
-
 def mix(first: Record, second: Record, between: str) -> str:
     """Return how a plain access and a strong one are kept from racing."""
     weak, strong = (second, first) if first.scope else (first, second)
@@ -322,7 +326,8 @@ def advise(
 
     Args:
         places: what else the texts name: `space`, `release`, `expect`; `fences` of too narrow a scope and their `kind`, or
-            those that are `acq_rel` and no fence.sc, and the `scope` they need; where one is `elected` to go on for its CTA.
+            those that are `acq_rel` and no fence.sc, and the `scope` they need; where one is `elected` to go on for its CTA;
+            what a plain access is to a `swap`.
     """
     missing, hint = ADVICE.get(rule, NO_ADVICE)
     if rule == "HS217" and "fences" in places:
@@ -333,9 +338,13 @@ def advise(
         missing, hint = FOR_ALL
     elif rule in BY_THREADS and first.line == second.line:
         hint = ONE_LINE if first.cta is second.cta else ONE_LINE_APART
-    if rule in BY_THREADS and _is_mixed(first, second):
+    if rule == "HS500" and places.get("swap"):
+        missing, hint = GUESS if places["swap"] == "guess" else GIVE_BACK
+    elif rule in BY_THREADS and is_mixed(first, second):
         hint = mix(first, second, hint)
+    plain, strong = (second, first) if first.scope else (first, second)
     facts = {
+        "weak": plain.line, "strong": strong.line, "wide": strong.scope,
         "a": first.line, "b": second.line, "refill": refill(first, second), "between": between(first, second),
         "rejoin": f"before :{second.line}:  bar.sync 0;" if first.cta is second.cta else between(first, second),
         "settle": settle(first, second), "meet": meet(first.cta, second.cta),

@@ -72,6 +72,7 @@ class LaunchFacts:
         serialised_lines: PTX lines of wgmma that ptxas will wait for one by one.
         poll_lines: PTX lines of loads that a loop repeats until their value ends it.
         parity_lines: PTX lines of loads whose value becomes the parity of a wait.
+        guess_lines: PTX lines of plain loads whose value becomes what a compare-and-swap compares.
         unread_answers: PTX lines of waits on mbarriers whose answer nothing reads.
         unread_looks: PTX lines of atomics and strong loads whose value nothing reads.
         lines_after: the PTX lines that may execute after a line.
@@ -95,6 +96,7 @@ class LaunchFacts:
     serialised_lines: Sequence[int] = ()
     poll_lines: frozenset[int] = frozenset()
     parity_lines: frozenset[int] = frozenset()
+    guess_lines: frozenset[int] = frozenset()
     unread_answers: frozenset[int] = frozenset()
     unread_looks: frozenset[int] = frozenset()
     lines_after: Callable[[int], frozenset[int]] = lambda line: frozenset()

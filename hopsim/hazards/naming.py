@@ -9,6 +9,7 @@ from hopsim.hazards.clocks import ANY, CLUSTER_SHARED, GLOBAL, NEVER, Agent, Clo
 from hopsim.hazards.objects import Barrier
 from hopsim.hazards.ordering import BRIDGE, SCOPE, Gap, bridge_of
 from hopsim.hazards.records import LOADS, Eye, Flight, Record
+from hopsim.hazards.swaps import swap_story
 from hopsim.hazards.world import World
 
 FENCE: Final = "fence.proxy.async"
@@ -186,6 +187,8 @@ class Names:
     ) -> str:
         if first.scope and second.scope and second.is_thread:
             return "HS512" if first.count_bytes != second.count_bytes else "HS510"
+        if swap_story(first, second, self.world.facts):
+            return "HS500"
         assert gap.first is not None
         agent, mask = gap.first
         end, lanes = gap.second

@@ -17,6 +17,7 @@ from hopsim.hazards.naming import Names, barrier_of, epoch_of
 from hopsim.hazards.objects import Barrier
 from hopsim.hazards.ordering import BRIDGE, ORDER, Gap, bridge_of, find_gap
 from hopsim.hazards.records import LOADS, Eye, Flight, Record
+from hopsim.hazards.swaps import swap_story
 from hopsim.hazards.world import World, includes, scope_around
 
 CLASSIFIED_PER_SITE: Final = 8
@@ -131,6 +132,7 @@ class Races:
             "wait": f"at :{second.fresh[2]}" if second.fresh is not None else "before it",
             "awaited": _awaited(first, second, gap), "gather": _gather(first, gap),
             "narrow": _narrow_map_fences(first, second), **self._narrow_fences(chain),
+            "swap": swap_story(first, second, self.world.facts),
             **self._half_way(rule, first, second, gap),
         }  # fmt: skip
         message, missing, hint = advise(rule, first, second, places)

@@ -1,4 +1,4 @@
-"""Loops that wait for a word, words that hold the parity of a wait, answers that nobody heeds: found in the program.
+"""Loops that wait for a word, words that a wait or a swap is given, answers that nobody heeds: found in the program.
 
 A loop that waits is a strong load whose value decides whether the very same load comes next, with nothing else that others
 could see in between.  Its segment is wrapped: after each look the checker hears what it saw, in which threads that ended
@@ -75,27 +75,46 @@ def _comes_back(program: Sequence[Segment], start: int, wanted: int) -> bool:
 
 def parity_lines(kernel: Kernel, places: Places) -> frozenset[int]:
     """Return the PTX lines of loads from shared memory whose value becomes the parity that a wait is for."""
-    wanted: set[int] = set()
-    for bound in kernel.instructions:
-        if bound.form.syntax.startswith(PARITY_WAITS):
-            wanted |= {
-                arg.register.index
-                for name, arg in zip(bound.arg_names, bound.args, strict=True)
-                if name == "p" and isinstance(arg, RegisterArg)
-            }
-    found: set[int] = set()
+    waits = [one for one in kernel.instructions if one.form.syntax.startswith(PARITY_WAITS)]
+    return frozenset(
+        line_of(bound, places)
+        for bound in _feeding(kernel, waits, "p")
+        if bound.instruction.opcode[:2] in (("ld", "shared"), ("ld", "shared::cta"))
+    )
+
+
+def guess_lines(kernel: Kernel, places: Places) -> frozenset[int]:
+    """Return the PTX lines of plain loads whose value becomes what a compare-and-swap compares."""
+    swaps = [
+        one
+        for one in kernel.instructions
+        if one.instruction.opcode[0] == "atom" and "cas" in one.instruction.opcode
+    ]
+    return frozenset(
+        line_of(bound, places)
+        for bound in _feeding(kernel, swaps, "b")
+        if bound.instruction.opcode[0] == "ld" and not _is_strong_load(bound)
+    )
+
+
+def _feeding(
+    kernel: Kernel, users: Sequence[BoundInstruction], operand: str
+) -> list[BoundInstruction]:
+    """Return the instructions whose value becomes an operand of some others, be it through what only computes."""
+    wanted = {
+        arg.register.index
+        for bound in users
+        for name, arg in zip(bound.arg_names, bound.args, strict=True)
+        if name == operand and isinstance(arg, RegisterArg)
+    }
     grown = bool(wanted)
     while grown:
         grown = False
         for bound in kernel.instructions:
-            if not bound.writes & wanted:
-                continue
-            if bound.instruction.opcode[:2] in (("ld", "shared"), ("ld", "shared::cta")):
-                found.add(line_of(bound, places))
-            elif bound.form.purity == "pure" and not bound.reads <= wanted:
+            if bound.writes & wanted and bound.form.purity == "pure" and not bound.reads <= wanted:
                 wanted |= bound.reads
                 grown = True
-    return frozenset(found)
+    return [bound for bound in kernel.instructions if bound.writes & wanted]
 
 
 def unread_answers(program: Sequence[Segment]) -> frozenset[int]:

@@ -53,6 +53,8 @@ NAMES = (
     "words of all threads before a ticket of one, with no fence.sc behind it",
     "words of all threads before a ticket of one, with no barrier before it",
     "words of all threads before a ticket that nobody looks at",
+    "thread-race of a plain read with a compare-and-swap of other lanes alone",
+    "thread-race of a lock of lanes that a plain write gives back",
 )
 CHOSEN = [next(twin for twin in TWINS if twin.name == name) for name in NAMES]
 

@@ -1649,9 +1649,31 @@ THREADS = [
         "-ld.global.b32 %r1, [%out]; //a\n+ld.relaxed.gpu.global.b32 %r1, [%out];\n"
         "L:\nadd.u32 %r2, %r1, 1;\natom.global.cas.b32 %r3, [%out], %r1, %r2; //b\n"
         "setp.ne.u32 %p0, %r3, %r1;\nmov.u32 %r1, %r3;\n@%p0 bra L;\n",
-        (("HS500", "b", "a"),),
+        (("HS500", "a", "b"),),
         threads=32,
         ctas=2,
+    ),
+    # No barrier is missing within a warp either, but strength: `HS502` would name one, and a lock would never be given back.
+    Twin(
+        "thread-race of a plain read with a compare-and-swap of other lanes alone",
+        "-ld.global.b32 %r1, [%out]; //a\n+ld.relaxed.gpu.global.b32 %r1, [%out];\n"
+        "L:\nadd.u32 %r2, %r1, 1;\natom.global.cas.b32 %r3, [%out], %r1, %r2; //b\n"
+        "setp.ne.u32 %p0, %r3, %r1;\nmov.u32 %r1, %r3;\n@%p0 bra L;\n",
+        (("HS500", "a", "b"),),
+        threads=32,
+    ),
+    Twin(
+        "thread-race of a lock of lanes that a plain write gives back",
+        "L:\natom.acquire.gpu.global.cas.b32 %r1, [%out], 0, 1; //a\nsetp.ne.u32 %p0, %r1, 0;\n@%p0 bra L;\n"
+        "-st.global.b32 [%out], 0; //b\n+st.release.gpu.global.b32 [%out], 0;\n",
+        (("HS500", "a", "b"),),
+        threads=32,
+    ),
+    Twin(
+        "missing-syncwarp between a plain write and a compare-and-swap of other lanes",
+        "@%leader st.shared.b32 [%s], 0; //a\n+bar.warp.sync -1;\natom.shared.cas.b32 %r1, [%s], 0, 1; //b\n",
+        (("HS502", "a", "b"),),
+        threads=32,
     ),
     Twin(
         "thread-race of a word that one reads and adds to first",
