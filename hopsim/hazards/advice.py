@@ -235,10 +235,21 @@ IN_CLUSTER: Final = (
     " acquire of .cluster scope through a flag)"
 )
 MIXED: Final = (
-    "make :{weak} as strong as :{strong}, so that they do not race:  {mended}.relaxed.{scope};  or order them:"
-    " {between}"
+    "{between}  or, where any value that stands there will do, make :{weak} as strong as :{strong}, so that they do not"
+    " race:  {mended}.relaxed.{scope};"
 )
 IN_GRID: Final = "after :{write}:  st.release.gpu of a flag;  before :{read}:  loop on ld.acquire.gpu until it is set"
+IN_STEP: Final = (
+    "between :{a} and :{b}:  bar.warp.sync 0xffffffff;  (in CUDA: __syncwarp(); volatile orders no lanes, which need not go"
+    " in step since sm_70)"
+)
+LEFT_PENDING: Final = (
+    "at :{wait}:  cp.async.wait_group {enough};  (it leaves the group of :{a} pending)"
+)
+OF_SOME: Final = (
+    "  (where only some warps come there: barrier.sync of their number, the readers by barrier.arrive; or an mbarrier on"
+    " which these arrive after :{a})"
+)
 BY_BARRIER: Final = "between :{a} and :{b}, in every thread of the CTA:  bar.sync 0;"
 SOURCE_FREE: Final = (
     "in the issuing thread of :{a}:  cp.async.bulk.wait_group.read 0;  then, before :{b}:  {meet}"
@@ -283,6 +294,15 @@ def between(first: Record, second: Record) -> str:
         text = IN_CLUSTER if first.cta.cluster == second.cta.cluster else IN_GRID
     write, read = (second, first) if first.kind == "r" else (first, second)
     return text.format(a=first.line, b=second.line, write=write.line, read=read.line)
+
+
+def rejoin(first: Record, second: Record) -> str:
+    """Return what holds up the next write of bytes until they are read."""
+    if first.cta is not second.cta:
+        return between(first, second)
+    cta: CtaState = first.cta
+    some = bool(cta.barriers) or any(cta.numbers)
+    return f"before :{second.line}:  bar.sync 0;" + (OF_SOME.format(a=first.line) if some else "")
 
 
 def mix(first: Record, second: Record, between: str) -> str:
@@ -342,11 +362,16 @@ def advise(
         missing, hint = GUESS if places["swap"] == "guess" else GIVE_BACK
     elif rule in BY_THREADS and is_mixed(first, second):
         hint = mix(first, second, hint)
+    if rule == "HS502" and first.scope and second.scope:
+        hint = IN_STEP
+    left = None if first.flight is None else first.flight.left_at
+    if rule == "HS017" and left is not None:
+        hint = LEFT_PENDING.format(a=first.line, wait=left[0], enough=left[1])
     plain, strong = (second, first) if first.scope else (first, second)
     facts = {
         "weak": plain.line, "strong": strong.line, "wide": strong.scope,
         "a": first.line, "b": second.line, "refill": refill(first, second), "between": between(first, second),
-        "rejoin": f"before :{second.line}:  bar.sync 0;" if first.cta is second.cta else between(first, second),
+        "rejoin": rejoin(first, second),
         "settle": settle(first, second), "meet": meet(first.cta, second.cta),
         "barrier": BY_THREADS.get(rule, ""), **places,
     }  # fmt: skip

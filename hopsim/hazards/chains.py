@@ -87,13 +87,17 @@ def fences_between(start: Agent, epoch: int, end: Agent) -> tuple[int, int] | No
 
 def told_by_another(agent: Agent, end: Agent) -> int:
     """Return the PTX line at which another warp of an agent's CTA tells one of another CTA; 0: none does."""
-    for other in agent.cta.agents if agent.cta is not end.cta else ():
+    if agent.cta is end.cta:
+        return 0
+    mine = find_chain(agent, 1, end, end.now, True)
+    for other in agent.cta.agents:
         chain = None if other is agent else find_chain(other, 1, end, end.now, True)
-        # Behind a barrier of its CTA it would have told of the agent too.
+        # Behind a barrier of its CTA it would have told of the agent too; where the agent tells of itself, all do.
         if (
             chain is not None
             and {*chain.weak} <= {"relaxed"}
             and not chain.steps[0].startswith("bar ")
+            and (mine is None or chain.lines[0] != mine.lines[0])
         ):
             return chain.lines[0]
     return 0

@@ -99,7 +99,7 @@ class Groups:
                             flight.landed.observe(agent, mask)
                             last = flight
                     elif not flight.landed.observers:
-                        flight.left_at = (event.line, newest)
+                        flight.left_at = (event.line, products.committed - 1 - number)
                         flight.left_usefully = last is not None
             if last is not None:
                 # It is complete, so all four warps had come as far as its issue.
@@ -158,7 +158,7 @@ class Groups:
                         continue
                     if position >= len(covered):
                         if not flight.read.observers:
-                            flight.left_at = (event.line, newest)
+                            flight.left_at = (event.line, len(mine) - 1 - position)
                         continue
                     left, flight.left_at = flight.left_at, None
                     if flight.told and left is not None and left[0] == event.line:
@@ -186,9 +186,12 @@ class Groups:
         for agent, mask in self.world.parties(event.agent):
             mine = [group for group in agent.copy_groups if group.mask & mask]
             covered = mine[: max(len(mine) - (newest or 0), 0)]
-            for group in covered:
+            for position, group in enumerate(mine):
                 for flight, lanes in group.flights:
-                    _observed(flight, agent, lanes & mask)
+                    if position < len(covered):
+                        _observed(flight, agent, lanes & mask)
+                    else:
+                        flight.left_at = (event.line, len(mine) - 1 - position)
             if newest is None:
                 for flight, lanes in agent.copies:
                     _observed(flight, agent, lanes & mask)

@@ -20,7 +20,7 @@ from hopsim.hazards.races import Races
 from hopsim.hazards.records import Eye, Ints, Record
 from hopsim.hazards.rules import RULES
 from hopsim.hazards.shadow import Region, State, walk
-from hopsim.hazards.strength import follows, is_morally_strong, latest, stands_for
+from hopsim.hazards.strength import follows, is_morally_strong, is_spread, latest, stands_for
 from hopsim.hazards.unwritten import Unwritten
 from hopsim.hazards.world import World
 
@@ -36,6 +36,12 @@ class Judge:
         self.findings = findings
         self.races = races
         self.unwritten = Unwritten(world, findings)
+        facts = world.facts
+        # The last read that took lanes to go in step, by number.
+        self._out_of_step = 0
+        self._volatile = {
+            line for line in facts.kernel_lines if ".volatile" in facts.mnemonic(line)
+        }
 
     def apply(self, region: Region, record: Record, eyes: list[Eye], key: object) -> None:
         """Judge an access and let the bytes remember it."""
@@ -157,6 +163,8 @@ class Judge:
     ) -> Gap | None:
         """Return what is missing between two accesses, and report it unless what is `told` explains it."""
         if first.scope and second.scope and is_morally_strong(first, second):
+            if self._volatile and second.number != self._out_of_step:
+                self._in_step(first, second, eyes, region, where)
             return None
         gap = find_gap(first, second, eyes, lambda: (region.base, region.shift, where()))
         if gap is not None and not told:
@@ -173,6 +181,35 @@ class Judge:
             else:
                 self.races.found(first, second, gap, eyes, span, name)
         return gap
+
+    def _in_step(
+        self,
+        first: Record,
+        second: Record,
+        eyes: list[Eye],
+        region: Region,
+        where: Callable[[], Ints],
+    ) -> None:
+        """Report lanes that read, each its own word, what other lanes of their warp wrote, as if all went in step.
+
+        No data race, since volatile accesses are strong; but which value they find depends on who comes first, and
+        what is no loop that waits cannot try again.  Where all read one word (a hint to stop, say) any value may do.
+        """
+        if not (
+            first.line in self._volatile
+            and second.line in self._volatile
+            and second.line not in self.world.facts.poll_lines
+            and second.space == "shared"
+            and is_spread(first)
+            and is_spread(second)
+        ):
+            return
+        gap = find_gap(first, second, eyes, lambda: (region.base, region.shift, where()))
+        if gap is None or gap.first is None or gap.first[0] is not gap.second[0]:
+            return
+        # That the writes before are not waited for either follows from this.
+        self._out_of_step = second.number
+        self.races.found(first, second, gap, eyes, region.span(where()), "")
 
     def _not_read_only(
         self, first: Record, second: Record, region: Region, where: Callable[[], Ints]

@@ -52,6 +52,7 @@ class Meetings:
         last = self.last.get((cta.index, event.barrier))
         if meeting is None:
             meeting = cta.named[event.barrier] = Meeting()
+            cta.numbers.add(event.barrier)
             meeting.uses = 0 if last is None else last.uses + 1
         for agent, mask in self.world.parties(event.agent):
             if event.barrier not in cta.overrun:

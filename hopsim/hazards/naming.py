@@ -186,7 +186,10 @@ class Names:
         self, first: Record, second: Record, gap: Gap, eyes: list[Eye], early: bool
     ) -> str:
         if first.scope and second.scope and second.is_thread:
-            return "HS512" if first.count_bytes != second.count_bytes else "HS510"
+            if first.count_bytes != second.count_bytes:
+                return "HS512"
+            # Strong accesses of one warp do not race: its lanes were taken to go in step.
+            return "HS502" if gap.first is not None and gap.first[0] is gap.second[0] else "HS510"
         if swap_story(first, second, self.world.facts):
             return "HS500"
         assert gap.first is not None

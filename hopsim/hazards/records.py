@@ -51,7 +51,8 @@ class Flight:
         self.read = self.landed
         # What it signals: (barrier, its phase at issue, the bytes that it tells of).
         self.aims: list[tuple[Any, int, Record]] = []
-        # Number of the group it was committed in (None: not committed), and the wait that left it pending.
+        # Number of the group it was committed in (None: not committed), and the wait that left it pending: its PTX line, and
+        # the N that would have covered the group.
         self.group: int | None = None
         self.left_at: tuple[int, int] | None = None
         # Whether that wait covered some other group, so that it was of use.

@@ -23,6 +23,12 @@ def is_morally_strong(first: Record, second: Record) -> bool:
     )
 
 
+def is_spread(record: Record) -> bool:
+    """Whether the threads of an access have words of their own."""
+    addresses = record.addresses
+    return is_array(addresses) and bool((addresses != addresses[0]).any())
+
+
 def _matches(first: Record, second: Record) -> bool:
     if first.is_async or second.is_async:
         return first.is_async and second.is_async

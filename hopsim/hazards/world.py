@@ -42,6 +42,8 @@ class CtaState:
         # Bounds of the barriers, so that most accesses need not look.
         self.barrier_start = self.barrier_stop = 0
         self.named: dict[int, Any] = {}
+        # Numbers of the named barriers in use: others than 0 are for some of the warps.
+        self.numbers: set[int] = set()
         # Named barriers on which somebody arrived again too early: what follows is not told.
         self.overrun: set[int] = set()
         self.warpgroups: dict[int, Any] = {}

@@ -53,6 +53,11 @@ NAMES = (
     "words of all threads before a ticket of one, with no fence.sc behind it",
     "words of all threads before a ticket of one, with no barrier before it",
     "words of all threads before a ticket that nobody looks at",
+    "smem-scratch-reuse between warps with roles",
+    "thread-race of words pushed into a peer before a barrier of its own CTA alone",
+    "missing-syncwarp between volatile accesses",
+    "cp-async-unwaited, more groups left pending than there are",
+    "thread-race of a counter that one zeroes and adds to first",
     "thread-race of a plain read with a compare-and-swap of other lanes alone",
     "thread-race of a lock of lanes that a plain write gives back",
 )

@@ -54,6 +54,7 @@ ELSEWHERE = {
     "inval-in-flight of a test that says no": {"HS211"},
     "parity-aliasing": {"HS004"},
     "slot-overwrite": {"HS003"},
+    "smem-scratch-reuse between warps with roles": {"HS500"},
     "slot-overwrite by st.async": {"HS002"},
     "thread-race with no barrier of the warp either": {"HS502"},
 }

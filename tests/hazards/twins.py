@@ -1470,9 +1470,39 @@ THREADS = [
         (("HS501", "a", "b"),),
     ),
     Twin(
+        "smem-scratch-reuse between warps with roles",
+        "setp.ne.u32 %p0, %w, 0;\n@%p0 bra READER;\nmad.lo.u32 %r0, %l, 4, %s;\nst.shared.b32 [%r0], %t;\n"
+        "barrier.arrive 1, 64;\nbarrier.sync 2, 64;\nst.shared.b32 [%r0], %z; //b\nbra END;\n"
+        "READER:\nxor.b32 %r5, %l, 1;\nmad.lo.u32 %r0, %r5, 4, %s;\nbarrier.sync 1, 64;\n-barrier.arrive 2, 64;\n"
+        "ld.shared.b32 %r1, [%r0]; //a\n+barrier.arrive 2, 64;\nEND:\n",
+        (("HS501", "a", "b"),),
+        threads=64,
+    ),
+    Twin(
+        "thread-race of words pushed into a peer before a barrier of its own CTA alone",
+        CLUSTER
+        + "xor.b32 %r8, %c, 1;\nmapa.shared::cluster.u32 %r1, %s, %r8;\nmad.lo.u32 %r1, %t, 4, %r1;\n"
+        "st.shared::cluster.b32 [%r1], %t; //a\n-bar.sync 0;\n"
+        + only("+", CLUSTER)
+        + "xor.b32 %r5, %t, 33;\nmad.lo.u32 %r0, %r5, 4, %s;\nld.shared.b32 %r2, [%r0]; //b\n"
+        + CLUSTER,
+        (("HS500", "a", "b"),),
+        threads=64,
+        ctas=2,
+        cluster=2,
+    ),
+    Twin(
         "missing-syncwarp",
         put("a")
         + "+bar.warp.sync -1;\nxor.b32 %r5, %t, 1;\nmad.lo.u32 %r0, %r5, 16, %s;\nld.shared.b32 %r1, [%r0]; //b\n",
+        (("HS502", "a", "b"),),
+        threads=32,
+    ),
+    # The sum of a warp before sm_70: volatile accesses do not race, but find what is there.
+    Twin(
+        "missing-syncwarp between volatile accesses",
+        "mad.lo.u32 %r0, %t, 4, %s;\nst.volatile.shared.b32 [%r0+64], %z;\nst.volatile.shared.b32 [%r0], %t; //a\n"
+        "+bar.warp.sync -1;\nld.volatile.shared.b32 %r1, [%r0+64]; //b\n",
         (("HS502", "a", "b"),),
         threads=32,
     ),
