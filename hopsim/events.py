@@ -72,6 +72,7 @@ class Access(NamedTuple):
     `kind`: `r`, `w` or `a` (atomic).  `space`: `shared` (of CTA `owner`), `global`.
     `addresses`: an int or one per lane; `count_bytes` from each.
     `value`: what a write or an atomic leaves in its first word, an int or one per lane; None where it is not known.
+    `before`: what was in that word before, of strong writes and atomics alone; None where it is not known.
     `shares`: of rows that the lanes of a warp move together, who touches which: (positions in the agent's threads,
     positions in `addresses`), pair by pair; None: each thread has its own address.
     """
@@ -87,6 +88,7 @@ class Access(NamedTuple):
     scope: str
     value: Any = None
     shares: Any = None
+    before: Any = None
 
 
 class Touch(NamedTuple):
@@ -170,7 +172,8 @@ class SyncEvent(NamedTuple):
     mask.
 
     `malloc` tells of new global memory; `detail` is (address, bytes, name).
-    A checked run also tells `poll`, after each look at a word that a loop waits for; `detail` is a `Poll`.
+    A checked run also tells `poll`, after each look at a word that a loop waits for, and `choice` or `round`, after others
+    that decide a branch (`round`: of which one side comes to look again and does nothing meanwhile); `detail` is a `Poll`.
     """
 
     agent: Any
@@ -180,9 +183,10 @@ class SyncEvent(NamedTuple):
 
 
 class Poll(NamedTuple):
-    """The detail of a `SyncEvent` called `poll`: a loop has looked at a word that others write.
+    """The detail of a `SyncEvent` called `poll`, `round` or `choice`: a word that others write was looked at.
 
-    `value`: what it saw.  `ended`: in which threads that ends the loop; True or False for all of them.
+    `value`: what it saw.  `ended`: in which threads that ends the loop, or takes one side of the branch; True or False for
+    all of them.
     `would_end`: the same for another value.
     """
 

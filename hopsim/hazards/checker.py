@@ -23,6 +23,7 @@ from hopsim.events import (
     SyncEvent,
 )
 from hopsim.hazards import faults
+from hopsim.hazards.announcements import Announcements
 from hopsim.hazards.clocks import CLUSTER_SHARED, CTA_SHARED, GLOBAL
 from hopsim.hazards.facts import CheckOptions, LaunchFacts
 from hopsim.hazards.findings import Finding, Findings
@@ -67,7 +68,8 @@ class Checker(Observer):
         self.findings = findings = Findings(facts)
         self.polls = Polls(world, findings)
         observations = Observations()
-        self.flags = Flags(world, self.polls, observations)
+        self.announcements = Announcements(world, findings)
+        self.flags = Flags(world, self.polls, self.announcements, observations)
         self.lifetime = Lifetime(world, findings)
         self.mbarriers = Mbarriers(world, findings, self.flags, self.lifetime)
         self.judge = Judge(world, findings, Races(world, findings))
@@ -85,7 +87,9 @@ class Checker(Observer):
         ]
         self._sync = {
             "fence": self.flags.fence,
-            "poll": self.polls.looked,
+            "poll": self._polled,
+            "choice": self.announcements.looked,
+            "round": self.announcements.looked,
             "malloc": self.world.allocated,
             "fence.proxy": self._fence_proxy,
             "fence.proxy.one_way": self._fence_one_way,
@@ -166,6 +170,10 @@ class Checker(Observer):
         if event.what == "exited":
             cta = self.world.cta(event.agent[0])
             self.lifetime.exited(cta, self.world.parties(event.agent), event.line)
+
+    def _polled(self, event: SyncEvent) -> None:
+        self.polls.looked(event)
+        self.announcements.looked(event)
 
     # -- fences of proxies -------------------------------------------------------------------------
 

@@ -71,6 +71,7 @@ class LaunchFacts:
         has_register_bound: whether the entry bounds its registers, so that setmaxnreg counts.
         serialised_lines: PTX lines of wgmma that ptxas will wait for one by one.
         poll_lines: PTX lines of loads that a loop repeats until their value ends it.
+        choice_lines: PTX lines of other strong loads whose value decides the branch that follows.
         parity_lines: PTX lines of loads whose value becomes the parity of a wait.
         guess_lines: PTX lines of plain loads whose value becomes what a compare-and-swap compares.
         unread_answers: PTX lines of waits on mbarriers whose answer nothing reads.
@@ -95,6 +96,7 @@ class LaunchFacts:
     has_register_bound: bool = True
     serialised_lines: Sequence[int] = ()
     poll_lines: frozenset[int] = frozenset()
+    choice_lines: frozenset[int] = frozenset()
     parity_lines: frozenset[int] = frozenset()
     guess_lines: frozenset[int] = frozenset()
     unread_answers: frozenset[int] = frozenset()

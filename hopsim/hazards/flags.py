@@ -17,6 +17,7 @@ from typing import Any, Final
 import numpy as np
 
 from hopsim.events import Access, SyncEvent
+from hopsim.hazards.announcements import Announcements
 from hopsim.hazards.chains import CLUSTERED, FENCE, NARROW, RELAXED
 from hopsim.hazards.clocks import Agent, View, bits
 from hopsim.hazards.fence_order import FenceOrder
@@ -87,9 +88,16 @@ class Pending:
 class Flags:
     """All locations written or read with strong accesses."""
 
-    def __init__(self, world: World, polls: Polls, observations: Observations) -> None:
+    def __init__(
+        self,
+        world: World,
+        polls: Polls,
+        announcements: Announcements,
+        observations: Observations,
+    ) -> None:
         self.world = world
         self.polls = polls
+        self.announcements = announcements
         self.observations = observations
         self.fence_order = FenceOrder()
         self.flags: dict[tuple[str, int, int], Flag] = {}
@@ -104,6 +112,7 @@ class Flags:
                 self._learn(agent, mask, scope, event.line)
             if semantics == "sc":
                 self.fence_order.fence(agent, mask, scope)
+                self.announcements.fence(agent, mask, scope)
             if semantics != "acquire":
                 wider = WIDTH[WIDTH.index(scope) + 1 :]
                 fence = (agent.release(mask), scope, event.line)
@@ -201,6 +210,7 @@ class Flags:
     ) -> None:
         key = (event.space, event.owner, address)
         self.polls.access(event, kind, agent, mask, address)
+        self.announcements.access(event, kind, agent, mask, address)
         is_told = event.line not in self.world.facts.unread_looks
         look = Look(event.kind, agent, epoch, mask, scope, event.count_bytes, is_told)
         word = self.observations.word(key, look)

@@ -248,6 +248,9 @@ HS514 A loop that only reads ends when somebody else writes; all who could have 
   > Write the flag, or release the lock, on every path, before waiting for those who loop.
 HS515 A collective with a mask waits for all of its lanes; here some wait at another one.
   > Bring the lanes together first, or let the mask name only those that come.
+HS516 Each announces itself and looks for the other. In a run one of them sees the other's word;
+  PTX lets both miss it, unless a fence.sc stands between the write and the look of each.
+  > Put fence.sc (in CUDA: __threadfence()) there on both sides; acq_rel does not do.
 HS601 setmaxnreg.inc waits until registers are free. If the sum is more than the register file,
   that never happens.
   > Keep the sum over all warps within 64K registers, and let the producers decrease first.

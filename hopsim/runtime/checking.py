@@ -23,6 +23,7 @@ from hopsim.launch.geometry import Geometry
 from hopsim.results import SourceLocation
 from hopsim.runtime.places import Places, line_at, line_of, texts_of
 from hopsim.runtime.polling import (
+    choice_lines,
     guess_lines,
     lines_after,
     parity_lines,
@@ -85,6 +86,7 @@ def launch_facts(
         has_register_bound=kernel.has_register_bound,
         serialised_lines=[line_of(bound, places) for bound in kernel.serialised_wgmma],
         poll_lines=poll_lines(program),
+        choice_lines=choice_lines(program),
         parity_lines=parity_lines(kernel, places),
         guess_lines=guess_lines(kernel, places),
         unread_answers=unread_answers(program),

@@ -21,6 +21,18 @@ from hopsim.runtime.places import Places, line_of
 
 # What a loop may do between two looks besides computing.
 IDLE: Final = ("nanosleep",)
+# What shows others nothing: between two looks it is part of waiting.
+QUIET: Final = (
+    "ld",
+    "nanosleep",
+    "fence",
+    "membar",
+    "shfl",
+    "vote",
+    "match",
+    "redux",
+    "activemask",
+)
 STRONG: Final = (*SYNCHRONISING, "volatile", "mmio")
 WAITS: Final = ("mbarrier.test_wait", "mbarrier.try_wait")
 PARITY_WAITS: Final = ("mbarrier.test_wait.parity", "mbarrier.try_wait.parity")
@@ -31,14 +43,53 @@ def poll_lines(program: Sequence[Segment]) -> frozenset[int]:
     return frozenset(segment.line for segment in program if loop_side(program, segment) is not None)
 
 
-def loop_side(program: Sequence[Segment], segment: Segment) -> int | None:
-    """Return the successor by which a segment that waits for a word comes back to itself, or None."""
+def choice_lines(program: Sequence[Segment]) -> frozenset[int]:
+    """Return the PTX lines of strong loads whose value decides the branch that follows, and that no loop just repeats."""
+    return frozenset(
+        segment.line
+        for segment in program
+        if loop_side(program, segment) is None and _waiting_sides(program, segment) is not None
+    )
+
+
+def _waiting_sides(program: Sequence[Segment], segment: Segment) -> list[int] | None:
+    """Return the successors of a look that come to look again and do nothing meanwhile; None: it decides nothing."""
+    if not _decides(segment):
+        return None
+    sides = [one for one in segment.successors if _looks_again(program, one, segment.number)]
+    return sides if len(sides) < 2 else None
+
+
+def _looks_again(program: Sequence[Segment], start: int, wanted: int) -> bool:
+    """Whether some path leads to a segment through others that only look and compute."""
+    seen: set[int] = set()
+    todo = [start]
+    while todo:
+        number = todo.pop()
+        if number == wanted:
+            return True
+        if number == EXIT or number in seen:
+            continue
+        seen.add(number)
+        here = program[number]
+        if here.head is None or here.instructions[0].instruction.opcode[0] in QUIET:
+            todo += here.successors
+    return False
+
+
+def _decides(segment: Segment) -> bool:
+    """Whether a segment is a strong load, what computes with it, and a branch."""
     first = segment.instructions[0]
     if segment.head is None or not _is_strong_load(first) or len(segment.successors) != 2:
-        return None
+        return False
     if len(first.destinations) != 1 or first.destinations[0].register is None:
-        return None
-    if first.instruction.guard is not None or not all(map(_is_pure, segment.instructions[1:])):
+        return False
+    return first.instruction.guard is None and all(map(_is_pure, segment.instructions[1:]))
+
+
+def loop_side(program: Sequence[Segment], segment: Segment) -> int | None:
+    """Return the successor by which a segment that waits for a word comes back to itself, or None."""
+    if not _decides(segment):
         return None
     back = [one for one in segment.successors if _comes_back(program, one, segment.number)]
     return back[0] if len(back) == 1 else None
@@ -180,14 +231,19 @@ def lines_after(kernel: Kernel, places: Places, line: int) -> frozenset[int]:
 
 
 def polled_program(program: Sequence[Segment], probe: Probe) -> Sequence[Segment]:
-    """Return the program with each look of a loop that waits told to `probe.sync`."""
-    sides = [loop_side(program, segment) for segment in program]
-    if not any(side is not None for side in sides):
-        return program
-    return [
-        segment if side is None else replace(segment, body=_told(segment, side, probe))
-        for segment, side in zip(program, sides, strict=True)
-    ]
+    """Return the program with each look of a loop that waits, and each that decides a branch, told to `probe.sync`."""
+    return [_polled(program, segment, probe) for segment in program]
+
+
+def _polled(program: Sequence[Segment], segment: Segment, probe: Probe) -> Segment:
+    side = loop_side(program, segment)
+    if side is not None:
+        return replace(segment, body=_told("poll", segment, side, probe))
+    waiting = _waiting_sides(program, segment)
+    if waiting is None:
+        return segment
+    what, side = ("round", waiting[0]) if waiting else ("choice", segment.successors[0])
+    return replace(segment, body=_told(what, segment, side, probe))
 
 
 class _Asked:
@@ -206,7 +262,7 @@ class _Asked:
         return when_true
 
 
-def _told(segment: Segment, side: int, probe: Probe) -> Callable[..., int]:
+def _told(what: str, segment: Segment, side: int, probe: Probe) -> Callable[..., int]:
     body, line = segment.body, segment.line
     register = segment.instructions[0].destinations[0].register
     assert register is not None
@@ -229,7 +285,7 @@ def _told(segment: Segment, side: int, probe: Probe) -> Callable[..., int]:
             return ended(asked, other)
 
         poll = Poll(seen[watched], ended(asked, list(seen)), would_end)
-        event = SyncEvent(strand.agent, line, "poll", poll)
+        event = SyncEvent(strand.agent, line, what, poll)
         for listen in probe.sync:
             listen(event)
         return body(strand, registers)

@@ -1743,6 +1743,50 @@ THREADS = [
         (("HS510", "a", "b"),),
         ctas=2,
     ),
+    # Dekker's lock: acq_rel lets both miss the other's flag, though one of them sees it in each run.
+    Twin(
+        "both-may-miss",
+        "@!%leader bra END;\nmov.u32 %r9, %ctaid.x;\nxor.b32 %r8, %r9, 1;\nmul.wide.u32 %rd0, %r9, 4;\n"
+        "add.u64 %rd0, %rd0, %out;\nmul.wide.u32 %rd1, %r8, 4;\nadd.u64 %rd1, %rd1, %out;\n"
+        "st.relaxed.gpu.global.b32 [%rd0], 1;\n-fence.acq_rel.gpu;\n+fence.sc.gpu;\n"
+        "ld.relaxed.gpu.global.b32 %r1, [%rd1]; //a\nsetp.ne.u32 %p1, %r1, 0;\n@%p1 bra END;\n"
+        "st.global.b32 [%out+64], %r9;\nEND:\n",
+        (("HS516", "a", "a"),),
+        threads=32,
+        ctas=2,
+        verdict="clean",
+        level="note",
+    ),
+    Twin(
+        "both-may-miss with a fence.sc of one of them, and one that is too narrow",
+        "@!%leader bra END;\nmov.u32 %r9, %ctaid.x;\nsetp.ne.u32 %p0, %r9, 0;\n@%p0 bra OTHER;\n"
+        "st.relaxed.gpu.global.b32 [%out], 1;\nfence.sc.gpu;\nld.relaxed.gpu.global.b32 %r1, [%out+128]; //a\n"
+        "setp.ne.u32 %p1, %r1, 0;\n@%p1 bra END;\nst.global.b32 [%out+64], %r9;\nbra END;\n"
+        "OTHER:\nst.relaxed.gpu.global.b32 [%out+128], 1;\n-fence.sc.cta;\n+fence.sc.gpu;\n"
+        "ld.relaxed.gpu.global.b32 %r1, [%out]; //b\nsetp.ne.u32 %p1, %r1, 0;\n@%p1 bra END;\n"
+        "st.global.b32 [%out+64], %r9;\nEND:\n",
+        (("HS516", "a", "b"),),
+        threads=32,
+        ctas=2,
+        verdict="clean",
+        level="note",
+    ),
+    Twin(
+        # Peterson's lock: in order CTA 1 comes when CTA 0 is done, and finds the word as it was before CTA 0 wrote it.
+        "both-may-miss in a loop that looks at two words",
+        "@!%leader bra END;\nmov.u32 %r9, %ctaid.x;\nxor.b32 %r8, %r9, 1;\nmul.wide.u32 %rd0, %r9, 4;\n"
+        "add.u64 %rd0, %rd0, %out;\nmul.wide.u32 %rd1, %r8, 4;\nadd.u64 %rd1, %rd1, %out;\n"
+        "st.relaxed.gpu.global.b32 [%rd0], 1;\nst.relaxed.gpu.global.b32 [%out+128], %r8;\n"
+        "-fence.acq_rel.gpu;\n+fence.sc.gpu;\n"
+        "LOOK:\nld.acquire.gpu.global.b32 %r1, [%rd1]; //a\nsetp.eq.u32 %p1, %r1, 0;\n@%p1 bra ENTER;\n"
+        "ld.acquire.gpu.global.b32 %r2, [%out+128];\nsetp.eq.u32 %p1, %r2, %r8;\n@%p1 bra LOOK;\n"
+        "ENTER:\nst.global.b32 [%out+64], %r9;\nst.release.gpu.global.b32 [%rd0], 0;\nEND:\n",
+        (("HS516", "a", "a"),),
+        threads=32,
+        ctas=2,
+        verdict="clean",
+        level="note",
+    ),
     Twin(
         "mixed-size-strong",
         "-@%leader st.relaxed.gpu.global.b64 [%out], 1; //a\n+@%leader st.relaxed.gpu.global.b32 [%out], 1;\n"

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from hopsim.errors import MachineFault
 from hopsim.events import Access
 from hopsim.hw.machine.memory import (
     OFFSET_MASK,
@@ -153,7 +154,8 @@ class MemoryOps(GenericAddresses):
             return
         space, address = found
         count = len(values)
-        self._note("w", space, address, word * count, sem, scope, values[0])
+        before = None if sem == "weak" else self._held(space, address, word)
+        self._note("w", space, address, word * count, sem, scope, values[0], before=before)
         if any(value is None for value in values):
             self.machine.version += 1
             return
@@ -276,13 +278,29 @@ class MemoryOps(GenericAddresses):
                 if k == 0:
                     left.append(after if parts == 1 else halves(after)[0])
             region.mark(offset, offset + word * count)
-        told = np.array(left, f"u{part}") if self.machine.probe.access else None
-        self._note("a", space, address, word * count, sem, scope, told)
         if parts > 1:
             old = [list(half) for column in old for half in zip(*map(halves, column), strict=True)]
+        told = was = None
+        if self.machine.probe.access:
+            told, was = np.array(left, f"u{part}"), np.array(old[0], f"u{part}")
+        self._note("a", space, address, word * count, sem, scope, told, before=was)
         if self.lanes == 1:
             return [column[0] for column in old]
         return [np.array(column, dtype=f"u{part}") for column in old]
+
+    def _held(self, space: str, address: Value, word: int) -> Any:
+        """Return the words at addresses for who listens to accesses, or None."""
+        if (
+            not self.machine.probe.access
+            or not self.machine.values
+            or space not in (*SHARED_SPACES, "global")
+        ):
+            return None
+        try:
+            return self.region(space, address).load(address, word, 1)[0]
+        except (RegionFault, MachineFault):
+            # The access itself stops at it, or is split by allocations.
+            return None
 
     # -- telling -----------------------------------------------------------------------------------
 
@@ -296,6 +314,7 @@ class MemoryOps(GenericAddresses):
         scope: str,
         value: Any = None,
         fetch_bytes: int = 0,
+        before: Any = None,
     ) -> None:
         machine = self.machine
         if machine.timed:
@@ -306,17 +325,32 @@ class MemoryOps(GenericAddresses):
             )
         if machine.probe.access and space not in ("param", "const", "local"):
             if space == "global":
-                self._tell(kind, "global", -1, address, count_bytes, sem, scope, self.tids, value)
+                self._tell(
+                    kind,
+                    "global",
+                    -1,
+                    address,
+                    count_bytes,
+                    sem,
+                    scope,
+                    self.tids,
+                    value,
+                    before=before,
+                )
             elif isinstance(address, np.ndarray) and space == "shared::cluster":
                 ranks = (address >> address.dtype.type(RANK_SHIFT)).tolist()
                 for rank in sorted(set(ranks)):
                     chosen = np.array([one == rank for one in ranks])
-                    part = pick(value, chosen)
+                    part, held = pick(value, chosen), pick(before, chosen)
                     where, who = address[chosen], self.tids[chosen]
-                    self._tell_shared(kind, rank, where, count_bytes, sem, scope, who, part)
+                    self._tell_shared(
+                        kind, rank, where, count_bytes, sem, scope, who, part, before=held
+                    )
             else:
                 rank = first_of(address) >> RANK_SHIFT
-                self._tell_shared(kind, rank, address, count_bytes, sem, scope, self.tids, value)
+                self._tell_shared(
+                    kind, rank, address, count_bytes, sem, scope, self.tids, value, before=before
+                )
 
     def _tell_shared(
         self,
@@ -329,15 +363,18 @@ class MemoryOps(GenericAddresses):
         tids: NDArray[np.int64],
         value: Any,
         shares: Any = None,
+        before: Any = None,
     ) -> None:
         ctas = self.cta.cluster.ctas
         if rank < len(ctas):
             owner, inside = ctas[rank].index, address & OFFSET_MASK
-            self._tell(kind, "shared", owner, inside, count_bytes, sem, scope, tids, value, shares)
+            self._tell(
+                kind, "shared", owner, inside, count_bytes, sem, scope, tids, value, shares, before
+            )
 
     def _tell(
         self, kind: str, space: str, owner: int, address: Value, count_bytes: int, sem: str, scope: str,
-        tids: NDArray[np.int64], value: Any, shares: Any = None,
+        tids: NDArray[np.int64], value: Any, shares: Any = None, before: Any = None,
     ) -> None:  # fmt: skip
         event = Access(
             (self.cta.index, tids),
@@ -351,6 +388,7 @@ class MemoryOps(GenericAddresses):
             scope,
             value,
             shares,
+            before,
         )
         for listen in self.machine.probe.access:
             listen(event)
