@@ -218,6 +218,10 @@ GIVE_BACK: Final = (
     "at :{weak}:  st.release.{wide};  (in CUDA: store(memory_order_release) of an atomic_ref, or __threadfence() and then"
     " atomicExch)",
 )
+LATE: Final = (
+    "a write before the arrive at {arrive}, which publishes only what stands before it",
+    "move :{a} in front of {arrive}",
+)
 FOR_ALL: Final = (
     "an edge from each thread that executes :{a} to the one that goes on for its CTA at {elected}",
     "before {elected}, in every thread of its CTA:  bar.sync 0;",
@@ -347,14 +351,16 @@ def advise(
     Args:
         places: what else the texts name: `space`, `release`, `expect`; `fences` of too narrow a scope and their `kind`, or
             those that are `acq_rel` and no fence.sc, and the `scope` they need; where one is `elected` to go on for its CTA;
-            what a plain access is to a `swap`.
+            what a plain access is to a `swap`; an `arrive` that the first one stands behind.
     """
     missing, hint = ADVICE.get(rule, NO_ADVICE)
     if rule == "HS217" and "fences" in places:
         missing, hint = NARROW_FENCE
     if rule == "HS500" and "acq_rel" in places:
         missing, hint = SC_FENCES
-    if rule == "HS500" and "elected" in places:
+    if rule == "HS500" and "arrive" in places:
+        missing, hint = LATE
+    elif rule == "HS500" and "elected" in places:
         missing, hint = FOR_ALL
     elif rule in BY_THREADS and first.line == second.line:
         hint = ONE_LINE if first.cta is second.cta else ONE_LINE_APART

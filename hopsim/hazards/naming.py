@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
 from hopsim.hazards.chains import find_chain
@@ -12,6 +13,7 @@ from hopsim.hazards.records import LOADS, Eye, Flight, Record
 from hopsim.hazards.swaps import swap_story
 from hopsim.hazards.world import World
 
+ARRIVE: Final = re.compile(r"^(bar|barrier)(\.cta|\.cluster)?\.arrive\b")
 FENCE: Final = "fence.proxy.async"
 
 
@@ -256,6 +258,21 @@ def epoch_of(record: Record, agent: Agent) -> int:
         if other is agent and epoch != NEVER:
             return epoch
     return agent.now
+
+
+def arrive_before(first: Record, gap: Gap, world: World) -> int:
+    """Return the PTX line of an arrive that a write stands behind, though the other thread has learned of it; 0: none."""
+    if gap.first is None or first.kind == "r":
+        return 0
+    agent, _ = gap.first
+    epoch = epoch_of(first, agent)
+    line = agent.epochs.get(epoch - 1, ("", 0))[1]
+    hb = gap.second[0].eyes(gap.second[1])[0][1].hb
+    if not ARRIVE.match(world.facts.mnemonic(line)) or not _covers(hb, agent, epoch - 1):
+        return 0
+    # It has waited since: the write belongs to what comes next.
+    waited = any(at == epoch and wait < first.line for at, _, wait, *_ in agent.log)
+    return 0 if waited else line
 
 
 def barrier_of(flight: Flight, record: Record) -> tuple[Barrier | None, int]:

@@ -13,7 +13,7 @@ from hopsim.hazards.advice import advise
 from hopsim.hazards.chains import TOO_NARROW, Chain, fences_between, find_chain, told_by_another
 from hopsim.hazards.clocks import NEVER, Agent, sees
 from hopsim.hazards.findings import EITHER_WAY, Finding, Findings, Level
-from hopsim.hazards.naming import Names, barrier_of, epoch_of
+from hopsim.hazards.naming import Names, arrive_before, barrier_of, epoch_of
 from hopsim.hazards.objects import Barrier
 from hopsim.hazards.ordering import BRIDGE, ORDER, Gap, bridge_of, find_gap
 from hopsim.hazards.records import LOADS, Eye, Flight, Record
@@ -261,6 +261,9 @@ class Races:
         scope = scope_around(first.cta, second.cta)
         if weak:
             return {"acq_rel": " and ".join(dict.fromkeys(weak)), "scope": scope}
+        arrive = arrive_before(first, gap, self.world)
+        if arrive:
+            return {"arrive": f":{arrive}"}
         elected = told_by_another(agent, end)
         return {"elected": f":{elected}"} if elected else {}
 

@@ -55,6 +55,7 @@ NAMES = (
     "words of all threads before a ticket that nobody looks at",
     "smem-scratch-reuse between warps with roles",
     "thread-race of words pushed into a peer before a barrier of its own CTA alone",
+    "thread-race of words written between the arrive and the wait of a cluster barrier",
     "missing-syncwarp between volatile accesses",
     "cp-async-unwaited, more groups left pending than there are",
     "thread-race of a counter that one zeroes and adds to first",

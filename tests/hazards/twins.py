@@ -1479,6 +1479,16 @@ THREADS = [
         threads=64,
     ),
     Twin(
+        "thread-race of words written between the arrive and the wait of a cluster barrier",
+        MINE + "+st.shared.v4.b32 [%r0], {%t, %t, %t, %t};\nbarrier.cluster.arrive;\n"
+        "-st.shared.v4.b32 [%r0], {%t, %t, %t, %t}; //a\nbarrier.cluster.wait;\n"
+        "xor.b32 %r8, %c, 1;\nmapa.shared::cluster.u32 %r1, %s, %r8;\nmad.lo.u32 %r1, %t, 16, %r1;\n"
+        "ld.shared::cluster.b32 %r2, [%r1]; //b\n" + CLUSTER,
+        (("HS500", "a", "b"),),
+        ctas=2,
+        cluster=2,
+    ),
+    Twin(
         "thread-race of words pushed into a peer before a barrier of its own CTA alone",
         CLUSTER
         + "xor.b32 %r8, %c, 1;\nmapa.shared::cluster.u32 %r1, %s, %r8;\nmad.lo.u32 %r1, %t, 4, %r1;\n"
