@@ -99,6 +99,11 @@ EXCHANGES = [
     Exchange("neighbours", "HS001", lambda: [X[:128], words(128)], np.roll(rows(4, 32), 1, 0)[:, LANES ^ 1], 4, 32, 4),
     Exchange("peer_copy", "HS101", lambda: [X[:256], words(256)], rows(2, 128)[::-1], 2, 128, 2),
     Exchange("multicast", "HS405", lambda: [X[:384], words(128)], np.tile(rows(6, 64).sum(0), 2), 2, 96, 2),
+    Exchange("swapped_sum", "HS500", lambda: [X[:64], np.zeros(1)], X[:64].sum(keepdims=True).astype(float), 2, 32),
+    Exchange("warp_sums", "HS502", lambda: [X[:64], words(2)], rows(2, 32).sum(1)),
+    Exchange("staged", "HS017", lambda: [X[:384], words(64)], rows(6, 64).sum(0)[::-1]),
+    Exchange("roles", "HS501", lambda: [X[:256], words(64)], rows(4, 64).sum(0)[::-1], 1, 128),
+    Exchange("pushed", "HS500", lambda: [X[:128], words(128)], rows(2, 64)[::-1, ::-1], 2, 64, 2),
 ]  # fmt: skip
 
 

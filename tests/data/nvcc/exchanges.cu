@@ -486,3 +486,79 @@ extern "C" __global__ void multicast(const int *x, int *y) {
   }
   cluster.sync();
 }
+
+// A sum of double by compare-and-swap, as CUDA's programming guide has it; its first read must be as strong as the swap.
+extern "C" __global__ void swapped_sum(const int *x, double *y) {
+  auto *word = reinterpret_cast<unsigned long long *>(y);
+  unsigned long long seen = EITHER(*(volatile unsigned long long *)word, *word), before;
+  do {
+    before = seen;
+    double sum = x[blockIdx.x * blockDim.x + threadIdx.x] + __longlong_as_double(before);
+    seen = atomicCAS(word, before, __double_as_longlong(sum));
+  } while (seen != before);
+}
+
+// Warps sum in shared memory without barriers of the block; lanes do not go in step, be the memory volatile.
+extern "C" __global__ void warp_sums(const int *x, int *y) {
+  __shared__ int words[64];
+  EITHER(int, volatile int) *mine = words + threadIdx.x;
+  *mine = x[threadIdx.x];
+  GOOD(__syncwarp();)
+  for (int k = 16; k > 0; k /= 2) {
+    int sum = *mine + (threadIdx.x % 32 + k < 32 ? mine[k] : 0);
+    GOOD(__syncwarp();)
+    *mine = sum;
+    GOOD(__syncwarp();)
+  }
+  if (threadIdx.x % 32 == 0) y[threadIdx.x / 32] = *mine;
+}
+
+// Three stages of copies, of which the newest one alone may be pending when the oldest is read.
+extern "C" __global__ void staged(const int *x, int *y) {
+  constexpr int rows = 6, words = 64;
+  __shared__ int row[3][words];
+  int own = threadIdx.x, sum = 0;
+  for (int k = 0; k < 2; k++) {
+    __pipeline_memcpy_async(&row[k][own], x + k * words + own, 4);
+    __pipeline_commit();
+  }
+  for (int k = 0; k < rows; k++) {
+    __pipeline_wait_prior(EITHER(1, 2));
+    __syncthreads();
+    if (k + 2 < rows) __pipeline_memcpy_async(&row[(k + 2) % 3][own], x + (k + 2) * words + own, 4);
+    __pipeline_commit();
+    sum += row[k % 3][words - 1 - own];
+  }
+  y[own] = sum;
+}
+
+// Two warps fill a row, two others sum it; each side waits for the other by a barrier of its own, none by one of the block.
+extern "C" __global__ void roles(const int *x, int *y) {
+  constexpr int rows = 4;
+  __shared__ int row[64];
+  int own = threadIdx.x % 64, sum = 0;
+  for (int k = 0; k < rows; k++) {
+    if (threadIdx.x < 64) {
+      if (k > 0) asm volatile("barrier.sync 2, 128;" ::: "memory");
+      row[own] = x[k * 64 + own];
+      asm volatile("barrier.arrive 1, 128;" ::: "memory");
+    } else {
+      asm volatile("barrier.sync 1, 128;" ::: "memory");
+      int word = EITHER(row[63 - own], 0);
+      if (k + 1 < rows) asm volatile("barrier.arrive 2, 128;" ::: "memory");
+      sum += EITHER(word, row[63 - own]);
+    }
+  }
+  if (threadIdx.x >= 64) y[own] = sum;
+}
+
+// Each of two blocks puts words into the other, which a barrier of its own block does not wait for.
+extern "C" __global__ void __cluster_dims__(2) pushed(const int *x, int *y) {
+  __shared__ int words[64];
+  cg::cluster_group cluster = cg::this_cluster();
+  cluster.sync();
+  cluster.map_shared_rank(words, cluster.block_rank() ^ 1)[threadIdx.x] = x[blockIdx.x * 64 + threadIdx.x];
+  EITHER(cluster.sync(), __syncthreads());
+  y[blockIdx.x * 64 + threadIdx.x] = words[63 - threadIdx.x];
+  cluster.sync();
+}
