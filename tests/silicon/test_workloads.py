@@ -24,7 +24,7 @@ QUICK_INSTRUCTIONS = 220_000
 WITHIN = 0.18
 FURTHER = {
     "cluster_sums": 0.6,
-    "sort_lists": 0.34,
+    "sort_lists": 0.28,
     "spmv_rows": 0.5,
     "histogram_global": 0.31,
     "one_counter": 0.2,
