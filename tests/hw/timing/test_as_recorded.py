@@ -56,7 +56,6 @@ WITHIN: Final = {
     "cold_walk_12x11_64r_128r_d4_p4128_256c": 0.1,
     "cold_walk_12x11_128r_128r_d4_p4128_512c": 0.06,
     "tma_load_pitch1056_16_128r": 0.02,
-    "ping_pong_1": 0.03,
     "ping_pong_2_cta": 0.01,
     "tma_load_l2_1x256K_2048B_d1": 0.05,
     "tma_load_l2_1x256K_16384B_d2": 0.02,
