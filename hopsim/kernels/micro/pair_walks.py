@@ -1,4 +1,4 @@
-"""Tiles out of L2 along K by clusters of two CTAs that share B, as clustered matrix products load them.
+"""Tiles along K by clusters of two CTAs that share B, out of L2 or device memory, as clustered matrix products load them.
 
 Of each CTA one warp asks for stages by TMA and another one takes them, works at each for some time, and frees its place on
 both CTAs.  Either each CTA loads all of its B, or half of it for both by multicast.
@@ -6,12 +6,13 @@ both CTAs.  Either each CTA loads all of its B, or half of it for both by multic
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 from hopsim.kernels.micro.boxes import BOX_K, ROW_BYTES
 from hopsim.kernels.micro.clocked import Benchmark, Clocked, mean_of_rows
+from hopsim.kernels.micro.cold import SETTLE_NS
 from hopsim.kernels.micro.tile_walks import STEPS, TileWalk
 from hopsim.kernels.micro.tiles import LOAD
 from hopsim.kernels.ptx.text import Param, Reg, address, vector
@@ -19,7 +20,7 @@ from hopsim.launch.arrays import TensorMap
 
 CLUSTER: Final = 2
 WALKS: Final = 2
-"""The second one is measured: L2 has the tiles then."""
+"""Out of L2: the second one is measured."""
 PRODUCER: Final = 32
 """First thread of the warp that loads."""
 
@@ -32,18 +33,26 @@ class PairWalk:
         walk: tiles, stages in flight.
         multicast: whether each CTA loads half of B for both; else all of it for itself.
         work_cycles: at each stage, at least.
+        is_cold: whether the tiles come out of device memory, once.
     """
 
     walk: TileWalk
     multicast: bool
     work_cycles: int = 0
+    is_cold: bool = False
+
+    @property
+    def walks(self) -> int:
+        """How often the tiles are loaded; the last time is measured."""
+        return 1 if self.is_cold else WALKS
 
     @property
     def name(self) -> str:
         """Of the microbenchmark."""
         how = "multicast" if self.multicast else "alone"
         work = f"_every{self.work_cycles}" if self.work_cycles else ""
-        return f"pair_walk_{how}_{self.walk.shape}{work}"
+        cold = "cold_" if self.is_cold else ""
+        return f"pair_walk_{cold}{how}_{self.walk.shape}{self.walk.pitch}{work}"
 
 
 class _Ring:
@@ -78,6 +87,12 @@ def walks(one: PairWalk) -> Benchmark:
     c = Clocked(one.name, [Param("a", ".b8", 128), Param("b", ".b8", 128)], [".reqntid 64"])
     c.own_row(1)
     ring = _Ring(c, walk.depth, slots_bytes)
+    maps = [c.address_of(operand, f"{operand}_map") for operand in "ab"]
+    if one.is_cold:
+        # What is measured does not wait for tensor maps.
+        for place in maps:
+            c.k.emit("prefetch.tensormap", address(place))
+        c.k.emit("nanosleep.u32", SETTLE_NS)
     _meet(c)
     ended, loads = c.k.label("$ended"), c.k.label("$loads")
     lane = c.k.let(".b32", "lane", "and.b32", c.thread, PRODUCER - 1)
@@ -86,18 +101,19 @@ def walks(one: PairWalk) -> Benchmark:
     _take(c, one, ring)
     c.k.emit("bra", ended)
     c.k.place(loads)
-    _load(c, one, ring)
+    _load(c, one, ring, maps)
     c.k.place(ended)
     c.k.emit("bar.warp.sync", -1)
     _meet(c)
     how = "half of B for both by multicast" if one.multicast else "all of B for itself"
     work = f", {one.work_cycles} cycles of work at each" if one.work_cycles else ""
+    source = "device memory" if one.is_cold else "L2"
     return c.benchmark(
-        f"tiles out of L2, {walk.along_m} x {walk.along_n} CTAs in clusters of 2 below each other, {walk.rows_a} and "
+        f"tiles out of {source}, {walk.along_m} x {walk.along_n} CTAs in clusters of 2 below each other, {walk.rows_a} and "
         f"{walk.rows_b} rows, {walk.depth} stages in flight, each CTA loads {how}{work}",
         grid=walk.ctas, cluster=CLUSTER, block=64, rows=walk.ctas, summary=mean_of_rows,
         shared_bytes=slots_bytes + 16 * walk.depth, arguments=_maps(one),
-        amounts={"walk": float(walk.ctas * STEPS * walk.stage_bytes)},
+        amounts={"walk": float(walk.ctas * STEPS * walk.stage_bytes)}, is_cold=one.is_cold,
     )  # fmt: skip
 
 
@@ -135,15 +151,14 @@ def _take(c: Clocked, one: PairWalk, ring: _Ring) -> None:
         for peer in peers:
             c.k.emit("mbarrier.arrive.shared::cluster.b64", "_", address(peer, ring.free[slot]))
 
-    for _ in range(WALKS - 1):
+    for _ in range(one.walks - 1):
         ring.walk(parity, step)
     c.measure_one("walk", lambda: ring.walk(parity, step))
 
 
-def _load(c: Clocked, one: PairWalk, ring: _Ring) -> None:
+def _load(c: Clocked, one: PairWalk, ring: _Ring, maps: Sequence[Reg]) -> None:
     """Ask for each stage when its place is free on both CTAs."""
     walk = one.walk
-    maps = [c.address_of(operand, f"{operand}_map") for operand in "ab"]
     row_a, row_b = walk.first_rows(c)
     to_b, mask = c.shared, None
     if one.multicast:
@@ -169,7 +184,7 @@ def _load(c: Clocked, one: PairWalk, ring: _Ring) -> None:
             c.k.emit(f"{LOAD}.multicast::cluster", place, source, barrier, mask)
         c.k.emit("add.u32", k, k, BOX_K)
 
-    for _ in range(WALKS):
+    for _ in range(one.walks):
         c.k.emit("mov.u32", k, 0)
         ring.walk(parity, step)
 
@@ -183,4 +198,10 @@ def benchmarks() -> list[Benchmark]:
     found = [PairWalk(shape, multicast) for shape in shapes for multicast in (False, True)]
     found += [PairWalk(shapes[0], multicast, 512) for multicast in (False, True)]
     found += [PairWalk(shapes[2], multicast, 1024) for multicast in (False, True)]
+    cold = [
+        TileWalk(2, 1, 64, 128, 4, 8192), TileWalk(2, 32, 64, 128, 4, 8192), TileWalk(2, 32, 128, 128, 4, 8192),
+        TileWalk(8, 8, 64, 128, 4), TileWalk(8, 8, 128, 128, 4), TileWalk(12, 11, 128, 128, 4),
+    ]  # fmt: skip
+    found += [PairWalk(shape, multicast, 0, True) for shape in cold for multicast in (False, True)]
+    found += [PairWalk(cold[1], multicast, 512, True) for multicast in (False, True)]
     return [walks(one) for one in found]
