@@ -92,7 +92,7 @@ def contended(name: str, threads: int) -> Benchmark:
         f"contended_{name}_w{threads // 32}", [Param("data", ".u64"), Param("offsets", ".u64")]
     )
     most = max(LENGTHS)
-    places = _own_places(c, 2 * len(LENGTHS), threads, most)
+    places = own_places(c, 2 * len(LENGTHS), threads, most)
     total = c.k.let(".b32", "total", "mov.u32", 0)
     for length in LENGTHS:
 
@@ -145,7 +145,7 @@ def scattered(name: str, places: int) -> Benchmark:
     """
     words, byte_of = STORES[name]
     c = Clocked(f"scattered_{name}_{places}", [Param("data", ".u64"), Param("offsets", ".u64")])
-    (data,) = _own_places(c, len(LENGTHS), THREADS, 1)
+    (data,) = own_places(c, len(LENGTHS), THREADS, 1)
     opcode = "st.volatile.global.b32" if words == 1 else f"st.volatile.global.v{words}.b32"
     given = c.thread if words == 1 else vector([c.thread] * words)
     rounds = 0
@@ -171,7 +171,7 @@ def scattered(name: str, places: int) -> Benchmark:
     )  # fmt: skip
 
 
-def _own_places(c: Clocked, columns: int, threads: int, count: int) -> list[Reg]:
+def own_places(c: Clocked, columns: int, threads: int, count: int) -> list[Reg]:
     """Give each CTA a row of so many results; return registers with the addresses that the table has for a thread."""
     c.own_row(columns)
     thread = c.k.let(".b32", "all", "mov.u32", "%ctaid.x")

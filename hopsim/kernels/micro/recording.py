@@ -16,6 +16,9 @@ REPEATS: Final = 5
 GROUPS: Final = {
     "latencies": "latency of instructions, memory, barriers and fences, one warp",
     "patterns": "broadcasts of wide words out of shared memory, atomics and stores on few or scattered words",
+    "meetings": "atomics of all SMs on few words until the last SM is through",
+    "swaps": "atomics on shared memory, most of which are loops of compare and swap",
+    "local_arrays": "loads and stores of local memory: chains by how many lines lanes touch, rates by footprint",
     "loops": "what a turn of a loop takes, by what it is left by",
     "issue": "rates of one SM: arithmetic, shared memory, mma.sync, cp.async",
     "tensor": "latency and rate of wgmma",
