@@ -13,6 +13,9 @@ from hopsim.kernels.ptx.text import Reg
 
 FACTS = ("smid", "start clock", "end clock", "start ns", "end ns")
 SHARED_MAX = 227 * 1024
+SMALL_WAVES = 4
+MOST_CTAS, MOST_THREADS = 32, 2048
+"""Of an SM."""
 
 
 def _unspread(table: Table) -> list[list[Table]]:
@@ -46,6 +49,23 @@ def times(table: Table, labels: Sequence[str]) -> dict[str, float]:
         for name, part in (("least", 0), ("median", 50), ("p90", 90)):
             figures[f"cycles from end to next start, {name}"] = float(np.percentile(gaps, part))
     return figures
+
+
+def waves_of_sms(table: Table, labels: Sequence[str]) -> dict[str, float]:
+    """Return what waves of small CTAs take an SM: from the first start to the last, and to the last end, in the mean."""
+    del labels
+    spans = [
+        (int(rows[-1][1]) - int(rows[0][1]), max(int(row[2]) for row in rows) - int(rows[0][1]))
+        for rows in _unspread(table)
+    ]
+    mean = np.mean(spans, axis=0)
+    sizes = [len(rows) for rows in _unspread(table)]
+    return {
+        "CTAs of an SM, least": float(min(sizes)),
+        "CTAs of an SM, most": float(max(sizes)),
+        "cycles from first start to last": round(float(mean[0]), 1),
+        "cycles from first start to last end": round(float(mean[1]), 1),
+    }
 
 
 def stamps(
@@ -96,6 +116,11 @@ def benchmarks() -> list[Benchmark]:
         stamps("eight_waves_384", 1056, 384, SHARED_MAX, spin=2000),
         stamps("two_an_sm", 1056, 128, 100 * 1024, spin=2000),
     ]
+    for block in (32, 128, 256, 512, 1024):
+        for spin in (0, 500, 1500):
+            waves = SMALL_WAVES * min(MOST_CTAS, MOST_THREADS // block)
+            name = f"small_waves_{block}_{spin}"
+            found.append(stamps(name, waves * SMS, block, 1024, spin=spin, summary=waves_of_sms))
     for size in (2, 4, 8):
         ctas = {2: 132, 4: 128, 8: 128}[size]
         found.append(stamps(f"cluster_{size}", ctas, 128, SHARED_MAX, size, spin=20000))

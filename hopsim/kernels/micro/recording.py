@@ -20,6 +20,8 @@ GROUPS: Final = {
     "swaps": "atomics on shared memory, most of which are loops of compare and swap",
     "local_arrays": "loads and stores of local memory: chains by how many lines lanes touch, rates by footprint",
     "loops": "what a turn of a loop takes, by what it is left by",
+    "pipes": "integer arithmetic that several pipes can do: how it is shared between them",
+    "lists": "elements by an index that is loaded itself, and lines that are still on their way",
     "issue": "rates of one SM: arithmetic, shared memory, mma.sync, cp.async",
     "tensor": "latency and rate of wgmma",
     "copies": "latency of TMA loads and stores",

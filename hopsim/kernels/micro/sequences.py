@@ -55,6 +55,8 @@ SEQUENCES: Final = (
     Sequence("div.s64", "s64"), Sequence("rem.u64", "u64"), Sequence("div.rn.f32", "f32"),
     Sequence("div.full.f32", "f32"), Sequence("rcp.rn.f32", "f32", 1), Sequence("sqrt.rn.f32", "f32", 1),
     Sequence("sqrt.approx.f32", "f32", 1), Sequence("div.rn.f64", "f64"),
+    Sequence("rsqrt.approx.f32", "f32", 1), Sequence("rcp.approx.f32", "f32", 1), Sequence("ex2.approx.f32", "f32", 1),
+    Sequence("lg2.approx.f32", "f32", 1), Sequence("sin.approx.f32", "f32", 1),
 )  # fmt: skip
 
 
