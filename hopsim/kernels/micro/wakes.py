@@ -1,50 +1,99 @@
-"""How long after an arrival a thread goes on that has waited for it: by how long it has, and by who arrives.
+"""How long after an arrival on an mbarrier whoever waits for it goes on: by how long it has waited, and by who is with it.
 
-Two sides meet at a barrier.  One waits for a phase of its mbarrier, the other one lets some cycles pass and arrives; each
-keeps the SM clock of the moment.  Of two SMs, whose clocks differ by an unknown time, both wake each other, and the mean is
+Two sides meet at a barrier.  One waits for a phase of an mbarrier, the other one lets some cycles pass and arrives; both
+keep the SM clock of the moment.  Of two SMs, whose clocks differ by an unknown time, both wake each other, and the mean is
 kept: in it that time is not.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from enum import StrEnum
 from typing import Final
 
 import numpy as np
 
 from hopsim.kernels.micro.clocked import Benchmark, Clocked, Table
-from hopsim.kernels.ptx.text import Reg, address
+from hopsim.kernels.ptx.text import Param, Reg, address
 
 DELAYS: Final = (0, 50, 100, 150, 200, 250, 300, 400, 500, 600, 800, 1000, 1500, 2000, 4000)
-"""Cycles that pass before the arrival, and some 30 more of the loop in which they do."""
+"""Cycles that pass before the arrival, and up to 30 more of the loop in which they do."""
 LAUNCHES: Final = 20
+CHAINS: Final = (8, 40)
 WARP: Final = 32
 
 
-@dataclass(frozen=True, slots=True)
-class Wake:
-    """Who wakes whom.
+class Waits(StrEnum):
+    """Which lanes of a warp wait: all; one, while the others wait to meet it again; one, and the others are gone."""
 
-    Args:
-        apart: whether they are on two CTAs of a cluster; else they are two warps of one.
-        lanes: that wait: 1 or all of the warp.
-        through_cluster: whether a warp of the same CTA arrives through a shared::cluster address.
-    """
+    WHOLE = "whole"
+    APART = "apart"
+    ALONE = "alone"
 
-    apart: bool = False
-    lanes: int = 1
-    through_cluster: bool = False
 
-    @property
-    def name(self) -> str:
-        """Of the microbenchmark."""
-        way = "_cluster" if self.through_cluster and not self.apart else ""
-        return f"wake_{'ctas' if self.apart else 'warps'}{way}_l{self.lanes}"
+def _since_it_waits(table: Table, labels: Sequence[str]) -> dict[str, float]:
+    """Return when the other side arrives and when who waits goes on, since it began to wait; of three clocks each."""
+    del labels
+    clocks = table.astype(np.int64)[0].reshape(len(DELAYS), 3)
+    found: dict[str, float] = {}
+    for delay, (begin, arrival, on) in zip(DELAYS, clocks, strict=True):
+        found[f"{delay}, arrival"] = float(arrival - begin)
+        found[f"{delay}, goes on"] = float(on - begin)
+    return found
+
+
+def in_cta(waits: Waits) -> Benchmark:
+    """A warp wakes another one of its CTA."""
+    c = Clocked(f"wake_{waits}", directives=[f".reqntid {2 * WARP}"])
+    k = c.k
+    warp = k.let(".b32", "warp", "shr.u32", c.thread, 5)
+    lane = k.let(".b32", "lane", "and.b32", c.thread, WARP - 1)
+    is_lead = k.let(".pred", "lead", "setp.eq.u32", lane, 0)
+    is_waiting = k.let(".pred", "waiting", "setp.eq.u32", warp, 1)
+    barrier = address(c.shared)
+    c.init_barriers([barrier])
+    k.emit("bar.sync", 0)
+    parity = k.let(".b32", "parity", "mov.u32", 0)
+    end = k.label("$end")
+    if waits is Waits.ALONE:
+        k.emit("bra", end, unless=is_lead)
+    for delay in DELAYS:
+        k.emit("bar.sync", 0)
+        waiting, met = k.label("$waiting"), k.label("$met")
+        k.emit("bra", waiting, guard=is_waiting)
+        k.emit("bra", met, unless=is_lead)
+        c.wait_until(c.clock(), delay)
+        arrival = c.clock()
+        k.emit("mbarrier.arrive.shared::cta.b64", "_", barrier)
+        _keep(c, 1, arrival, is_lead)
+        k.emit("bra", met)
+        k.place(waiting)
+        if waits is Waits.APART:
+            k.emit("bra", met, unless=is_lead)
+        begin = c.clock()
+        c.wait_parity(barrier, parity)
+        on = c.clock()
+        _keep(c, 0, begin, is_lead)
+        _keep(c, 2, on, is_lead)
+        k.place(met)
+        if waits is not Waits.ALONE:
+            k.emit("bar.warp.sync", -1)
+        k.emit("xor.b32", parity, parity, 1)
+        c.labels += [f"{delay} {what}" for what in ("begins to wait", "arrives", "goes on")]
+    k.place(end)
+    who = {
+        Waits.WHOLE: "a warp waits",
+        Waits.APART: "a lane waits, the others of its warp for it",
+        Waits.ALONE: "a lane waits, the others have exited",
+    }[waits]
+    return c.benchmark(
+        f"from an arrival until whoever waits for it goes on, two warps, {who}; by the cycles before it",
+        block=2 * WARP, rows=1, shared_bytes=1024, summary=_since_it_waits,
+    )  # fmt: skip
 
 
 def _both_ways(table: Table, labels: Sequence[str]) -> dict[str, float]:
-    """Return the mean of both directions, of rows of clocks by side: (2, 2 x delays)."""
+    """Return the mean of both directions, of rows of clocks by side."""
     del labels
     clocks = table.astype(np.int64)
     found: dict[str, float] = {}
@@ -55,83 +104,78 @@ def _both_ways(table: Table, labels: Sequence[str]) -> dict[str, float]:
     return found
 
 
-def wakes(one: Wake) -> Benchmark:
-    """Write one of them."""
-    c = Clocked(one.name, directives=[".reqntid 64"])
+def between_ctas() -> Benchmark:
+    """A warp of one CTA of a cluster wakes one of the other CTA, and the other way round."""
+    c = Clocked("wake_ctas", directives=[f".reqntid {WARP}"])
     k = c.k
-    warp = k.let(".b32", "warp", "shr.u32", c.thread, 5)
     rank = k.let(".b32", "rank", "mov.u32", "%cluster_ctarank")
-    side = rank if one.apart else warp
-    k.emit("mad.wide.u32", c.results, side, 16 * len(DELAYS), c.results)
-    barriers = [address(c.shared, 8 * number) for number in range(2)]
-    c.init_barriers(barriers)
-    k.emit("bar.sync", 0)
-    meet = _meet_as_cluster if one.apart else _meet_as_cta
-    lane = k.let(".b32", "lane", "and.b32", c.thread, WARP - 1)
-    is_lead = k.let(".pred", "lead", "setp.eq.u32", lane, 0)
-    is_spare = k.let(".pred", "spare", "setp.ne.u32", warp, 0) if one.apart else None
-    other = k.let(".b32", "other", "xor.b32", side, 1)
-    own = c.shared if one.apart else k.let(".b32", "own", "mad.lo.u32", side, 8, c.shared)
-    if one.apart:
-        target = k.let(".b32", "target", "mapa.shared::cluster.u32", c.shared, other)
-    else:
-        target = k.let(".b32", "target", "mad.lo.u32", other, 8, c.shared)
-        if one.through_cluster:
-            k.emit("mapa.shared::cluster.u32", target, target, rank)
-    space = "cluster" if one.apart or one.through_cluster else "cta"
-    arrive = f"mbarrier.arrive.release.cta.shared::{space}.b64"
+    c.own_row(2 * len(DELAYS))
+    barrier = address(c.shared)
+    c.init_barriers([barrier])
+    other = k.let(".b32", "other", "xor.b32", rank, 1)
+    target = k.let(".b32", "target", "mapa.shared::cluster.u32", c.shared, other)
     parity = k.let(".b32", "parity", "mov.u32", 0)
-    is_waiting = [k.let(".pred", "waits", "setp.eq.u32", side, 1 - turn) for turn in range(2)]
+    is_waiting = [k.let(".pred", "waits", "setp.eq.u32", rank, 1 - turn) for turn in range(2)]
     for delay in DELAYS:
         for turn in range(2):
-            meet(c)
-            waits, met = k.label("$waits"), k.label("$met")
-            if is_spare is not None:
-                k.emit("bra", met, guard=is_spare)
-            k.emit("bra", waits, guard=is_waiting[turn])
-            k.emit("bra", met, unless=is_lead)
+            _meet(c)
+            waiting, met = k.label("$waiting"), k.label("$met")
+            k.emit("bra", waiting, guard=is_waiting[turn])
+            k.emit("bra", met, unless=c.first)
             c.wait_until(c.clock(), delay)
-            now = c.clock()
+            arrival = c.clock()
+            arrive = "mbarrier.arrive.release.cta.shared::cluster.b64"
             k.emit(arrive, "_", address(target))
-            _keep(c, now, is_lead)
+            _keep(c, 0, arrival, c.first)
             k.emit("bra", met)
-            k.place(waits)
-            if one.lanes == 1:
-                k.emit("bra", met, unless=is_lead)
-            c.wait_parity(address(own), parity)
-            _keep(c, c.clock(), is_lead)
+            k.place(waiting)
+            c.wait_parity(barrier, parity)
+            _keep(c, 0, c.clock(), c.first)
             k.place(met)
             k.emit("bar.warp.sync", -1)
-            c.labels.append(f"after {delay}, side {1 - turn} waits")
+            c.labels.append(f"after {delay}, {1 - turn} waits")
         k.emit("xor.b32", parity, parity, 1)
-    meet(c)
-    who = "two CTAs" if one.apart else "two warps"
-    way = ", through shared::cluster" if one.through_cluster and not one.apart else ""
+    _meet(c)
     return c.benchmark(
-        f"from an arrival until whoever waits for it goes on, {who}{way}, lanes that wait: {one.lanes}; by the cycles "
-        "before it",
-        grid=2 if one.apart else 1, cluster=2 if one.apart else 1, block=64, rows=2, shared_bytes=1024,
-        summary=_both_ways, mean_of=LAUNCHES,
+        "from an arrival until whoever waits for it goes on, two CTAs, a warp waits; by the cycles before it",
+        grid=2, cluster=2, block=WARP, rows=2, shared_bytes=1024, summary=_both_ways, mean_of=LAUNCHES,
     )  # fmt: skip
 
 
-def _keep(c: Clocked, clock: Reg, is_lead: Reg) -> None:
-    """Store a clock in the next column of the row."""
-    c.k.emit("st.global.u64", address(c.results, 8 * len(c.labels)), clock, guard=is_lead)
+def _keep(c: Clocked, column: int, clock: Reg, is_lead: Reg) -> None:
+    """Store a clock, so many columns after those that have names."""
+    c.k.emit(
+        "st.global.u64", address(c.results, 8 * (len(c.labels) + column)), clock, guard=is_lead
+    )
 
 
-def _meet_as_cta(c: Clocked) -> None:
-    c.k.emit("bar.sync", 0)
-
-
-def _meet_as_cluster(c: Clocked) -> None:
+def _meet(c: Clocked) -> None:
+    """Write a barrier of the cluster."""
     c.k.emit("barrier.cluster.arrive.relaxed.aligned")
     c.k.emit("barrier.cluster.wait.aligned")
 
 
+def states() -> Benchmark:
+    """A slope is an arrival whose state the address of the next one waits for, and two steps of arithmetic."""
+    c = Clocked("mbarrier_state", [Param("zero", ".u32")])
+    zero = c.load("zero")
+    c.k.emit("mbarrier.init.shared::cta.b64", address(c.shared), WARP)
+    c.k.emit("bar.warp.sync", -1)
+
+    def step(at: Reg) -> Reg:
+        state = c.k.reg(".b64", "state")
+        c.k.emit("mbarrier.arrive.shared::cta.b64", state, address(at))
+        low = c.k.let(".b32", "low", "cvt.u32.u64", state)
+        nothing = c.k.let(".b32", "nothing", "and.b32", low, zero)
+        return c.k.let(".b32", "at", "add.u32", at, nothing)
+
+    c.chain("arrive, and, add", CHAINS, c.shared, step)
+    return c.benchmark(
+        "arrivals, each of which waits for the state of the one before, one warp",
+        shared_bytes=1024, arguments=lambda gpu: [np.uint32(0)],
+    )  # fmt: skip
+
+
 def benchmarks() -> list[Benchmark]:
     """Return all of them."""
-    kinds = [
-        Wake(), Wake(lanes=WARP), Wake(through_cluster=True), Wake(apart=True), Wake(apart=True, lanes=WARP),
-    ]  # fmt: skip
-    return [wakes(one) for one in kinds]
+    return [*(in_cta(waits) for waits in Waits), between_ctas(), states()]
