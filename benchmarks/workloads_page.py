@@ -14,8 +14,8 @@ from multiprocessing import get_context
 from pathlib import Path
 from statistics import fmean, median
 
-from hopsim.kernels.measured import workloads
-from hopsim.kernels.measured.workloads import CYCLES, INSTRUCTIONS
+from hopsim.kernels.measured.workloads import recording as workloads
+from hopsim.kernels.measured.workloads.recording import CYCLES, INSTRUCTIONS
 from hopsim.report.ladder import percent
 from hopsim.runtime.gpu import Gpu
 

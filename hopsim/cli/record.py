@@ -53,7 +53,7 @@ def record(
         typer.Option(
             "--group",
             metavar="GROUP",
-            help="Only this group of probes or microbenchmarks. Repeatable.",
+            help="Only this group of probes or microbenchmarks, or set of workloads. Repeatable.",
         ),
     ] = None,
     index: Annotated[
@@ -83,7 +83,7 @@ def record(
         Part.GEMM: lambda: _gemm(out, facts, say),
         Part.LADDER: lambda: _ladder(out, facts, groups, say),
         Part.PHASES: lambda: _phases(out, facts, say),
-        Part.WORKLOADS: lambda: _workloads(out, facts, say),
+        Part.WORKLOADS: lambda: _workloads(out, facts, groups, say),
         Part.AGAIN: lambda: _again(out, facts, say),
         Part.TABLES: lambda: _tables(out, facts, index),
     }
@@ -215,16 +215,26 @@ def _phases(out: Path, facts: DeviceFacts, say: Callable[[str], None]) -> list[R
     return _profiled(out, facts, say, {"phases.json": (phases.record, what)})
 
 
-def _workloads(out: Path, facts: DeviceFacts, say: Callable[[str], None]) -> list[Row]:
-    from hopsim.kernels.measured import workloads
+def _workloads(
+    out: Path, facts: DeviceFacts, groups: list[str] | None, say: Callable[[str], None]
+) -> list[Row]:
+    from hopsim.kernels.measured.workloads import recording
 
     log = out / "ncu.csv"
-    found = workloads.record(out, log, say)
-    log.unlink(missing_ok=True)
-    name = f"{workloads.FOLDER}/workloads.json"
-    _write(out / name, found)
-    what = "kernels that nvcc compiled, without a tensor core in mind: cycles and bits"
-    return _indexed(out, {name: (what, len(found["rows"]))}, facts)
+    described: dict[str, tuple[str, int]] = {}
+    for name in groups or recording.SETS:
+        chosen = recording.SETS.get(name)
+        if chosen is None:
+            raise ConfigError(
+                f"there is no set of workloads {name!r}", hint=f"one of {', '.join(recording.SETS)}"
+            )
+        found = recording.record(chosen, out, log, say)
+        log.unlink(missing_ok=True)
+        file = chosen.file(out, "json")
+        _write(file, found)
+        what = f"kernels that nvcc compiled, without a GEMM's schedule, {name} set: cycles and bits"
+        described[str(file.relative_to(out))] = (what, len(found["rows"]))
+    return _indexed(out, described, facts)
 
 
 def _again(out: Path, facts: DeviceFacts, say: Callable[[str], None]) -> list[Row]:

@@ -1,0 +1,1 @@
+"""CUDA C++ kernels without a GEMM's schedule, in sets that are recorded together."""
