@@ -87,55 +87,69 @@ def hold(chosen: WorkloadSet, lines: Sequence[Line]) -> None:
         raise HopsimError(
             f"the {chosen.name} set was recorded: what is predicted now is not held out"
         )
+    cycles = [line.cycles or None for line in lines]
     held = {
         "model": model_hash(CONFIG)[:HASH_DIGITS],
         "ptx_sha256": sha256(workloads.ptx_of(chosen, FOLDER)),
-        "cycles": {
-            case.name: line.cycles or None for case, line in zip(chosen.cases(), lines, strict=True)
-        },
-    }  # fmt: skip
-    _held_file(chosen).write_text(json.dumps(held, indent=1) + "\n", encoding="utf-8")
-
-
-def _held_file(chosen: WorkloadSet) -> Path:
-    return FOLDER / workloads.FOLDER / f"{chosen.stem}_predicted.json"
+        "cycles": dict(zip((case.name for case in chosen.cases()), cycles, strict=True)),
+    }
+    chosen.predictions(FOLDER).write_text(json.dumps(held, indent=1) + "\n", encoding="utf-8")
 
 
 def section(chosen: WorkloadSet, lines: Sequence[Line]) -> tuple[str, str]:
     """Return what the page says of a set, and its summary alone."""
+    pairs = workloads.with_rows(chosen, FOLDER, workloads.content_of(chosen, FOLDER))
     table = [
         "| kernel | predicted | measured | error | instructions | bits |",
         "| --- | ---: | ---: | ---: | ---: | --- |",
     ]
     errors: list[float] = []
     equal = 0
-    content = workloads.content_of(chosen, FOLDER)
-    pairs = workloads.with_rows(chosen, FOLDER, content)
     for line, (case, row) in zip(lines, pairs, strict=True):
-        measured = median(row[CYCLES])
+        name, measured = f"`{case.kernel}` {case.size}", median(row[CYCLES])
         if line.stopped:
-            table.append(
-                f"| `{case.kernel}` {case.size} | stopped: {line.stopped} | {measured:,.0f} | | | |"
-            )
+            table.append(f"| {name} | stopped: {line.stopped} | {measured:,.0f} | | | |")
             continue
         errors.append(line.cycles / measured - 1)
         more = line.instructions / median(row[INSTRUCTIONS]) - 1
         is_equal = line.digest == row["sha256"]
         equal += is_equal
         table.append(
-            f"| `{case.kernel}` {case.size} | {line.cycles:,} | {measured:,.0f} | {percent(errors[-1])} |"
+            f"| {name} | {line.cycles:,} | {measured:,.0f} | {percent(errors[-1])} |"
             f" {percent(more)} | {'equal' if is_equal else 'differ'} |"
         )
-    sizes = sorted(abs(one) for one in errors)
-    worst = max(errors, key=abs)
     stopped = len(pairs) - len(errors)
     summary = (
-        f"{len(pairs)} launches of {len({case.kernel for case, _ in pairs})} kernels; MAPE"
-        f" {100 * fmean(sizes):.1f} %, median {100 * median(sizes):.1f} %, worst {percent(worst)};"
-        f" {sum(one <= 0.1 for one in sizes)} within 10 %, {sum(one <= 0.2 for one in sizes)} within 20 %."
+        f"{len(pairs)} launches of {len({case.kernel for case, _ in pairs})} kernels; {figures(errors)}."
         f" Bits of {equal} equal." + (f" {stopped} stopped." if stopped else "")
     )
-    return "\n".join([ABOUT[chosen.name], summary, "", *table, ""]), summary
+    return "\n".join([ABOUT[chosen.name], summary, *held_out(chosen), "", *table, ""]), summary
+
+
+def figures(errors: Sequence[float]) -> str:
+    """Return what errors are in the mean and at most."""
+    sizes = sorted(abs(one) for one in errors)
+    return (
+        f"MAPE {100 * fmean(sizes):.1f} %, median {100 * median(sizes):.1f} %, worst {percent(max(errors, key=abs))};"
+        f" {sum(one <= 0.1 for one in sizes)} within 10 %, {sum(one <= 0.2 for one in sizes)} within 20 %"
+    )
+
+
+def held_out(chosen: WorkloadSet) -> list[str]:
+    """Return what the page says of the predictions that were kept before the recording; nothing where none were."""
+    if not chosen.predictions(FOLDER).exists():
+        return []
+    held = workloads.held_predictions(chosen, FOLDER)
+    pairs = workloads.with_rows(chosen, FOLDER, workloads.content_of(chosen, FOLDER))
+    errors = [
+        held["cycles"][case.name] / median(row[CYCLES]) - 1
+        for case, row in pairs
+        if held["cycles"][case.name]
+    ]
+    return [
+        "",
+        f"Before it was recorded (model `{held['model']}`, `{chosen.predictions(FOLDER).name}`): {figures(errors)}.",
+    ]
 
 
 def main() -> None:

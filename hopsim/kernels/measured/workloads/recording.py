@@ -58,6 +58,14 @@ class WorkloadSet:
         """
         return folder / FOLDER / f"{self.stem}.{suffix}"
 
+    def predictions(self, folder: Path) -> Path:
+        """Return the file of predictions that were kept before the set was recorded; the first set has none.
+
+        Args:
+            folder: `tests/silicon`.
+        """
+        return folder / FOLDER / f"{self.stem}_predicted.json"
+
 
 SETS: Final[Mapping[str, WorkloadSet]] = {
     "first": WorkloadSet("first", "workloads", first.cases),
@@ -81,6 +89,17 @@ def content_of(chosen: WorkloadSet, folder: Path) -> dict[str, Any]:
         folder: `tests/silicon`.
     """
     return json.loads(chosen.file(folder, "json").read_text(encoding="utf-8"))
+
+
+def held_predictions(chosen: WorkloadSet, folder: Path) -> dict[str, Any]:
+    """Return the predictions kept before a set was recorded: hash of the model, and cycles by case, none if it stopped.
+
+    Raises: HopsimError: they are of another text.
+    """
+    held = json.loads(chosen.predictions(folder).read_text(encoding="utf-8"))
+    if held["ptx_sha256"] != sha256(ptx_of(chosen, folder)):
+        raise HopsimError("the predictions were kept of another text")
+    return held
 
 
 def run(gpu: Any, ptx: str, case: Case, **options: Any) -> tuple[LaunchResult, str]:
