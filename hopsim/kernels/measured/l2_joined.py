@@ -1,6 +1,6 @@
 """What SMs ask of L2 together: sectors that the unit in front of L2 joins, and look-ups of L2, counted by Nsight Compute.
 
-`python -m hopsim.kernels.measured.l2_joined NOTHING` launches the microbenchmarks of three groups, each once.
+`python -m hopsim.kernels.measured.l2_joined NOTHING` launches the microbenchmarks of four groups, each once.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from hopsim.kernels.measured.ncu import profile
 from hopsim.kernels.micro.clocked import Benchmark, measure
 from hopsim.kernels.micro.recording import benchmarks
 
-GROUPS: Final = ("sharing", "tile_walks", "paced")
+GROUPS: Final = ("sharing", "tile_walks", "paced", "pair_walks")
 NAMES: Final = {
     "lrc__xbar2gpc_sectors_op_read.sum": "sectors_to_gpcs",
     "lrc__xbar2gpc_sectors_op_read_coalescing_achieved.sum": "sectors_to_gpcs_joined",
@@ -51,7 +51,7 @@ def record(log: Path, say: Callable[[str], None]) -> list[dict[str, Any]]:
     """
     rows = chosen()
     counted = profile(
-        __name__, "all", tuple(NAMES), log, NCU_LIMIT_S, say, "^(sharing|tile_walk|paced)"
+        __name__, "all", tuple(NAMES), log, NCU_LIMIT_S, say, "^(sharing|tile_walk|paced|pair_walk)"
     )
     if [one.kernel for one in counted] != [one.entry for one in rows]:
         raise DeviceError(f"ncu gave {len(counted)} launches of {len(rows)}", where=str(log))
