@@ -102,9 +102,7 @@ def compare(
     ] = "",
     ncu: Annotated[
         Path | None,
-        typer.Option(
-            "--ncu", metavar="FILE", help="What ncu --csv --page raw --print-units base wrote."
-        ),
+        typer.Option("--ncu", metavar="FILE", help="What ncu --csv --page raw wrote."),
     ] = None,
     device: Annotated[
         int | None, typer.Option("--device", metavar="N", min=0, help="Run it on this device too.")

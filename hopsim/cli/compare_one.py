@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -11,8 +12,12 @@ from hopsim.report.quantities import plural
 
 CYCLES: Final = "gpc__cycles_elapsed.max"
 REPEATS: Final = 20
-EXPORT: Final = "ncu --csv --page raw --print-units base --log-file FILE ..."
+EXPORT: Final = (
+    f"ncu --csv --page raw --metrics {CYCLES},dram__bytes_read.sum,... --log-file FILE PROGRAM"
+)
 """What writes a file for `--ncu`."""
+NAMED_MAX: Final = 8
+"""Kernels that an error names: an application may launch hundreds."""
 
 
 def compare_one(
@@ -80,10 +85,12 @@ def compare_one(
         grid = 1
         for extent in described.grid:
             grid *= extent
-        content["ncu"] = _of_export(ncu, kernel.name, grid)
+        content["ncu"] = _of_export(ncu, kernel.name, grid, predicted)
         output.show(
             Text(f"{kernel.name}: Nsight Compute, {ncu}"), counter_table(content["ncu"], predicted)
         )
+        if CYCLES not in content["ncu"]:
+            output.show(Text(f"the file has no {CYCLES}, so that cycles are not compared"))
     if device is not None:
         from hopsim.cuda.gpu import CudaGpu
 
@@ -103,15 +110,17 @@ def compare_one(
     output.finish(content, exit_code(result))
 
 
-def _of_export(path: Path, kernel: str, grid: int) -> dict[str, float]:
+def _of_export(path: Path, kernel: str, grid: int, predicted: Iterable[str]) -> dict[str, float]:
     """Return the median metrics of the launches of a kernel in an export.
 
-    Raises: ConfigError: it cannot be read, or has no such launch.
+    Args:
+        kernel: its entry in the PTX.  grid: CTAs.  predicted: counters that can stand beside them.
+    Raises: ConfigError: it cannot be read, has no such launch, those of several kernels, or nothing to compare.
     """
-    from hopsim.kernels.measured.ncu import middle, read_csv
+    from hopsim.kernels.measured.ncu_export import is_named, middle, read_csv
 
     try:
-        launches = [one for one in read_csv(path) if one.kernel.partition("(")[0] == kernel]
+        launches = list(read_csv(path))
     except OSError as error:
         raise ConfigError(
             f"cannot read {path}: {error.strerror}", where="--ncu", hint=EXPORT
@@ -120,11 +129,35 @@ def _of_export(path: Path, kernel: str, grid: int) -> dict[str, float]:
         raise ConfigError(
             f"{path} is no export of Nsight Compute", where="--ncu", hint=EXPORT
         ) from None
-    same = [one for one in launches if one.grid in (None, grid)]
+    same = [one for one in launches if is_named(kernel, one.kernel) and one.grid in (None, grid)]
     if not same:
+        there = dict.fromkeys(
+            one.kernel if one.grid is None else f"{one.kernel} with {plural(one.grid, 'CTA')}"
+            for one in launches
+        )
         raise ConfigError(
             f"{path} has no launch of {kernel} with {plural(grid, 'CTA')}",
             where="--ncu",
+            hint=f"it has {_few(list(there))}" if there else EXPORT,
+        )
+    names = list(dict.fromkeys(one.kernel for one in same))
+    if len(names) > 1 and kernel not in names:
+        raise ConfigError(
+            f"which of these in {path} is {kernel}? {_few(names)}",
+            where="--ncu",
+            hint="ncu --print-kernel-base mangled names instances of a template apart",
+        )
+    found = middle([one.metrics for one in same if kernel not in names or one.kernel == kernel])
+    if not found.keys() & set(predicted):
+        raise ConfigError(
+            f"{path} has launches of {kernel}, and of the counters that hopsim predicts none",
+            where="--ncu",
             hint=EXPORT,
         )
-    return middle([one.metrics for one in same])
+    return found
+
+
+def _few(names: Sequence[str]) -> str:
+    """Return the first names of many."""
+    more = f", and {len(names) - NAMED_MAX} more" if len(names) > NAMED_MAX else ""
+    return "; ".join(names[:NAMED_MAX]) + more

@@ -137,6 +137,39 @@ def test_one_program_and_an_export(tmp_path: Path) -> None:
     assert hopsim(*arguments).exit_code == 2
 
 
+def test_an_export_without_what_is_to_be_compared_is_refused(tmp_path: Path) -> None:
+    for name, text in (("k.ptx", COPY), ("l.toml", LAUNCH)):
+        (tmp_path / name).write_text(text)
+    export = tmp_path / "ncu.csv"
+    arguments = ["compare", str(tmp_path / "k.ptx"), "--args", str(tmp_path / "l.toml")]
+    arguments += ["--ncu", str(export)]
+    head = '"ID","Kernel Name","Grid Size","Metric Name","Metric Unit","Metric Value"\n'
+    row = '"{}","{}","(4, 2, 1)","{}","","7"\n'
+    # The page that `ncu --csv` writes of its own accord has words and none of the counters.
+    export.write_text(head + row.format(0, "copy", "Elapsed Cycles"))
+    refused = hopsim(*arguments)
+    assert refused.exit_code == 2
+    assert (
+        "of the counters that hopsim predicts none\n  try: ncu --csv --page raw" in refused.stderr
+    )
+    export.write_text(
+        head + row.format(0, "reduce", "a__b.sum") + row.format(1, "scan", "a__b.sum")
+    )
+    refused = hopsim(*arguments)
+    assert "try: it has reduce with 8 CTAs; scan with 8 CTAs" in refused.stderr
+    counted = "smsp__inst_executed.sum"
+    export.write_text(
+        head + row.format(0, "copy<1>()", counted) + row.format(1, "copy<2>()", counted)
+    )
+    refused = hopsim(*arguments)
+    assert "which of these" in refused.stderr
+    assert "is copy? copy<1>(); copy<2>()\n  try: ncu --print-kernel-base mangled" in refused.stderr
+    export.write_text(head + row.format(0, "copy", counted))
+    done = hopsim(*arguments)
+    assert done.exit_code == 0, done.output
+    assert "the file has no gpc__cycles_elapsed.max, so that cycles are not compared" in done.stdout
+
+
 def test_one_program_that_ends_in_a_deadlock_says_so(tmp_path: Path) -> None:
     (tmp_path / "l.toml").write_text("grid = 1\nblock = 64\n")
     (tmp_path / "ncu.csv").write_text(EXPORT.replace("copy", "hang").replace("(4, 2, 1)", "1"))

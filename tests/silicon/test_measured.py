@@ -12,7 +12,7 @@ import pytest
 import hopsim as hs
 from hopsim.errors import ConfigError
 from hopsim.kernels.measured.cases import OWN, SMALL, Case, own_cases, triton_cases
-from hopsim.kernels.measured.ncu import middle, read_csv
+from hopsim.kernels.measured.ncu_export import middle, read_csv
 from hopsim.kernels.measured.predict import predict, predict_all
 from hopsim.kernels.measured.program import Program, describe, read
 from hopsim.kernels.measured.record import METRICS, bits, together

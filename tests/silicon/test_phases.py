@@ -18,7 +18,7 @@ from hopsim.kernels.gemm.kernel import build
 from hopsim.kernels.gemm.launch import NUMPY_TYPES, arguments
 from hopsim.kernels.gemm.problem import GemmProblem
 from hopsim.kernels.gemm.silicon import operands
-from hopsim.kernels.measured.ncu import middle
+from hopsim.kernels.measured.ncu_export import middle
 from hopsim.kernels.measured.phases import (
     MARKS,
     PHASES,

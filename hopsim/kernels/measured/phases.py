@@ -26,7 +26,8 @@ from hopsim.kernels.gemm.kernel import GemmKernel, build
 from hopsim.kernels.gemm.launch import NUMPY_TYPES, arguments
 from hopsim.kernels.gemm.problem import GemmProblem
 from hopsim.kernels.gemm.silicon import operands, sha256
-from hopsim.kernels.measured.ncu import middle, profile
+from hopsim.kernels.measured.ncu import profile
+from hopsim.kernels.measured.ncu_export import middle
 from hopsim.kernels.probes.probe import load_module
 
 PHASES: Final = ("start", "first data", "main loop", "last products", "epilogue", "stores")

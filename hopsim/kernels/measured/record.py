@@ -17,7 +17,8 @@ import numpy as np
 from hopsim.errors import DeviceError
 from hopsim.isa.program.kernel import loads
 from hopsim.kernels.measured.cases import Case, own_cases, small_case, triton_cases
-from hopsim.kernels.measured.ncu import middle, profile
+from hopsim.kernels.measured.ncu import profile
+from hopsim.kernels.measured.ncu_export import middle
 from hopsim.kernels.measured.program import (
     Operands,
     Program,
