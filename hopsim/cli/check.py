@@ -28,14 +28,14 @@ def check(
     context: typer.Context,
     file: PtxArgument,
     launch: Annotated[
-        Path,
+        Path | None,
         typer.Option(
             "--launch",
             "--args",
             metavar="FILE.toml",
             help="Grid, block, arrays, arguments: see docs/cli.md.",
         ),
-    ],
+    ] = None,
     entry: Annotated[
         str | None,
         typer.Option("--entry", metavar="NAME", help="Kernel to launch, if the file has several."),
@@ -94,7 +94,7 @@ def check(
 ) -> None:
     """Check a kernel by the PTX memory model on one run, then try other legal orders for changed values."""
     from hopsim.cli.baseline import read_baseline
-    from hopsim.cli.file_case import FileCase
+    from hopsim.cli.file_case import FileCase, no_launch_file
     from hopsim.cli.output import Output, check_targets, write_file
     from hopsim.explore.examine import examine
     from hopsim.explore.sweep import Hardware, Order
@@ -110,6 +110,8 @@ def check(
     )
 
     output = Output(json_file)
+    if launch is None:
+        raise no_launch_file(file, "check", "--launch")
     check_targets((sarif, "--sarif"), (write_baseline, "--write-baseline"))
     suppressions = [parse_suppression(text, RULES) for text in suppress or ()]
     known = read_baseline(baseline) if baseline is not None else []

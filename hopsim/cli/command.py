@@ -10,6 +10,7 @@ from typing import Any, Final
 import typer
 from typer.core import TyperCommand, TyperGroup
 
+from hopsim.cli.usage import reword
 from hopsim.errors import ConfigError, DeviceError, HopsimError, MachineFault, NotModelled
 
 INTERRUPTED: Final = 130
@@ -105,11 +106,14 @@ class Group(TyperGroup):
 @contextmanager
 def _usage_told(ctx: Any, args: Sequence[str]) -> Generator[None]:
     """Tell an error of usage in JSON, where JSON is asked for; as text typer tells it itself."""
+    # The parser takes words away from what it is given.
+    args = tuple(args)
     target = _json_target(args)
     try:
         yield
     except Exception as error:
         if isinstance(error, USAGE_ERROR):
+            reword(error, args)
             what: str = getattr(error, "format_message", error.__str__)()
             told = ConfigError(what, hint=f"{ctx.command_path} --help")
             _write_error(ctx, target, told, 2, "UsageError")

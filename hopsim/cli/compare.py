@@ -225,12 +225,10 @@ def _check_suffixes(page: Path | None, plot: Path | None) -> None:
 
     Raises: ConfigError.
     """
-    if plot is not None and plot.suffix not in PLOTS:
-        raise ConfigError(
-            f"expected a name that ends in {' or '.join(PLOTS)}, got {plot}",
-            where="--plot",
-            hint=f"--plot {plot.with_suffix('.svg')}",
-        )
+    from hopsim.cli.output import check_suffix
+
+    if plot is not None:
+        check_suffix(plot, "--plot", PLOTS)
     if page is not None and page.suffix == ".svg":
         raise ConfigError(
             f"expected a name that does not end in .svg, which its plot has, got {page}",

@@ -7,7 +7,7 @@ from functools import cached_property
 from pathlib import Path
 
 from hopsim.cli.launch_file import LaunchFile, make_arguments, read_launch_file
-from hopsim.errors import LaunchError
+from hopsim.errors import ConfigError, LaunchError
 from hopsim.explore.case import Arguments, Device
 from hopsim.isa.program.kernel import Kernel, Module, load, loads
 
@@ -85,3 +85,12 @@ def only_entry(module: Module, name: str | None) -> Kernel:
             hint=f"--entry {names[0]}" if names else "a .visible .entry",
         )
     return module[name or names[0]]
+
+
+def no_launch_file(path: Path, command: str, option: str) -> ConfigError:
+    """Return the error that a command needs a launch file, with what writes one."""
+    return ConfigError(
+        "how is the kernel launched?",
+        where=option,
+        hint=f"hopsim run {path} --template > FILE.toml, fill it in, then hopsim {command} {path} {option} FILE.toml",
+    )

@@ -75,7 +75,7 @@ def read_array(table: TomlTable, folder: Path) -> ArraySpec:
         fill = _constant(host)
     else:
         if dtype is None:
-            raise table.error("dtype is missing", hint='dtype = "float32"')
+            raise table.missing("dtype", 'dtype = "float32"')
         if shape is None or any(extent < 1 for extent in shape):
             raise table.error(
                 "shape: expected positive extents, outermost first", hint="shape = [128, 64]"

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hopsim.cli.launch_arrays import ArraySpec, read_array
-from hopsim.cli.toml_table import TomlTable, read_toml
+from hopsim.cli.toml_table import SHORT_TYPES, TomlTable, read_toml
 from hopsim.errors import ConfigError, LaunchError
 from hopsim.launch.arrays import DeviceArray, ParamBytes, TensorMap
 
@@ -64,7 +64,7 @@ def read_launch_file(path: Path) -> LaunchFile:
     if grid is None or block is None:
         missing = "grid" if grid is None else "block"
         example = "grid = [8, 8]   (CTAs)" if grid is None else "block = 128   (threads)"
-        raise top.error(f"{missing} is missing", hint=example)
+        raise top.missing(missing, example)
     arrays = top.table("arrays")
     specs: dict[str, ArraySpec] = {}
     for name, entries in arrays.entries.items():
@@ -138,9 +138,12 @@ def _spelt_out(table: TomlTable) -> TomlTable:
         entries.pop("null")
         entries["kind"] = "null"
     else:
+        short = [name for name in entries if name in SHORT_TYPES]
         raise table.error(
             "kind is missing",
-            hint='kind = "array", or short: { array = "x" }, { tensor_map = "x", box = [64, 128] }, { int32 = 5 },'
+            hint=f"{{ {SHORT_TYPES[short[0]]} = {entries[short[0]]!r} }}"
+            if short
+            else 'kind = "array", or short: { array = "x" }, { tensor_map = "x", box = [64, 128] }, { int32 = 5 },'
             " { null = true }",
         )
     return TomlTable(entries, table.where)
@@ -163,7 +166,7 @@ def _tensor_map(table: TomlTable, arrays: dict[str, DeviceArray]) -> TensorMap:
     array = _array(table, arrays)
     box = table.numbers("box")
     if box is None:
-        raise table.error("box is missing", hint="box = [64, 128]   (elements, innermost first)")
+        raise table.missing("box", "box = [64, 128]   (elements, innermost first)")
     options: dict[str, Any] = {
         name: found for name in _MAP_ENTRIES if (found := table.numbers(name)) is not None
     }
@@ -184,12 +187,15 @@ def _placed(error: LaunchError, table: TomlTable) -> LaunchError:
 def _scalar(table: TomlTable) -> np.generic:
     name = table.choice("dtype", SCALARS)
     if not table.has("value"):
-        raise table.error("value is missing", hint="value = 1")
+        raise table.missing("value", "value = 1")
     value = table.entries["value"]
     is_whole = "int" in name
     if isinstance(value, bool) or not isinstance(value, int if is_whole else int | float):
         expected = "a whole number" if is_whole else "a number"
-        raise table.error(f"value: expected {expected} for {name}, got {value!r}")
+        hint = f"value = {round(value)}" if isinstance(value, float) and value.is_integer() else ""
+        raise table.error(
+            f"value: expected {expected} for {name}, got {value!r}", hint=hint or "value = 1"
+        )
     if is_whole:
         limits = np.iinfo(name)
         if not limits.min <= value <= limits.max:

@@ -245,9 +245,13 @@ def _output(svg: str | None, html: str | None, json_file: str | None) -> Output:
 
     Raises: ConfigError: a file cannot be written.
     """
-    from hopsim.cli.output import Output, check_targets
+    from hopsim.cli.output import Output, check_suffix, check_targets
 
     check_targets((svg, "--svg"), (html, "--html"))
+    if svg is not None:
+        check_suffix(svg, "--svg", (".svg",))
+    if html is not None:
+        check_suffix(html, "--html", (".html", ".htm"))
     return Output(json_file)
 
 

@@ -9,7 +9,7 @@ import io
 import json
 import os
 import sys
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final
@@ -147,6 +147,19 @@ def check_targets(*targets: tuple[str | Path | None, str]) -> None:
     for path, where in targets:
         if path is not None:
             check_target(path, where)
+
+
+def check_suffix(path: str | Path, where: str, suffixes: Sequence[str]) -> None:
+    """Refuse a name that says another format than what will be written.
+
+    Raises: ConfigError.
+    """
+    if Path(path).suffix not in suffixes:
+        raise ConfigError(
+            f"expected a name that ends in {' or '.join(suffixes)}, got {path}",
+            where=where,
+            hint=f"{where} {Path(path).with_suffix(suffixes[0])}",
+        )
 
 
 def write_file(path: str | Path, content: str | bytes | memoryview, where: str) -> None:

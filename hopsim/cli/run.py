@@ -75,7 +75,7 @@ def run(
     """Launch a kernel of a PTX file; save and compare arrays as the TOML says."""
     from dataclasses import asdict
 
-    from hopsim.cli.file_case import only_entry
+    from hopsim.cli.file_case import no_launch_file, only_entry
     from hopsim.cli.launch_file import make_arguments, read_launch_file
     from hopsim.cli.launch_template import launch_template
     from hopsim.cli.launching import launch_json, launch_options, make_gpu, progress_bar, save_trace
@@ -98,11 +98,7 @@ def run(
         output.finish({"command": "run", "file": str(file), "template": text}, 0)
         return
     if args is None:
-        raise ConfigError(
-            "how is the kernel launched?",
-            where="--args",
-            hint=f"hopsim run {file} --template > FILE.toml, fill it in, then --args FILE.toml",
-        )
+        raise no_launch_file(file, "run", "--args")
     described = read_launch_file(args)
     expected: dict[str, NDArray[Any]] = {}
     if values:

@@ -7,11 +7,19 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
+from hopsim.cli.usage import nearest
 from hopsim.errors import ConfigError
 from hopsim.toml_text import read
 
 T = TypeVar("T")
 
+SHORT_TYPES: Mapping[str, str] = {
+    "f16": "float16", "fp16": "float16", "half": "float16", "f32": "float32", "fp32": "float32", "float": "float32",
+    "f64": "float64", "fp64": "float64", "double": "float64", "bf16": "bfloat16", "e4m3": "float8_e4m3fn",
+    "e5m2": "float8_e5m2", "s8": "int8", "u8": "uint8", "s16": "int16", "u16": "uint16", "s32": "int32", "int": "int32",
+    "u32": "uint32", "b32": "uint32", "s64": "int64", "u64": "uint64", "b64": "uint64",
+}  # fmt: skip
+"""What PTX, CUDA and `hopsim gemm` call a type that numpy calls otherwise."""
 _WORDS: Mapping[type[Any], str] = {
     str: "text", int: "a whole number", float: "a number", bool: "true or false", list: "a list", dict: "a table",
 }  # fmt: skip
@@ -32,6 +40,13 @@ class TomlTable:
     def error(self, what: str, hint: str = "") -> ConfigError:
         """Return an error at this table."""
         return ConfigError(what, where=self.where, hint=hint)
+
+    def missing(self, name: str, example: str) -> ConfigError:
+        """Return the error that an entry is missing; one that is nearly called so is named."""
+        near = difflib.get_close_matches(name, self.entries, n=1)
+        if near:
+            return self.error(f"{name} is missing", hint=f"is {near[0]!r} meant to be {name!r}?")
+        return self.error(f"{name} is missing", hint=example)
 
     def has(self, name: str) -> bool:
         """Whether the entry is there."""
@@ -58,7 +73,7 @@ class TomlTable:
         Raises: ConfigError: it is missing or has another type.
         """
         if not self.has(name):
-            raise self.error(f"{name} is missing", hint=f"{name} = {example}")
+            raise self.missing(name, f"{name} = {example}")
         return self.optional(name, kind, kind())
 
     def numbers(self, name: str) -> tuple[int, ...] | None:
@@ -105,10 +120,11 @@ class TomlTable:
             return default
         value = self.required(name, str, f'"{choices[0]}"')
         if value not in choices:
-            near = difflib.get_close_matches(value, choices, n=1)
+            known_as = SHORT_TYPES.get(value.lower(), "")
+            near = known_as if known_as in choices else nearest(value, choices)
             raise self.error(
                 f"{name}: expected one of {', '.join(choices)}, got {value!r}",
-                hint=f'did you mean "{near[0]}"?' if near else "",
+                hint=f'did you mean "{near}"?' if near else f'{name} = "{choices[0]}"',
             )
         return value
 
