@@ -17,6 +17,7 @@ from hopsim.cli import (
     check,
     compare,
     config,
+    diff,
     explain,
     fp8,
     gemm,
@@ -52,6 +53,7 @@ app.command("ladder", cls=Command)(ladder.ladder)
 app.command("fp8", cls=Command)(fp8.fp8)
 app.command("attention", cls=Command)(attention.attention)
 app.command("run", cls=Command)(run.run)
+app.command("diff", cls=Command)(diff.diff)
 app.command("check", cls=Command)(check.check)
 app.command("mutate", cls=Command)(mutate.mutate)
 app.command("learn", cls=Command)(learn.learn)

@@ -12,6 +12,7 @@ from hopsim.cli.options import (
     CheckOption,
     GpuOption,
     JsonOption,
+    LinesOption,
     MaxCyclesOption,
     Numerics,
     RunSchedule,
@@ -61,6 +62,7 @@ def attention(
     max_cycles: MaxCyclesOption = None,
     warm: WarmOption = Warm.NOTHING,
     trace: TraceOption = None,
+    lines: LinesOption = None,
     ptx: Annotated[
         str | None, typer.Option("--ptx", metavar="FILE", help="Save the kernel's PTX.")
     ] = None,
@@ -75,6 +77,7 @@ def attention(
         progress_bar,
         save_ptx,
         save_trace,
+        show_lines,
     )
     from hopsim.cli.output import Output, check_targets
     from hopsim.kernels.attention.launch import build
@@ -84,7 +87,7 @@ def attention(
 
     output = Output(json_file)
     check_targets((ptx, "--ptx"))
-    device = cast("Device", make_gpu(backend, gpu, settings))
+    device = cast("Device", make_gpu(backend, gpu, settings, lines=lines))
     options = launch_options(
         run_schedule,
         values=values,
@@ -94,6 +97,7 @@ def attention(
         max_cycles=max_cycles,
         warm=warm,
         trace=trace,
+        lines=lines,
     )
     seq_kv = seq_q if seq_kv is None else seq_kv
     problem = AttentionProblem(heads, seq_q, seq_kv, head_dim, causal, dtype)
@@ -124,11 +128,12 @@ def attention(
         "causal": causal, "dtype": dtype, "block_kv": block_kv, "stages": stages,
         "flops": problem.flops,
     }  # fmt: skip
+    told = show_lines(output, device, lines)
     output.finish(
         launch_json(
             "attention",
             result,
-            {"attention": parameters, "tflops": rate(result, problem.flops), **content},
+            {"attention": parameters, "tflops": rate(result, problem.flops), **content, **told},
             checks=check,
             settings=settings,
         ),

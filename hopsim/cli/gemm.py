@@ -23,6 +23,7 @@ from hopsim.cli.options import (
     CheckOption,
     GpuOption,
     JsonOption,
+    LinesOption,
     MaxCyclesOption,
     Numerics,
     NumericsOption,
@@ -137,6 +138,7 @@ def gemm(
     max_cycles: MaxCyclesOption = None,
     warm: WarmOption = Warm.NOTHING,
     trace: TraceOption = None,
+    lines: LinesOption = None,
     ptx: Annotated[
         str | None,
         typer.Option(
@@ -154,6 +156,7 @@ def gemm(
         progress_bar,
         save_ptx,
         save_trace,
+        show_lines,
     )
     from hopsim.cli.output import Output, check_targets
     from hopsim.config import load
@@ -165,7 +168,7 @@ def gemm(
 
     output = Output(json_file)
     check_targets((ptx, "--ptx"))
-    device = make_gpu(backend, gpu, settings)
+    device = make_gpu(backend, gpu, settings, lines=lines)
     options = launch_options(
         run_schedule,
         values=values,
@@ -175,6 +178,7 @@ def gemm(
         max_cycles=max_cycles,
         warm=warm,
         trace=trace,
+        lines=lines,
     )
     problem = GemmProblem(
         m, n, k, dtype.value, out_dtype.value if out_dtype else "", a_major.value, b_major.value
@@ -230,11 +234,12 @@ def gemm(
         "order": plan.order, "group_m": plan.group_m, "splits": plan.splits, "reduction": plan.reduction,
         "chosen": list(chosen), "choice": [str(words) for _, words in rows], "shared_bytes": kernel.shared_bytes,
     }  # fmt: skip
+    told = show_lines(output, device, lines)
     output.finish(
         launch_json(
             "gemm",
             result,
-            {"gemm": parameters, "tflops": rate(result, problem.flops), **outcome.content},
+            {"gemm": parameters, "tflops": rate(result, problem.flops), **outcome.content, **told},
             checks=check,
             settings=settings,
         ),

@@ -23,15 +23,29 @@ LONG_RUN_SECONDS: Final = 1.0
 """Nobody needs a progress bar before this."""
 
 
-def make_gpu(backend: Backend, hardware: str, settings: list[str] | None) -> Gpu | CudaGpu:
+def make_gpu(
+    backend: Backend, hardware: str, settings: list[str] | None, *, lines: int | None = None
+) -> Gpu | CudaGpu:
     """Return the GPU to run on; a real one is the driver's first.
 
+    Args:
+        lines: of the PTX, to show the time of; None for a GPU that does not look at them.
     Raises: ConfigError: no such configuration.  DeviceError: no device, or no extra to reach it.
     """
     if backend is Backend.SIM:
+        if lines is not None:
+            from hopsim.profile.gpu import ProfilingGpu
+
+            return ProfilingGpu(hardware, overrides(settings))
         from hopsim.runtime.gpu import Gpu
 
         return Gpu(hardware, overrides(settings))
+    if lines is not None:
+        raise ConfigError(
+            "a device does not tell where its warps spend their time",
+            where="--lines",
+            hint="--backend sim; ncu --section SourceCounters on the device",
+        )
     if settings:
         raise ConfigError(
             "a real device has its own numbers",
@@ -53,18 +67,21 @@ def launch_options(
     max_cycles: int | None,
     warm: Warm,
     trace: str | None,
+    lines: int | None = None,
 ) -> dict[str, Any]:
     """Return the keyword arguments of `Gpu.launch`.
 
     Raises: ConfigError: options that contradict each other, or a trace that cannot be written.
     """
-    if trace is not None:
-        if run_schedule is not RunSchedule.TIMED:
+    timed = {"--trace": ("a timeline needs", trace), "--lines": ("lines need", lines)}
+    for option, (who, value) in timed.items():
+        if value is not None and run_schedule is not RunSchedule.TIMED:
             raise ConfigError(
-                f"a timeline needs time, and the schedule {run_schedule.value} knows none",
-                where="--trace",
+                f"{who} time, and the schedule {run_schedule.value} knows none",
+                where=option,
                 hint="--run-schedule timed",
             )
+    if trace is not None:
         check_target(trace, "--trace")
     return {
         "schedule": run_schedule.value,
@@ -114,6 +131,19 @@ def progress_bar(words: str) -> Generator[Callable[[float], None] | None]:
     finally:
         if is_shown:
             bar.stop()
+
+
+def show_lines(output: Output, device: object, lines: int | None) -> dict[str, Any]:
+    """Show at which lines warps spent most time, if that was asked for; return what the JSON says of them."""
+    if lines is None:
+        return {}
+    from hopsim.profile.gpu import ProfilingGpu
+    from hopsim.report.lines import line_report
+
+    assert isinstance(device, ProfilingGpu), device
+    times = device.line_times
+    output.show(*line_report(times, lines))
+    return {"line_times": times.content()}
 
 
 def save_trace(output: Output, result: LaunchResult, trace: str | None) -> list[Row]:

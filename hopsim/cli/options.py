@@ -119,6 +119,12 @@ TraceOption = Annotated[
         "--trace", metavar="FILE", help="Save a Perfetto timeline (compressed if FILE ends in .gz)."
     ),
 ]
+LinesOption = Annotated[
+    int | None,
+    typer.Option(
+        "--lines", metavar="N", min=1, help="Show the N PTX lines where warps spend most time."
+    ),
+]
 BackendOption = Annotated[
     Backend, typer.Option("--backend", help="The simulator, or a real sm_90 device.")
 ]

@@ -14,6 +14,7 @@ from hopsim.cli.options import (
     CheckOption,
     GpuOption,
     JsonOption,
+    LinesOption,
     MaxCyclesOption,
     Numerics,
     NumericsOption,
@@ -69,6 +70,7 @@ def run(
     max_cycles: MaxCyclesOption = None,
     warm: WarmOption = Warm.NOTHING,
     trace: TraceOption = None,
+    lines: LinesOption = None,
     json_file: JsonOption = None,
     backend: BackendOption = Backend.SIM,
 ) -> None:
@@ -78,7 +80,14 @@ def run(
     from hopsim.cli.file_case import no_launch_file, only_entry
     from hopsim.cli.launch_file import make_arguments, read_launch_file
     from hopsim.cli.launch_template import launch_template
-    from hopsim.cli.launching import launch_json, launch_options, make_gpu, progress_bar, save_trace
+    from hopsim.cli.launching import (
+        launch_json,
+        launch_options,
+        make_gpu,
+        progress_bar,
+        save_trace,
+        show_lines,
+    )
     from hopsim.cli.output import Output
     from hopsim.isa.program.kernel import load
     from hopsim.report.launch import exit_code, launch_report, unfinished_rows
@@ -107,7 +116,7 @@ def run(
     kernel = only_entry(module, entry or described.entry)
     if backend is Backend.SIM:
         _require_modelled(kernel)
-    device = make_gpu(backend, gpu, settings)
+    device = make_gpu(backend, gpu, settings, lines=lines)
     options = launch_options(
         run_schedule,
         values=values,
@@ -117,6 +126,7 @@ def run(
         max_cycles=max_cycles,
         warm=warm,
         trace=trace,
+        lines=lines,
     )
     # A device computes whatever it is asked for: its arrays hold what the file says.
     fills = values or backend is Backend.CUDA
@@ -157,6 +167,7 @@ def run(
         )
     )
     content = {
+        **show_lines(output, device, lines),
         "file": str(file),
         "comparisons": [{**asdict(one), "equal": one.is_equal} for one in comparisons],
     }
