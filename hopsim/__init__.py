@@ -5,6 +5,11 @@
     gpu = hs.Gpu("h100-sxm")
     a = gpu.array(x)
     r = gpu.launch(module["gemm"], grid=(8, 8), block=128, args=[hs.TensorMap(a, box=(64, 128), swizzle="128B"), ...])
+    print(hs.summary(r))          # verdict, cycles, busy units, occupancy, where the warps' time went, findings
+    r.verdict, r.cycles, r.hazards, r.counters, r.stalls, r.json()
+
+`hs.ProfilingGpu` is an `hs.Gpu` that also knows the warps' time by line (`line_times`), `hs.CudaGpu` a real device. What is
+wrong is told by a `HopsimError` (`PtxError`, `LaunchError`, `ConfigError`, ...), which says where, what, and what to try.
 
 Names are loaded when first used, so that importing the package is cheap.
 """
@@ -30,6 +35,8 @@ if TYPE_CHECKING:
     from hopsim.hazards.facts import CheckOptions
     from hopsim.isa.program.kernel import Kernel, Module, load, loads
     from hopsim.launch.arrays import ParamBytes, TensorMap
+    from hopsim.profile.gpu import ProfilingGpu
+    from hopsim.report.summary import summary
     from hopsim.results import LaunchResult
     from hopsim.runtime.gpu import Gpu
 
@@ -45,6 +52,8 @@ _HOMES = {
     "hopsim.isa.program.kernel": ("Kernel", "Module", "load", "loads"),
     "hopsim.results": ("LaunchResult",),
     "hopsim.launch.arrays": ("ParamBytes", "TensorMap"),
+    "hopsim.profile.gpu": ("ProfilingGpu",),
+    "hopsim.report.summary": ("summary",),
     "hopsim.runtime.gpu": ("Gpu",),
 }  # fmt: skip
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
@@ -52,8 +61,8 @@ _PACKAGES = ("kernels", "reference")
 
 __all__ = [
     "CheckOptions", "ConfigError", "CudaGpu", "DeviceError", "Gpu", "HopsimError", "Kernel", "LaunchError", "LaunchResult",
-    "MachineFault", "Module", "NotModelled", "ParamBytes", "PtxError", "TensorMap", "TensorMapError", "ValuesNeeded",
-    "load", "loads",
+    "MachineFault", "Module", "NotModelled", "ParamBytes", "ProfilingGpu", "PtxError", "TensorMap", "TensorMapError",
+    "ValuesNeeded", "load", "loads", "summary",
 ]  # fmt: skip
 
 

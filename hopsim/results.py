@@ -322,6 +322,17 @@ class LaunchResult:
                 f"verdict 'clean' with hazards {self.hazards!r}, not modelled {self.not_modelled!r}"
             )
 
+    def __repr__(self) -> str:
+        """Return one line: a notebook shows it, and the fields fill pages; `hs.summary` and `json()` tell all."""
+        facts = [str(self.verdict)]
+        if self.hazards:
+            facts.append(", ".join(dict.fromkeys(hazard.rule for hazard in self.hazards)))
+        if self.cycles is not None:
+            facts.append(f"{self.cycles:,} cycles")
+        if self.time_us is not None:
+            facts.append(f"{self.time_us:.2f} us")
+        return f"<LaunchResult of {self.kernel}: {', '.join(facts)}>"
+
     @property
     def exit_code(self) -> int:
         """The exit code of a command: 0 clean, 1 hazard, 3 deadlock, 4 not modelled."""

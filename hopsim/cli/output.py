@@ -5,7 +5,6 @@ A path is checked before anything runs (`check_target`), and all files of comman
 
 from __future__ import annotations
 
-import io
 import json
 import os
 import sys
@@ -19,21 +18,9 @@ from rich.console import Console, RenderableType
 
 from hopsim.cli.command import JSON_OPTION
 from hopsim.errors import ConfigError, HopsimError, PtxError
+from hopsim.report.plain import PLAIN_WIDTH, plain_text
 
-PLAIN_WIDTH: Final = 2000
-"""Columns when the output is no terminal: what a file gets does not depend on a window, and no line is broken."""
 STDOUT: Final = "-"
-
-
-def plain_text(*renderables: RenderableType, width: int = PLAIN_WIDTH) -> str:
-    """Return what a file gets: no colours, lines of stories unbroken, no blanks at line ends."""
-    stream = io.StringIO()
-    console = Console(
-        file=stream, width=width, color_system=None, highlight=False, emoji=False, markup=False
-    )
-    for renderable in renderables:
-        console.print(renderable, soft_wrap=True)
-    return "".join(line.rstrip() + "\n" for line in stream.getvalue().splitlines())
 
 
 def terminal(*, stderr: bool = False) -> Console:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from typing import Final
 
 from hopsim.errors import ConfigError
@@ -303,4 +304,8 @@ def lesson_named(name: str) -> Lesson:
     for number, lesson in enumerate(LESSONS, 1):
         if name in (lesson.name, str(number)):
             return lesson
-    raise ConfigError(f"there is no lesson {name!r}", hint="hopsim learn lists them")
+    names = [lesson.name for lesson in LESSONS]
+    near = [one for one in names if name in one] or difflib.get_close_matches(name, names, n=1)
+    raise ConfigError(
+        f"there is no lesson {name!r}", hint=", ".join(near) or "hopsim learn lists them"
+    )

@@ -14,16 +14,18 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from hopsim.errors import LaunchError
+from hopsim.hw.machine.launch import Setup
 from hopsim.hw.machine.schedule import Schedule
 from hopsim.hw.timing.counters import STALL_NAMES
 from hopsim.hw.timing.stalls import Stall
 from hopsim.isa.program.kernel import Kernel
 from hopsim.isa.ptx.ast import Directive
+from hopsim.launch.geometry import Geometry
 from hopsim.launch.options import Options
 from hopsim.profile.attribution import Attribution
 from hopsim.profile.schedule import ProfiledSchedule
 from hopsim.profile.times import LineTime, LineTimes
-from hopsim.results import LaunchResult, SourceLocation
+from hopsim.results import SourceLocation
 from hopsim.runtime.checking import FILE
 from hopsim.runtime.gpu import Gpu
 
@@ -38,10 +40,12 @@ class ProfilingGpu(Gpu):
         self._kernel: Kernel | None = None
         self._profile: Attribution | None = None
 
-    def launch(self, kernel: Kernel, *args: Any, **options: Any) -> LaunchResult:
-        """Run a kernel to its end, as `hs.Gpu.launch` does."""
+    def _setup(
+        self, kernel: Kernel, shapes: Geometry, args: Sequence[Any], chosen: Options
+    ) -> Setup:
+        """Return what a launch needs, and begin anew."""
         self._kernel, self._profile = kernel, None
-        return super().launch(kernel, *args, **options)
+        return super()._setup(kernel, shapes, args, chosen)
 
     def make_schedule(
         self, chosen: Options, recorder: Any, progress: Callable[[float], None] | None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from typing import Final
 
 from hopsim.errors import ConfigError
@@ -41,6 +42,7 @@ def twin_named(name: str) -> Twin:
     found = _BY_NAME.get(name)
     if found is None:
         near = [other for other in _BY_NAME if name in other or other in name]
+        near = near or difflib.get_close_matches(name, _BY_NAME, n=3)
         raise ConfigError(
             f"there is no twin {name!r} in the zoo",
             hint=f"{', '.join(near)}" if near else "hopsim zoo list",

@@ -102,3 +102,16 @@ def test_an_image_has_the_name_of_one(tmp_path: Path) -> None:
         assert refused.exit_code == 2
         assert f"{option}: expected a name that ends in" in refused.stderr
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("words", "near"),
+    [
+        (["learn", "fip-the-parity"], "flip-the-parity"),
+        (["learn", "wait"], "wait-before-you-read, who-has-waited"),
+        (["zoo", "show", "thred-race"], "thread-race"),
+    ],
+)
+def test_names_that_are_nearly_right(words: list[str], near: str) -> None:
+    refused = hopsim(*words)
+    assert (refused.exit_code, f"try: {near}" in refused.stderr) == (2, True), refused.stderr

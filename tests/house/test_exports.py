@@ -21,8 +21,8 @@ def test_each_name_leads_somewhere(name: str) -> None:
 def test_the_public_names() -> None:
     assert hs.__all__ == [
         "CheckOptions", "ConfigError", "CudaGpu", "DeviceError", "Gpu", "HopsimError", "Kernel", "LaunchError",
-        "LaunchResult", "MachineFault", "Module", "NotModelled", "ParamBytes", "PtxError", "TensorMap",
-        "TensorMapError", "ValuesNeeded", "load", "loads",
+        "LaunchResult", "MachineFault", "Module", "NotModelled", "ParamBytes", "ProfilingGpu", "PtxError", "TensorMap",
+        "TensorMapError", "ValuesNeeded", "load", "loads", "summary",
     ]  # fmt: skip
     assert callable(hs.kernels.choose)
     assert callable(hs.reference.gemm)
