@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Literal
+from typing import Literal, get_args, get_type_hints
 
+from hopsim.errors import ConfigError
 from hopsim.results import Dim, SourceLocation
 
 
@@ -30,6 +31,7 @@ class CheckOptions:
         lane_values: what lanes learn by `shfl.sync`, `vote.sync`, `match.sync` and `redux.sync`: what others of them have
             `acquired`, and that these came so far, as CUDA's own libraries take it; or `nothing`, as PTX has it.
         aligned_barrier: `bar.sync` of one instance at several instructions: `note` or `hazard`.
+    Raises: ConfigError: a switch has a position that it does not have.
     """
 
     strict: bool = False
@@ -43,6 +45,20 @@ class CheckOptions:
     st_async_proxy: bool = False
     grid_dependency: Literal["note", "hazard"] = "note"
     lane_values: Literal["acquired", "nothing"] = "acquired"
+
+    def __post_init__(self) -> None:
+        for name, kind in get_type_hints(CheckOptions).items():
+            positions = (False, True) if kind is bool else get_args(kind)
+            value: object = getattr(self, name)
+            # (`1` is equal to `True` and was not meant to be.)
+            if not any(
+                value is one or (value == one and isinstance(one, str)) for one in positions
+            ):
+                raise ConfigError(
+                    f"expected {' or '.join(map(repr, positions))}, got {value!r}",
+                    where=f"CheckOptions: {name}",
+                    hint=f"{name}={positions[-1]!r} is the strict reading",
+                )
 
     def resolved(self) -> CheckOptions:
         """Return the options with `strict` spelled out."""

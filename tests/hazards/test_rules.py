@@ -6,6 +6,9 @@ import dataclasses
 import re
 from pathlib import Path
 
+import pytest
+
+from hopsim.errors import ConfigError
 from hopsim.hazards.advice import ADVICE
 from hopsim.hazards.facts import CheckOptions
 from hopsim.hazards.faults import KINDS
@@ -37,6 +40,21 @@ def test_strict_turns_every_switch() -> None:
     default, strict = CheckOptions().resolved(), CheckOptions(strict=True).resolved()
     for field in dataclasses.fields(CheckOptions):
         assert getattr(default, field.name) != getattr(strict, field.name), field.name
+
+
+@pytest.mark.parametrize(
+    ("switch", "position", "words"),
+    [
+        ("mbarrier_scope", "allways", "expected 'data' or 'always', got 'allways'"),
+        ("strict", "yes", "expected False or True, got 'yes'"),
+        ("init_fence", 1, "expected False or True, got 1"),
+    ],
+)
+def test_a_position_that_a_switch_does_not_have_is_refused(
+    switch: str, position: object, words: str
+) -> None:
+    with pytest.raises(ConfigError, match=f"CheckOptions: {switch}: {words}"):
+        CheckOptions(**{switch: position})
 
 
 def test_ids_are_in_order_and_names_are_used_once() -> None:
