@@ -290,6 +290,26 @@ def test_files_that_do_not_fit(tmp_path: Path, dtype: str, content: object, mess
     assert message in done.stderr
 
 
+@pytest.mark.parametrize(
+    ("directive", "line"),
+    [
+        ("", "block = 128  # threads"),
+        (".maxntid 64, 2", "block = [64, 2]  # .maxntid allows no more"),
+        (".reqntid 96", "block = 96  # as .reqntid says"),
+    ],
+)
+def test_a_template_has_a_block_that_the_kernel_takes(
+    directive: str, line: str, tmp_path: Path
+) -> None:
+    head = ".version 8.7\n.target sm_90a\n.address_size 64\n"
+    (tmp_path / "k.ptx").write_text(f"{head}.visible .entry k()\n{directive}\n{{ ret; }}\n")
+    words = ["run", str(tmp_path / "k.ptx"), "--template"]
+    printed = CliRunner().invoke(app, words).stdout
+    assert printed.splitlines()[2] == line
+    (tmp_path / "l.toml").write_text(printed)
+    assert run(tmp_path / "k.ptx", tmp_path / "l.toml").exit_code == 0
+
+
 def test_a_template_takes_no_launch_file(tmp_path: Path) -> None:
     done = run(DATA / "scale.ptx", DATA / "scale.toml", "--template")
     assert (done.exit_code, done.stdout) == (2, "")

@@ -123,8 +123,9 @@ def test_a_template_has_a_line_for_each_parameter(folder: Path) -> None:
     width = ["{ int32 = 1 },"] * 2 + ["{ int64 = 1 },"] * 2
     maps = [f'{{ tensor_map = "a{n}", box = [64, 128], swizzle = "128B" }},' for n in range(3)]
     assert arguments == [
-        maps[0], *width, maps[1], *width, maps[2], *width, *["{ int32 = 1 },"] * 3, '{ array = "a3" },',
-        '{ array = "a4" },',
+        maps[0], *width, maps[1], *width, maps[2], *width, *["{ int32 = 1 },"] * 3,
+        # Triton's scratch, which this kernel does not read.
+        *["{ null = true },"] * 2,
     ]  # fmt: skip
     # It is a launch file: with the shared memory, something runs.
     filled = printed.stdout.replace("shared_bytes = 0", f"shared_bytes = {PROGRAM.shared_bytes}")
