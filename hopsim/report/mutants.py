@@ -28,7 +28,11 @@ def score_report(score: Score, verbose: bool = False) -> Story:
         name: len(score.of(name))
         for name in ("reported", "contested", "equivalent", "survivor", "refused")
     }
-    told = ", ".join(f"{count} {name}" for name, count in counts.items() if count)
+    told = ", ".join(
+        plural(count, name) if name == "survivor" else f"{count} {name}"
+        for name, count in counts.items()
+        if count
+    )
     style = "red" if score.survivors else "green"
     text.append(f"{score.subject}: ", style="bold")
     text.append(f"{score.percent:.1f} %", style=style)

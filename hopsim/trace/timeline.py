@@ -14,7 +14,7 @@ from __future__ import annotations
 import gzip
 import io
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -52,14 +52,20 @@ class Timeline:
         sms_max: how many SMs to keep; what else is heard is counted, and the metadata says how much.
         clock_hz: of the cycles, for the metadata; None when unknown.
         title: what ran.
+        lines: of its PTX; what stands on the line of an interval is shown with it.
     """
 
     def __init__(
-        self, sms_max: int = SMS_MAX, clock_hz: float | None = None, title: str = ""
+        self,
+        sms_max: int = SMS_MAX,
+        clock_hz: float | None = None,
+        title: str = "",
+        lines: Sequence[str] = (),
     ) -> None:
         self.sms_max = sms_max
         self.clock_hz = clock_hz
         self.title = title
+        self.lines = lines
         self._spans: dict[Track, list[Span]] = {}
         self._flows: list[Flow] = []
         self._homes: dict[str, tuple[str, str]] = {}
@@ -157,11 +163,18 @@ class Timeline:
                     )
                     slices = [_Slice(pid, tid, span) for span in lane]
                     places.setdefault(track, []).extend(slices)
-                    content.extend(one.event() for one in slices)
+                    content.extend(one.event(self._text(one.span)) for one in slices)
                 if thread in COUNTED:
                     content.extend(_counter(pid, COUNTED[thread], spans))
         content.extend(self._arrows(places))
         return content
+
+    def _text(self, span: Span) -> str:
+        """Return what stands on the line of an interval; empty where that is not known."""
+        line = span.args.get("line")
+        if not isinstance(line, int) or not 0 < line <= len(self.lines):
+            return ""
+        return " ".join(self.lines[line - 1].partition("//")[0].split())
 
     def _arrows(self, places: dict[Track, list[_Slice]]) -> Iterable[dict[str, Any]]:
         """Yield the two ends of each flow, bound to slices: viewers drop an end that lies on none."""
@@ -209,8 +222,11 @@ class _Slice:
         self.tid = tid
         self.span = span
 
-    def event(self) -> dict[str, Any]:
+    def event(self, ptx: str) -> dict[str, Any]:
+        """Return the slice, with what stands on its line in the PTX."""
         name, start, stop, args = self.span
+        if ptx:
+            args = {**args, "ptx": ptx}
         content: dict[str, Any] = {
             "ph": "X", "name": name, "pid": self.pid, "tid": self.tid, "ts": _plain(start), "dur": _plain(stop - start),
         }  # fmt: skip

@@ -11,7 +11,8 @@ from hopsim.cli.app import app
 from hopsim.cli.file_case import FileCase
 from hopsim.errors import LaunchError
 from hopsim.mutate.equivalents import EQUIVALENTS
-from hopsim.mutate.judge import Score, Subject, judge
+from hopsim.mutate.judge import Judgment, Score, Subject, judge
+from hopsim.mutate.operators import Mutant
 from hopsim.mutate.subjects import GEMMS, MICRO, OTHERS, subject_named
 from hopsim.report.mutants import score_content, score_report
 from tests.mutate.triton_subjects import TRITON
@@ -48,6 +49,12 @@ def test_mutants_of_microbenchmarks(subject: Subject) -> None:
 @pytest.mark.parametrize("subject", TRITON, ids=lambda subject: subject.name)
 def test_all_mutants_of_triton_kernels(subject: Subject) -> None:
     assert_all_reported(judge(subject, EQUIVALENTS))
+
+
+def test_survivors_are_counted_in_words() -> None:
+    one = Judgment(Mutant("removed", 7, "bar.sync 0", "", ""), "survivor")
+    assert "2 mutants: 2 survivors" in score_report(Score("k", (one, one))).text.plain
+    assert "1 mutant: 1 survivor\n" in score_report(Score("k", (one,))).text.plain
 
 
 def test_without_reasons_mutants_survive() -> None:

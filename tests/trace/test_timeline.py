@@ -31,6 +31,18 @@ def small() -> Timeline:
     return timeline
 
 
+def test_what_stands_on_a_line_is_shown_with_its_intervals() -> None:
+    timeline = small()
+    timeline.lines = ["", *["nop;"] * 5, "cp.async.bulk  [%r1],\t[%rd2];  // the tile"]
+    told = {
+        e["args"]["line"]: e["args"].get("ptx")
+        for e in timeline.events()
+        if "line" in e.get("args", {})
+    }
+    assert told == {7: "cp.async.bulk [%r1], [%rd2];", 8: None, 30: None}
+    assert all("ptx" not in e.get("args", {}) for e in small().events())
+
+
 def named(events: list[dict[str, Any]], kind: str) -> list[str]:
     return [event["args"]["name"] for event in events if event["name"] == kind]
 
