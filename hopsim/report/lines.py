@@ -68,7 +68,7 @@ def _table(
         Column("time", Kind.NUMBER),
         Column(kind=Kind.BAR),
         Column("executed", Kind.NUMBER),
-        Column("mostly"),
+        Column("mostly, in %"),
         *((Column("PTX", Kind.NOTE, style="dim"),) if has_text else ()),
     )
     whole = times.warp_cycles or 1.0
@@ -78,7 +78,7 @@ def _table(
         time = sum(cycles.values())
         mostly = sorted(cycles.items(), key=lambda item: (-item[1], item[0]))[:REASONS_SHOWN]
         told = [(reason, part / whole) for reason, part in mostly if part / whole >= LEAST_SHARE]
-        words = ", ".join(f"{reason} {share(part)}" for reason, part in told)
+        words = ", ".join(f"{reason} {100 * part:.1f}" for reason, part in told)
         cells = (name, share(time / whole), Bar(time / most), grouped(instructions), words)
         table.add_row(*cells, *((text,) if has_text else ()))
     return table
