@@ -19,14 +19,12 @@ from hopsim.hw.machine.schedule import Schedule
 from hopsim.hw.timing.counters import STALL_NAMES
 from hopsim.hw.timing.stalls import Stall
 from hopsim.isa.program.kernel import Kernel
-from hopsim.isa.ptx.ast import Directive
 from hopsim.launch.geometry import Geometry
 from hopsim.launch.options import Options
 from hopsim.profile.attribution import Attribution
 from hopsim.profile.schedule import ProfiledSchedule
+from hopsim.profile.sources import callers_of, sources_of
 from hopsim.profile.times import LineTime, LineTimes
-from hopsim.results import SourceLocation
-from hopsim.runtime.checking import FILE
 from hopsim.runtime.gpu import Gpu
 
 
@@ -77,28 +75,20 @@ class ProfilingGpu(Gpu):
                 "no timed launch was made, so that no line has a time",
                 hint='gpu.launch(..., schedule="timed") first',
             )
-        sources = sources_of(kernel)
+        sources, callers = sources_of(kernel), callers_of(kernel)
         text: Sequence[str] = kernel.module.lines
         return LineTimes(
             tuple(
-                LineTime(line, text[line - 1].strip(), sources.get(line), instructions, cycles)
+                LineTime(
+                    line,
+                    text[line - 1].strip(),
+                    sources.get(line),
+                    callers.get(line),
+                    instructions,
+                    cycles,
+                )
                 for line, (instructions, cycles) in profile.by_line().items()
                 if line
             ),
             {STALL_NAMES[one]: profile.totals[one] for one in Stall if profile.totals[one]},
         )
-
-
-def sources_of(kernel: Kernel) -> dict[int, SourceLocation]:
-    """Return the source line of each PTX line that has one (`nvcc -lineinfo`, Triton)."""
-    files: dict[int, str] = {}
-    for item in kernel.module.tree.items:
-        if isinstance(item, Directive) and item.name == "file":
-            found = FILE.match(item.text)
-            if found is not None:
-                files[int(found[1])] = found[2]
-    return {
-        one.span.line: SourceLocation(files[one.loc.file], one.loc.line, one.loc.column)
-        for one in kernel.body.instructions
-        if one.loc is not None and one.loc.file in files
-    }

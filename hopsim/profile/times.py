@@ -17,6 +17,7 @@ class LineTime:
         line: 1-based, of the PTX text.
         text: what stands there.
         source: the line that it was compiled from, where the PTX tells it.
+        caller: the line that called it, the outermost one, where it is of an inlined function.
         instructions: executed by warps.
         cycles: of warps, by what they did or waited for: the reasons of `LaunchResult.stalls`.
     """
@@ -24,6 +25,7 @@ class LineTime:
     line: int
     text: str
     source: SourceLocation | None
+    caller: SourceLocation | None
     instructions: int
     cycles: Mapping[str, float]
 
@@ -58,6 +60,7 @@ class LineTimes:
                     "line": one.line,
                     "text": one.text,
                     "source": None if one.source is None else str(one.source),
+                    "caller": None if one.caller is None else str(one.caller),
                     "instructions": one.instructions,
                     "warp_cycles": {name: round(value, 3) for name, value in one.cycles.items()},
                 }

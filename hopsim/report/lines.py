@@ -43,12 +43,16 @@ def line_table(times: LineTimes, count: int) -> Columns:
 
 
 def by_source(lines: Sequence[LineTime]) -> dict[str, tuple[int, dict[str, float]]]:
-    """Return instructions and warp cycles by reason of each line of the source, columns put together."""
+    """Return instructions and warp cycles by reason of each line of the source, columns put together.
+
+    What was inlined counts where it was called: waits for two barriers are two lines of a program, and one of its library.
+    """
     found: dict[str, tuple[int, dict[str, float]]] = {}
     for one in lines:
-        if one.source is None:
+        place = one.caller or one.source
+        if place is None:
             continue
-        name = f"{one.source.file}:{one.source.line}"
+        name = f"{place.file}:{place.line}"
         instructions, sums = found.get(name, (0, {}))
         for reason, cycles in one.cycles.items():
             sums[reason] = sums.get(reason, 0.0) + cycles

@@ -11,7 +11,9 @@ from hopsim.kernels.gemm.launch import launch_dry
 from hopsim.kernels.gemm.plan import Tile
 from hopsim.kernels.gemm.problem import GemmProblem
 from hopsim.profile.gpu import ProfilingGpu
+from hopsim.profile.sources import outermost
 from hopsim.profile.times import LineTimes
+from hopsim.report.lines import by_source
 
 HEAD = ".version 8.7\n.target sm_90a\n.address_size 64\n"
 SUMS = (
@@ -114,6 +116,27 @@ def test_instructions_and_sources(sums: LineTimes) -> None:
     content = sums.content()
     assert content["lines"][0]["line"] == sums.lines[0].line
     assert sum(content["warp_cycles"].values()) == pytest.approx(sums.warp_cycles, abs=0.1)
+
+
+def test_what_was_inlined_counts_where_it_was_called() -> None:
+    text = SUMS.replace('.file 1 "sums.cu"', '.file 1 "sums.cu"\n.file 2 "lib.h"').replace(
+        "    .loc 1 5 9\n", "    .loc 2 90 1, function_name $names, inlined_at 1 5 9\n"
+    )
+    text += ".section .debug_str { $names: .b8 0 }\n"
+    gpu = ProfilingGpu()
+    x = gpu.array(np.arange(64, dtype=np.float32))
+    gpu.launch(hs.loads(text)["sums"], grid=1, block=64, args=[x, np.uint32(5)])
+    times = gpu.line_times
+    (added,) = [one for one in times.lines if one.text.startswith("add.f32")]
+    assert (str(added.source), str(added.caller)) == ("lib.h:90:1", "sums.cu:5:9")
+    assert set(by_source(times.lines)) == {f"sums.cu:{line}" for line in (3, 4, 5, 6)}
+    cycles = sum(sum(reasons.values()) for _, reasons in by_source(times.lines).values())
+    assert cycles == pytest.approx(times.warp_cycles)
+
+
+def test_calls_in_a_circle_end() -> None:
+    circle = [".loc 1 1 1, inlined_at 2 2 2", ".loc 2 2 2, inlined_at 1 1 1", "nop;"]
+    assert [line for line, _ in outermost(circle)] == [3]
 
 
 def test_without_a_timed_launch_there_are_none() -> None:
