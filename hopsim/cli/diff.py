@@ -19,7 +19,10 @@ if TYPE_CHECKING:
 
 WARP: Final = 32
 WRITTEN_BY: Final = "hopsim run, gemm or attention with --json FILE, or result.json() in Python"
-NEEDED: Final = ("kernel", "grid", "block", "cluster", "counters", "stalls", "verdict")
+NEEDED: Final = (
+    "kernel", "grid", "block", "cluster", "config", "schedule", "cycles", "time_us", "counters", "stalls", "deadlock",
+    "verdict",
+)  # fmt: skip
 PROBLEM: Final = ("m", "n", "k", "dtype", "heads", "seq_q", "seq_kv", "head_dim", "causal")
 NOT_FACTS: Final = ("choice", "chosen", "flops", *PROBLEM)
 OPCODE: Final = re.compile(r"(?:[\w$%]+:\s*)*(?:\{\s*)?(?:@!?%[\w$]+\s+)?([\w.:]+)")
