@@ -117,7 +117,7 @@ def attention(
             ],
             outcome=rows,
             checks=check,
-            last=[*saved, *save_trace(output, result, trace, kernel.ptx.splitlines())],
+            last=[*saved, *save_trace(output, result, trace)],
             flops=problem.flops,
             path=ptx or f"<{kernel.entry}>",
             changes=overrides(settings),

@@ -221,7 +221,7 @@ def gemm(
             first=[("problem", _words(problem)), *rows],
             outcome=outcome.rows,
             checks=check,
-            last=[*saved, *save_trace(output, result, trace, kernel.ptx.splitlines())],
+            last=[*saved, *save_trace(output, result, trace)],
             flops=problem.flops,
             path=ptx or f"<{kernel.entry}>",
             changes=overrides(settings),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
@@ -146,21 +146,11 @@ def show_lines(output: Output, device: object, lines: int | None) -> dict[str, A
     return {"line_times": times.content()}
 
 
-def save_trace(
-    output: Output, result: LaunchResult, trace: str | None, lines: Sequence[str]
-) -> list[Row]:
-    """Write the timeline, and return the line that says so; the output tells later if it cannot be written.
-
-    Args:
-        lines: of the PTX, to be shown with what happened at each.
-    """
+def save_trace(output: Output, result: LaunchResult, trace: str | None) -> list[Row]:
+    """Write the timeline, and return the line that says so; the output tells later if it cannot be written."""
     rows: list[Row] = []
     if trace is None:
         return rows
-    from hopsim.trace.timeline import Timeline
-
-    if isinstance(result.trace, Timeline):
-        result.trace.lines = lines
     with output.saving():
         try:
             result.save_trace(trace)

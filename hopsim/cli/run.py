@@ -161,7 +161,7 @@ def run(
             result,
             outcome=outcome,
             checks=check,
-            last=[*saved, *save_trace(output, result, trace, kernel.module.lines)],
+            last=[*saved, *save_trace(output, result, trace)],
             path=str(file),
             changes=overrides(settings),
         )

@@ -27,7 +27,7 @@ from hopsim.isa.program.kernel import Kernel
 from hopsim.launch.arguments import pack
 from hopsim.launch.arrays import DeviceArray, TensorMap
 from hopsim.launch.geometry import Geometry, geometry
-from hopsim.launch.given import check_contents, element_type, extents_of, host_array
+from hopsim.launch.given import check_contents, element_type, extents_of, host_array, host_copy
 from hopsim.launch.options import options
 from hopsim.results import Deadlock, LaunchResult, NotModelledNote, decide_verdict
 
@@ -80,6 +80,10 @@ class CudaArray:
         """Return a copy in host memory."""
         data = self._gpu.call("read", self.address, self.nbytes)
         return np.frombuffer(data, np.uint8).view(self.dtype).reshape(self.shape).copy()
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
+        """Return a copy in host memory, for numpy's own functions."""
+        return host_copy(self.numpy, dtype, copy)
 
     def write(self, values: NDArray[Any]) -> None:
         """Replace the contents."""

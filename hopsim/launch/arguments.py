@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any, cast
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hopsim.errors import LaunchError
 from hopsim.isa.program.kernel import Kernel
@@ -106,9 +107,7 @@ def _bytes_of(
     if value is None or hasattr(value, "address"):
         if not param.is_pointer:
             what = "None" if value is None else f"an array of {value.dtype}"
-            raise _mismatch(
-                kernel, position, param, what, "pass a numpy scalar such as np.int32(n)"
-            )
+            raise _mismatch(kernel, position, param, what, _by_value(param))
         address = 0 if value is None else value.address
         return int(address).to_bytes(8, "little")
     if isinstance(value, np.generic):
@@ -128,6 +127,12 @@ def _bytes_of(
             kernel, position, param, f"a Python {type(value).__name__}",
             "say its width: np.int32(n), np.uint64(n), np.float32(x)",
         )  # fmt: skip
+    if isinstance(value, np.ndarray):
+        host = cast("NDArray[Any]", value)
+        raise _mismatch(
+            kernel, position, param, f"a numpy array of {host.dtype}",
+            "gpu.array(x) puts it on the device",
+        )  # fmt: skip
     raise _mismatch(
         kernel,
         position,
@@ -135,6 +140,15 @@ def _bytes_of(
         f"a {type(value).__name__}",
         "pass TensorMap, array, numpy scalar or bytes",
     )
+
+
+def _by_value(param: Parameter) -> str:
+    """Return what to pass for a parameter that is no address."""
+    if param.is_array and param.size == MAP_BYTES:
+        return "hs.TensorMap(x, box=(64, 128)) for a tensor map"
+    if param.is_array:
+        return f"bytes, or hs.ParamBytes(bytes({param.size}), pointers={{0: x}})"
+    return "pass a numpy scalar such as np.int32(n)"
 
 
 def _arrays_in(value: Any) -> list[DeviceArray]:

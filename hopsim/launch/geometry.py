@@ -125,7 +125,13 @@ def geometry(
                 hint="the grid counts CTAs; round it up to whole clusters",
             )  # fmt: skip
     static, shared_bytes = kernel.shared_bytes, whole_number(shared_bytes, "shared_bytes")
-    if shared_bytes < 0 or static + shared_bytes > shared_limit:
+    if shared_bytes < 0:
+        raise LaunchError(
+            f"shared_bytes: expected 0 or more, got {shared_bytes}",
+            where=where,
+            hint="shared_bytes=0 without dynamic shared memory",
+        )
+    if static + shared_bytes > shared_limit:
         raise LaunchError(
             f"shared memory: {static} static + {shared_bytes} dynamic = {static + shared_bytes} bytes, "
             f"the limit is {shared_limit}",

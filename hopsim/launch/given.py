@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, Final, SupportsIndex, cast
 
 import numpy as np
@@ -92,6 +92,16 @@ def host_array(values: Any) -> NDArray[Any]:
         ) from None
     element_type(host.dtype)
     return host
+
+
+def host_copy(read: Callable[[], NDArray[Any]], dtype: Any, copy: bool | None) -> NDArray[Any]:
+    """Return what `__array__` of a device's array gives.
+
+    Raises: ValueError: no copy is wanted, and there is no other way to the host.
+    """
+    if copy is False:
+        raise ValueError("a device's memory is copied to the host, and copy=False is asked for")
+    return read() if dtype is None else read().astype(dtype)
 
 
 def check_contents(values: NDArray[Any], shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
+import numpy as np
+
 from hopsim.errors import LaunchError
 from hopsim.isa.program.kernel import Kernel
 from hopsim.launch.given import check_kernel, whole_number
@@ -57,6 +59,9 @@ def options(
     Raises: LaunchError.
     """
     check_kernel(kernel)
+    for name, given in (("values", values), ("timing", timing), ("trace", trace)):
+        if not isinstance(given, bool | np.bool_):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise LaunchError(f"{name}: expected True or False, got {given!r}")
     _check_word(schedule, "schedule", SCHEDULES)
     _check_word(numerics, "numerics", NUMERICS)
     _check_word(warm, "warm", WARM)

@@ -230,16 +230,16 @@ class TensorMapSpec:
                 f"{name} must have {wanted} entries for rank {rank}, got {len(values)}",
                 "all tuples are innermost first; the innermost stride is implied",
             )
-        for name, values, top, shown in (
-            ("dims", self.dims, 1 << 32, "2^32"),
-            ("box", self.box, 256, "256"),
-            ("element_strides", self.element_strides, 8, "8"),
+        for name, values, top, shown, instead in (
+            ("dims", self.dims, 1 << 32, "2^32", "a dimension has an element at least"),
+            ("box", self.box, 256, "256", "copy wider tiles as several boxes"),
+            ("element_strides", self.element_strides, 8, "8", "1 takes each element"),
         ):
             for i, value in enumerate(values):
                 _require(
                     1 <= value <= top,
                     f"{name}[{i}] must be 1 to {shown}, got {value}",
-                    "see source",
+                    instead,
                 )
 
     def encode(self) -> bytes:

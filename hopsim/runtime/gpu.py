@@ -35,6 +35,7 @@ from hopsim.launch.given import (
     element_type,
     extents_of,
     host_array,
+    host_copy,
 )
 from hopsim.launch.options import Options, options
 from hopsim.results import CUT_OFF, LaunchResult, NotModelledNote, decide_verdict
@@ -72,6 +73,10 @@ class SimArray:
     def numpy(self) -> NDArray[Any]:
         """Return a copy in host memory."""
         return self._region.data[: self._region.size].view(self.dtype).reshape(self.shape).copy()
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
+        """Return a copy in host memory, for numpy's own functions: `np.testing.assert_array_equal(x, expected)`."""
+        return host_copy(self.numpy, dtype, copy)
 
     def write(self, values: NDArray[Any]) -> None:
         """Replace the contents."""
@@ -111,6 +116,9 @@ class Gpu:
         self.config: HardwareConfig = load(config, overrides)
         self.memory = GlobalMemory()
         self._modules = LoadedModules(self.memory)
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.config.name}>"
 
     # -- memory ------------------------------------------------------------------------------------
 
@@ -221,7 +229,7 @@ class Gpu:
         if chosen.trace:
             from hopsim.trace.timeline import Timeline
 
-            recorder = Timeline(title=kernel.name)
+            recorder = Timeline(title=kernel.name, lines=kernel.module.lines)
         plan = self.make_schedule(chosen, recorder, progress)
         checker = None
         places: Places = {}

@@ -301,3 +301,63 @@ def test_limits_of_a_launch_say_what_to_try(changed: dict[str, Any], what: str, 
         launch(hs.Gpu(), **changed)
     assert refused.value.what == what
     assert hint in refused.value.hint
+
+
+BY_VALUE = (
+    ".version 8.7\n.target sm_90a\n.address_size 64\n"
+    ".visible .entry k(.param .align 64 .b8 map[128], .param .align 8 .b8 record[24], .param .u64 x) { ret; }\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("at", "words"),
+    [
+        (0, r"hs\.TensorMap\(x, box=\(64, 128\)\) for a tensor map"),
+        (1, r"hs\.ParamBytes\(bytes\(24\), pointers=\{0: x\}\)"),
+    ],
+)
+def test_an_array_in_the_place_of_a_value_says_what_goes_there(at: int, words: str) -> None:
+    gpu = hs.Gpu()
+    x = gpu.array(np.zeros((128, 128), np.float32))
+    args: list[object] = [hs.TensorMap(x, box=(32, 32)), bytes(24), x]
+    args[at] = x
+    with pytest.raises(hs.LaunchError, match=words):
+        gpu.launch(hs.loads(BY_VALUE)["k"], grid=1, block=32, args=args)
+
+
+def test_a_host_array_in_the_place_of_an_address_is_put_on_the_device_first() -> None:
+    args = [bytes(128), bytes(24), np.zeros(4, np.float32)]
+    with pytest.raises(
+        hs.LaunchError, match=r"got a numpy array of float32\n  try: gpu\.array\(x\)"
+    ):
+        hs.Gpu().launch(hs.loads(BY_VALUE)["k"], grid=1, block=32, args=args)
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"shared_bytes": -1}, "shared_bytes: expected 0 or more, got -1"),
+        ({"values": "no"}, "values: expected True or False, got 'no'"),
+        ({"timing": 0}, "timing: expected True or False, got 0"),
+        ({"trace": "x.json"}, "trace: expected True or False, got 'x.json'"),
+    ],
+)
+def test_options_that_would_be_taken_for_others(given: dict[str, object], words: str) -> None:
+    kernel = hs.loads(BY_VALUE)["k"]
+    with pytest.raises(hs.LaunchError, match=words):
+        hs.Gpu().launch(kernel, grid=1, block=32, args=[bytes(128), bytes(24), None], **given)
+
+
+def test_numpys_own_functions_take_an_array_of_a_device() -> None:
+    x = hs.Gpu().array(np.arange(4, dtype=np.float32))
+    assert np.asarray(x).dtype == np.float32
+    np.testing.assert_array_equal(x, [0, 1, 2, 3])
+    assert np.asarray(x, np.int32).tolist() == [0, 1, 2, 3]
+    with pytest.raises(ValueError, match="copied to the host"):
+        np.array(x, copy=False)
+
+
+def test_what_a_prompt_shows() -> None:
+    module = hs.loads(BY_VALUE, "k.ptx")
+    assert (repr(module), repr(module["k"])) == ("<Module k.ptx: k>", "<Kernel k of k.ptx>")
+    assert repr(hs.Gpu()) == "<Gpu h100-sxm>"

@@ -9,6 +9,11 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
+import hopsim as hs
+from hopsim.kernels.gemm.kernel import build
+from hopsim.kernels.gemm.launch import launch_dry
+from hopsim.kernels.gemm.plan import Tile
+from hopsim.kernels.gemm.problem import GemmProblem
 from hopsim.trace.timeline import Span, Timeline
 from hopsim.trace.tracks import lanes, process_key, thread_key
 
@@ -165,3 +170,14 @@ def test_no_two_spans_of_a_row_overlap_and_rows_are_as_few_as_possible(
     lasting = [span for span in spans if span.stop > span.start]
     most = max((sum(s.start <= t.start < s.stop for s in lasting) for t in lasting), default=0)
     assert len(rows) <= max(most + (len(lasting) < len(spans)), 0)
+
+
+def test_a_launch_gives_its_timeline_the_ptx(tmp_path: Path) -> None:
+    kernel = build("wgmma-simple", GemmProblem(64, 64, 64), Tile(64, 64, 64), 1)
+    launch_dry(hs.Gpu(), kernel, trace=True).save_trace(tmp_path / "t.json")
+    events = json.loads((tmp_path / "t.json").read_text())["traceEvents"]
+    told = [event["args"] for event in events if "line" in event.get("args", {})]
+    assert told
+    lines = kernel.ptx.splitlines()
+    for args in told:
+        assert args["ptx"].split()[0] in lines[args["line"] - 1]

@@ -314,6 +314,9 @@ class Module:
             if isinstance(item, Function) and item.kind == "entry" and item.body is not None
         }
 
+    def __repr__(self) -> str:
+        return f"<Module {self.path}: {', '.join(self._kernels) or 'no entry'}>"
+
     @cached_property
     def lines(self) -> list[str]:
         """The lines of the text."""
