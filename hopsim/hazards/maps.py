@@ -13,13 +13,15 @@ from collections import deque
 from dataclasses import dataclass
 
 from hopsim.events import FlightEvent, SyncEvent
-from hopsim.hazards.clocks import GLOBAL, MAPS, Agent, Clock, View, raise_to, sees
+from hopsim.hazards.clocks import ANY, GLOBAL, LANE, MAPS, Agent, Clock, View, bits, raise_to, sees
 from hopsim.hazards.records import Eye, Flight, Record
 from hopsim.hazards.shadow import Region
 from hopsim.hazards.world import World, includes
 from hopsim.layout.tensormap import MAP_BYTES
 
 RELEASES_KEPT = 256
+# All lanes of a warp copy a map, wait for each other, and release it.
+COLLECTIVE = "tensormap.cp_fenceproxy"
 
 
 @dataclass(slots=True)
@@ -50,6 +52,8 @@ class Maps:
         self.acquired: dict[tuple[int, int], tuple[int, Clock]] = {}
         # Releases by cluster, for pairs of fences one of which reaches no further; all others are bridges of views.
         self.released: dict[int, deque[Release]] = {}
+        # The last copy that lanes of a warp made and released together, by warp number: (lanes, epoch).
+        self.copied: dict[int, tuple[int, int]] = {}
         self.is_used = any(
             world.facts.mnemonic(line).startswith("tensormap.") for line in world.facts.kernel_lines
         )
@@ -62,6 +66,8 @@ class Maps:
             agent.cta.map_fences[event.line] = scope
             near = self.released.setdefault(agent.cta.cluster, deque(maxlen=RELEASES_KEPT))
             if semantics == "release":
+                if self.world.facts.mnemonic(event.line).startswith(COLLECTIVE):
+                    self.copied[agent.number] = (mask, agent.now)
                 near.append(Release(agent, agent.now, mask, scope, agent.release(mask).hb))
                 if is_wide:
                     agent.fence_proxy(mask, (MAPS,))
@@ -104,7 +110,14 @@ class Maps:
         mask, clock = self.acquired.get((agent.number, address), (0, {}))
         bridges = list(view.bridges)
         bridges[GLOBAL] = {} if lanes & ~mask else clock
-        return View(view.hb, view.loose, (bridges[0], bridges[1], bridges[2], bridges[3]))
+        hb = view.hb
+        together, epoch = self.copied.get(agent.number, (0, 0))
+        if together & lanes:
+            # It waits for all lanes (`.sync`): each of them comes after the whole copy.
+            hb = dict(hb)
+            raise_to(hb, {agent.key + LANE + lane: epoch for lane in bits(together)})
+            raise_to(hb, {agent.key + ANY: epoch})
+        return View(hb, view.loose, (bridges[0], bridges[1], bridges[2], bridges[3]))
 
 
 def _several(addresses: object) -> list[int]:

@@ -429,7 +429,28 @@ def either(fence: str, bad: str, good: str) -> str:
     return "-" + fence.replace("gpu", bad) + "+" + fence.replace("gpu", good)
 
 
+# As grouped products of CUTLASS: a warp copies a map to shared memory, changes it there, and copies it out together.
+COPY_OUT = (
+    "setp.lt.u32 %p2, %l, 16;\nmul.wide.u32 %rd1, %l, 8;\nadd.u64 %rd1, %rd1, %map;\nmad.lo.u32 %r1, %l, 8, %s;\n"
+    "@%p2 ld.global.b64 %rd2, [%rd1];\n@%p2 st.shared.b64 [%r1+4096], %rd2;\nbar.warp.sync -1;\n"
+    "@%leader tensormap.replace.tile.global_address.shared::cta.b1024.b64 [%s+4096], %in;\nbar.warp.sync -1;\n"
+    "add.u32 %r2, %s, 4096;\n"
+    "tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release.gpu.sync.aligned [%out], [%r2], 128; //a\n"
+)
+
 MAPS = [
+    Twin(
+        "tensormap-fence-missing behind a copy of a whole warp",
+        init()
+        + COPY_OUT
+        + "+"
+        + TAKE.replace("%map", "%out")
+        + expect()
+        + MAP_LOAD.replace("NAME", "b").replace("%map", "%out")
+        + wait(),
+        (("HS308", "a", "b"),),
+        threads=32,
+    ),
     Twin(
         "tensormap-fence-missing: no acquire",
         init()
