@@ -3,299 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final
 
+from hopsim.hazards import advice_texts as texts
 from hopsim.hazards.records import Record
 from hopsim.hazards.rules import RULES
 from hopsim.hazards.swaps import is_mixed
 from hopsim.hazards.world import CtaState
 
-# rule -> (missing edge, hint); {a} and {b} are the lines of the two accesses, {space} the state space of the bytes,
-# {release} where the slot is handed on, {refill} how its readers hold up the next one, {expect} where bytes are expected,
-# {wait} what the second access waited for instead, {awaited} how it waits for what it should, {between} and {rejoin} how
-# threads order the two, {settle} how the operation of the first is waited for, {meet} how who did so tells the second,
-# {narrow} which fences of the tensormap proxy are of too narrow a scope, {gather} where the lanes of a warp must meet.
-ADVICE: Final[dict[str, tuple[str, str]]] = {
-    "HS000": (
-        "an edge from the completion of :{a} to :{b}",
-        "wait for the operation of :{a} (its mbarrier or group) before :{b}",
-    ),
-    "HS001": (
-        "a wait for the mbarrier phase that :{a} completes, before :{b}",
-        "{awaited}",
-    ),
-    "HS002": (
-        "a wait for the mbarrier phase that :{a} completes, before :{b}",
-        "move the mbarrier.try_wait loop in front of :{b}",
-    ),
-    "HS003": (
-        "a wait for the mbarrier of :{a}, before :{b}",
-        "wait for the mbarrier named at :{a}: the wait {wait} is for another one",
-    ),
-    "HS004": (
-        "a wait for the phase that :{a} completes, before :{b}",
-        "the wait {wait} is for the parity of an older phase: the first phase has parity 0, and it flips each time around",
-    ),
-    "HS006": (
-        "an edge from the read at :{a} to the refill at :{b}",
-        "{refill}",
-    ),
-    "HS008": (
-        "a wgmma.wait_group between :{a} and the release of the slot",
-        "before {release}:  wgmma.wait_group.sync.aligned 0;",
-    ),
-    "HS009": (
-        "a wait that covers the group of :{a}",
-        "lower N of wgmma.wait_group by one before the slot of :{a} is used again",
-    ),
-    "HS010": ("a commit of the wgmma at :{a}", "after :{a}:  wgmma.commit_group.sync.aligned;"),
-    "HS016": (
-        "an edge from the completion of :{a} to :{b}",
-        "wait for the load of :{a} (and for its readers) before :{b}, or give the two different slots",
-    ),
-    "HS017": (
-        "a group wait of the copying thread that covers :{a}",
-        "before :{b}:  cp.async.commit_group;  cp.async.wait_group 0;  and a barrier if other threads read",
-    ),
-    "HS018": (
-        "an edge from the waiting thread to the reader",
-        "after the cp.async.wait_group, before :{b}:  bar.sync 0;",
-    ),
-    "HS100": (
-        "a bridge between the proxies for {space} after :{a}",
-        "after :{a}:  fence.proxy.async.{space};",
-    ),
-    "HS101": (
-        "generic-to-async bridge for {space} on the way from :{a} to :{b}",
-        "after :{a}, in every writing thread, before the barrier:  fence.proxy.async.{space};",
-    ),
-    "HS102": (
-        "generic-to-async bridge for {space} on the way from :{a} to :{b}",
-        "after :{a}, in every writing thread, before the barrier:  fence.proxy.async.{space};",
-    ),
-    "HS103": (
-        "generic-to-async bridge for {space}: cp.async writes through the generic proxy",
-        "after the cp.async.wait_group, in every copying thread:  fence.proxy.async.{space};",
-    ),
-    "HS104": (
-        "generic-to-async bridge for {space} between the read at :{a} and the refill at :{b}",
-        "after :{a}, in every reading thread, before it releases the slot:  fence.proxy.async.{space};",
-    ),
-    "HS108": (
-        "generic-to-async bridge for global on the way from :{a} to :{b}",
-        "after :{a}, before it is published (and after the flag is read):  fence.proxy.async.global;",
-    ),
-    "HS109": (
-        "generic-to-async bridge for {space} between the arrival of st.async data and :{b}",
-        "after the wait, before :{b}:  fence.proxy.async.{space};",
-    ),
-    "HS111": (
-        "one proxy for all atomics on these bytes, or a bridge between them",
-        "use only atom/red, or only cp.reduce.async.bulk, or order them with fence.proxy.async.global",
-    ),
-    "HS201": (
-        "bytes of :{a} in the expected count of the phase",
-        "raise expect_tx of this phase{expect} by the bytes of :{a}: the phase completed without them",
-    ),
-    "HS203": (
-        "an arrival in the phase that expects the bytes of :{a}",
-        "put the expect_tx{expect} in front of the arrive that completes the phase before (mbarrier.arrive.expect_tx does"
-        " both): behind it, it counts for the next phase",
-    ),
-    "HS207": (
-        "one issuer: several threads issue the same copy",
-        "let one thread issue :{a}:  elect.sync _|p, -1;  @p ...",
-    ),
-    "HS208": (
-        "an edge from the other lanes of the warp to the lane that arrives",
-        "{gather}:  bar.warp.sync 0xffffffff;",
-    ),
-    "HS216": (
-        "release on the one side and acquire on the other: .relaxed carries nothing",
-        "use .release at the arrive (or the flag's write) and .acquire at the wait (or its read), or add a "
-        "fence.acq_rel of that scope on the relaxed side",
-    ),
-    "HS217": (
-        "an edge of cluster scope: .cta semantics do not reach another CTA",
-        "use .release.cluster at the arrive and .acquire.cluster at the wait",
-    ),
-    "HS223": (
-        "an edge from the issuer of the copy: complete_tx publishes the copied bytes only",
-        "let the writing thread arrive on the mbarrier (or pass a barrier) after :{a}",
-    ),
-    "HS224": (
-        "an arrive after the store",
-        "move the mbarrier.arrive behind :{a}: it publishes only what stands before it",
-    ),
-    "HS300": (
-        "an edge from the completion of :{a} to :{b}",
-        "{settle}",
-    ),
-    "HS301": (
-        "a wait for the read of :{a} before :{b}",
-        "{settle}",
-    ),
-    "HS302": (
-        "a wait that covers the group of :{a}",
-        "lower N of cp.async.bulk.wait_group by one: the group of :{a} is among those left pending",
-    ),
-    "HS303": (
-        "a full wait: .read says only that the source is free",
-        "cp.async.bulk.wait_group 0 (without .read) before the data of :{a} is published",
-    ),
-    "HS304": (
-        "a wait by the thread that issued :{a}: groups belong to a thread",
-        "let the issuing thread of :{a} execute cp.async.bulk.wait_group, then a barrier",
-    ),
-    "HS305": ("a commit of :{a}", "after :{a}, in the same thread:  cp.async.bulk.commit_group;"),
-    "HS306": (
-        "an edge from the thread that waited to :{b}",
-        "after the wait of the issuing thread, before :{b}:  {meet}",
-    ),
-    "HS307": (
-        "a wait for the copy of :{a}, which still reads the map",
-        "wait for all copies that use the map (their mbarriers, or cp.async.bulk.wait_group.read 0) before :{b}",
-    ),
-    "HS308": (
-        "release and acquire of the map in the tensormap proxy, between :{a} and :{b}{narrow}",
-        "after :{a}:  fence.proxy.tensormap::generic.release.gpu;  before :{b}:  "
-        "fence.proxy.tensormap::generic.acquire.gpu [map], 128;",
-    ),
-    "HS403": (
-        "a releasing arrive: .relaxed publishes nothing",
-        "barrier.cluster.arrive.release (the default) instead of .relaxed, or a fence.acq_rel.cluster before it",
-    ),
-    "HS405": (
-        "an arrive of the readers in every CTA that the multicast writes",
-        "let consumers of all destination CTAs arrive on the issuer's 'empty' mbarrier, and count them at its init",
-    ),
-    "HS406": (
-        "an edge between the threads that read the phase and the one that writes the next",
-        "between :{a} and :{b}, a barrier of all who read the word:  bar.sync 0;",
-    ),
-    "HS500": (
-        "an edge between the two threads",
-        "{between}",
-    ),
-    "HS501": (
-        "a barrier between the read at :{a} and the write at :{b}",
-        "{rejoin}",
-    ),
-    "HS502": (
-        "a warp barrier between :{a} and :{b}",
-        "between :{a} and :{b}:  bar.warp.sync 0xffffffff;",
-    ),
-    "HS510": (
-        "a scope that includes both threads",
-        "use .cluster or .gpu scope at both accesses: .cta does not reach another CTA",
-    ),
-    "HS511": (
-        "an acquire: red never acquires",
-        "use atom.acquire, or a fence.acq_rel after a relaxed read",
-    ),
-    "HS512": (
-        "accesses of one size: strong accesses that overlap partly are not morally strong",
-        "access the location with the same width everywhere",
-    ),
-}
-NARROW_FENCE: Final = (
-    "a fence of .{scope} scope at {fences}: a narrower one does not reach the other CTA",
-    "at {fences}:  fence.{kind}.{scope};",
-)
-SC_FENCES: Final = (
-    "fence.sc on both sides: a fence.acq_rel, as at {acq_rel}, counts only for the flag that its own thread writes after it"
-    " or has read before it",
-    "at {acq_rel}:  fence.sc.{scope};  (in CUDA: __threadfence(); two fence.acq_rel in its place do not order)  or"
-    " fence.acq_rel.{scope} in the thread that sets the flag, right before it, and in the one that reads it, right behind",
-)
-GUESS: Final = (
-    "a read as strong as the compare-and-swap at :{strong}; no barrier",
-    "at :{weak}:  ld.relaxed.{wide};  (in CUDA: a volatile read, or load(memory_order_relaxed) of an atomic_ref)  or begin"
-    " with any value: the swap at :{strong} tells what it found",
-)
-GIVE_BACK: Final = (
-    "a strong write that gives back what :{strong} takes; no barrier, for others wait until it comes",
-    "at :{weak}:  st.release.{wide};  (in CUDA: store(memory_order_release) of an atomic_ref, or __threadfence() and then"
-    " atomicExch)",
-)
-LATE: Final = (
-    "a write before the arrive at {arrive}, which publishes only what stands before it",
-    "move :{a} in front of {arrive}",
-)
-FOR_ALL: Final = (
-    "an edge from each thread that executes :{a} to the one that goes on for its CTA at {elected}",
-    "before {elected}, in every thread of its CTA:  bar.sync 0;",
-)
-BY_MBARRIER: Final = "let the readers arrive on an 'empty' mbarrier after :{a}, and wait for it before :{b} (or bar.sync)"
-BY_REMOTE_MBARRIER: Final = (
-    "let the readers arrive on an 'empty' mbarrier of the writing CTA after :{a} (.release.cluster), and wait for it before"
-    " :{b} (.acquire.cluster; or barrier.cluster)"
-)
-IN_CTA: Final = (
-    "a barrier between :{a} and :{b}:  bar.sync 0;  (or release and acquire through a flag)"
-)
-IN_CLUSTER: Final = (
-    "between :{a} and :{b}, in every thread of the cluster:  barrier.cluster.arrive;  barrier.cluster.wait;  (or release and"
-    " acquire of .cluster scope through a flag)"
-)
-MIXED: Final = (
-    "{between}  or, where any value that stands there will do, make :{weak} as strong as :{strong}, so that they do not"
-    " race:  {mended}.relaxed.{scope};"
-)
-IN_GRID: Final = "after :{write}:  st.release.gpu of a flag;  before :{read}:  loop on ld.acquire.gpu until it is set"
-IN_STEP: Final = (
-    "between :{a} and :{b}:  bar.warp.sync 0xffffffff;  (in CUDA: __syncwarp(); volatile orders no lanes, which need not go"
-    " in step since sm_70)"
-)
-LEFT_PENDING: Final = (
-    "at :{wait}:  cp.async.wait_group {enough};  (it leaves the group of :{a} pending)"
-)
-OF_SOME: Final = (
-    "  (where only some warps come there: barrier.sync of their number, the readers by barrier.arrive; or an mbarrier on"
-    " which these arrive after :{a})"
-)
-BY_BARRIER: Final = "between :{a} and :{b}, in every thread of the CTA:  bar.sync 0;"
-SOURCE_FREE: Final = (
-    "in the issuing thread of :{a}:  cp.async.bulk.wait_group.read 0;  then, before :{b}:  {meet}"
-)
-SOURCE_FREE_HERE: Final = "before :{b}:  cp.async.bulk.wait_group.read 0;"
-DRAINED: Final = "cp.async.bulk.commit_group and cp.async.bulk.wait_group 0 in the issuing thread, then an edge to :{b}"
-DRAINED_APART: Final = (
-    "give each CTA bytes of its own, or in the issuing thread of :{a}:  cp.async.bulk.wait_group 0;"
-    "  then, before :{b}:  {meet}"
-)
-TOLD_BY_MBARRIER: Final = (
-    "wait for the mbarrier that :{a} names, in the CTA where it lies (no bulk group tracks this copy);  then, before :{b}:  "
-    "{meet}"
-)
-ONE_LINE: Final = (
-    "let one thread alone execute :{a}, give each thread bytes of its own, or use an atomic;  where a loop comes to it once"
-    " more:  {barrier} in each round"
-)
-ONE_LINE_APART: Final = (
-    "let one CTA alone execute :{a}, give each CTA bytes of its own, or use an atomic of .gpu scope"
-)
-"""Where threads meet at one instruction, nothing can stand between it and itself."""
-BY_THREADS: Final = {"HS500": "bar.sync 0;", "HS502": "bar.warp.sync 0xffffffff;"}
-"""Races of threads, and the barrier of those who take part."""
-NO_ADVICE: Final = ("an edge between the two accesses", "order :{a} before :{b}")
 
+def refill(first: Record, second: Record, released: str) -> str:
+    """Return how the readers of a slot hold up its next filling: by what their CTA has, and by who fills it.
 
-def refill(first: Record, second: Record) -> str:
-    """Return how the readers of a slot hold up its next filling: by what their CTA has, and by who fills it."""
+    Args:
+        released: where another thread of the readers' CTA lets it be filled, in words.
+    """
+    if released:
+        return texts.ALL_READERS.format(a=first.line, released=released)
     if first.cta is second.cta:
-        text = BY_MBARRIER if first.cta.barriers else BY_BARRIER
+        text = texts.BY_MBARRIER if first.cta.barriers else texts.BY_BARRIER
     else:
-        text = BY_REMOTE_MBARRIER
+        text = texts.BY_REMOTE_MBARRIER
     return text.format(a=first.line, b=second.line)
 
 
 def between(first: Record, second: Record) -> str:
     """Return how two accesses of threads are ordered: by where the threads are."""
     if first.cta is second.cta:
-        text = IN_CTA
+        text = texts.IN_CTA
     else:
-        text = IN_CLUSTER if first.cta.cluster == second.cta.cluster else IN_GRID
+        text = texts.IN_CLUSTER if first.cta.cluster == second.cta.cluster else texts.IN_GRID
     write, read = (second, first) if first.kind == "r" else (first, second)
     return text.format(a=first.line, b=second.line, write=write.line, read=read.line)
 
@@ -306,13 +42,15 @@ def rejoin(first: Record, second: Record) -> str:
         return between(first, second)
     cta: CtaState = first.cta
     some = bool(cta.barriers) or any(cta.numbers)
-    return f"before :{second.line}:  bar.sync 0;" + (OF_SOME.format(a=first.line) if some else "")
+    return f"before :{second.line}:  bar.sync 0;" + (
+        texts.OF_SOME.format(a=first.line) if some else ""
+    )
 
 
 def mix(first: Record, second: Record, between: str) -> str:
     """Return how a plain access and a strong one are kept from racing."""
     weak, strong = (second, first) if first.scope else (first, second)
-    return MIXED.format(
+    return texts.MIXED.format(
         weak=weak.line, strong=strong.line, mended="ld" if weak.kind == "r" else "st", scope=strong.scope, between=between
     )  # fmt: skip
 
@@ -320,10 +58,23 @@ def mix(first: Record, second: Record, between: str) -> str:
 def meet(cta: CtaState, other: CtaState) -> str:
     """Return what lets threads of one CTA know what those of another, or of the same, do."""
     if cta is other:
-        return "bar.sync 0;"
+        return "bar.sync 0;" + (texts.BY_ISSUER if cta.barriers else "")
     if cta.cluster == other.cluster:
         return "barrier.cluster.arrive;  barrier.cluster.wait;"
     return "release and acquire through a flag of .gpu scope"
+
+
+def left_pending(first: Record) -> str:
+    """Return which wait left the group of a store pending, and what would cover it; empty: none did."""
+    if first.flight is None or first.flight.left_by is None:
+        return ""
+    line, enough = first.flight.left_by
+    return texts.OR_COVER.format(a=first.line, wait=line, enough=enough)
+
+
+def _is_own(first: Record, second: Record) -> bool:
+    """Whether the threads of a warp use what copies of that warp bring."""
+    return any(one is other for one, _, _ in first.parts for other, _, _ in second.parts)
 
 
 def settle(first: Record, second: Record) -> str:
@@ -333,13 +84,13 @@ def settle(first: Record, second: Record) -> str:
         return ""
     cta: CtaState = first.cta
     if flight.tracked != "bulk":
-        text = TOLD_BY_MBARRIER
+        text = texts.TOLD_BY_MBARRIER
         cta = flight.aims[0][0].owner if flight.aims else cta
     elif first.kind != "r":
-        text = DRAINED if first.cta is second.cta else DRAINED_APART
+        text = texts.DRAINED if first.cta is second.cta else texts.DRAINED_APART
     else:
         alone = [part[::2] for part in second.parts] == [part[::2] for part in flight.parts]
-        text = SOURCE_FREE_HERE if alone else SOURCE_FREE
+        text = texts.SOURCE_FREE_HERE if alone else texts.SOURCE_FREE
     return text.format(a=first.line, b=second.line, meet=meet(cta, second.cta))
 
 
@@ -351,34 +102,47 @@ def advise(
     Args:
         places: what else the texts name: `space`, `release`, `expect`; `fences` of too narrow a scope and their `kind`, or
             those that are `acq_rel` and no fence.sc, and the `scope` they need; where one is `elected` to go on for its CTA;
-            what a plain access is to a `swap`; an `arrive` that the first one stands behind.
+            what a plain access is to a `swap`; an `arrive` that the first one stands behind; where a flag that carries
+            nothing (`is_weak`) or too little is `sent` and `seen`, and the fence in `cuda`; the mbarrier that announces it
+            `instead` of a barrier; where another thread of the CTA has `learned` of the first access, and which `barrier`
+            tells the second; the arrive by which a slot was `released`.
     """
-    missing, hint = ADVICE.get(rule, NO_ADVICE)
+    missing, hint = texts.ADVICE.get(rule, texts.NO_ADVICE)
     if rule == "HS217" and "fences" in places:
-        missing, hint = NARROW_FENCE
+        missing, hint = texts.NARROW_FENCE
+    if rule == "HS216" and "sent" in places:
+        if not places["is_weak"]:
+            missing, hint = texts.BEHIND_FENCE
+        else:
+            missing, hint = texts.CARRY if places["sent"] != places["seen"] else texts.CARRY_ON
     if rule == "HS500" and "acq_rel" in places:
-        missing, hint = SC_FENCES
+        missing, hint = texts.SC_FENCES
     if rule == "HS500" and "arrive" in places:
-        missing, hint = LATE
+        missing, hint = texts.LATE
     elif rule == "HS500" and "elected" in places:
-        missing, hint = FOR_ALL
-    elif rule in BY_THREADS and first.line == second.line:
-        hint = ONE_LINE if first.cta is second.cta else ONE_LINE_APART
+        missing, hint = texts.FOR_ALL
+    elif rule == "HS500" and "learned" in places:
+        missing, hint = texts.HAND_ON
+    elif rule in texts.BY_THREADS and first.line == second.line:
+        hint = texts.ONE_LINE if first.cta is second.cta else texts.ONE_LINE_APART
     if rule == "HS500" and places.get("swap"):
-        missing, hint = GUESS if places["swap"] == "guess" else GIVE_BACK
-    elif rule in BY_THREADS and is_mixed(first, second):
+        missing, hint = texts.GUESS if places["swap"] == "guess" else texts.GIVE_BACK
+    elif rule in texts.BY_THREADS and is_mixed(first, second):
         hint = mix(first, second, hint)
     if rule == "HS502" and first.scope and second.scope:
-        hint = IN_STEP
+        hint = texts.IN_STEP
     left = None if first.flight is None else first.flight.left_at
     if rule == "HS017" and left is not None:
-        hint = LEFT_PENDING.format(a=first.line, wait=left[0], enough=left[1])
+        hint = texts.LEFT_PENDING.format(a=first.line, wait=left[0], enough=left[1])
+    elif rule == "HS017" and not _is_own(first, second):
+        hint = texts.COPIED_BY_OTHERS
     plain, strong = (second, first) if first.scope else (first, second)
     facts = {
         "weak": plain.line, "strong": strong.line, "wide": strong.scope,
-        "a": first.line, "b": second.line, "refill": refill(first, second), "between": between(first, second),
+        "a": first.line, "b": second.line, "refill": refill(first, second, places.get("released", "")),
+        "between": between(first, second) + places.get("instead", ""), "left": left_pending(first),
         "rejoin": rejoin(first, second),
         "settle": settle(first, second), "meet": meet(first.cta, second.cta),
-        "barrier": BY_THREADS.get(rule, ""), **places,
+        "barrier": texts.BY_THREADS.get(rule, ""), **places,
     }  # fmt: skip
     return RULES[rule].sentence, missing.format(**facts), hint.format(**facts)

@@ -26,13 +26,14 @@ class Chain:
     """Edges from one agent to another, oldest first, in words.
 
     `weak` lists why some of them do not count; `lines` are the PTX lines of those, or of all; `fences` are fences whose
-    scope is too narrow, as (PTX line, scope it takes).
+    scope is too narrow, as (PTX line, scope it takes); `epoch` is that in which the first edge begins.
     """
 
     steps: tuple[str, ...]
     weak: tuple[str, ...]
     lines: tuple[int, ...]
     fences: tuple[tuple[int, str], ...]
+    epoch: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +43,7 @@ class _Step:
     to_line: int
     label: str
     fences: tuple[tuple[int, str], ...]
+    epoch: int
 
 
 def find_chain(start: Agent, epoch: int, end: Agent, until: int, weak: bool) -> Chain | None:
@@ -119,7 +121,8 @@ def _step(source: Source, what: str, line: int, reader: Agent) -> _Step:
             if name == "fence":
                 fences.append(line)
     needed = scope_around(one, other)
-    return _Step(name, source.line, line, label, tuple((at, needed) for at in fences))
+    narrow = tuple((at, needed) for at in fences)
+    return _Step(name, source.line, line, label, narrow, source.epoch)
 
 
 def _told(path: tuple[_Step, ...]) -> Chain:
@@ -136,4 +139,5 @@ def _told(path: tuple[_Step, ...]) -> Chain:
     lines = tuple(
         line for step in path if step.label or not weak for line in (step.from_line, step.to_line)
     )
-    return Chain(tuple(steps), weak, lines, tuple(fence for step in path for fence in step.fences))
+    fences = tuple(fence for step in path for fence in step.fences)
+    return Chain(tuple(steps), weak, lines, fences, path[0].epoch)

@@ -167,9 +167,9 @@ class Agent:
         self.epochs: dict[int, tuple[str, int]] = {}
         # Edges into this warp: (epoch, lanes, PTX line, what, node with `sources()`).
         self.log: deque[tuple[int, int, int, str, Any]] = deque(maxlen=LOG_LENGTH)
-        # Patterns of fences, by lane: what later relaxed writes publish, as (view, scope, PTX line) of the last fence of
-        # each scope that no wider one followed, widest first; and what a later acquire fence learns.
-        self.releasing: dict[int, list[tuple[View, str, int]]] = {}
+        # Patterns of fences, by lane: those that let later relaxed writes publish, the last of each scope that no wider one
+        # followed, widest first; and what a later acquire fence learns.
+        self.releasing: dict[int, list[Any]] = {}
         self.acquiring: dict[int, list[Any]] = {}
         # Copies not yet committed, and groups, of cp.async and of bulk stores.
         self.copies: list[Any] = []

@@ -31,6 +31,8 @@ class CheckOptions:
         lane_values: what lanes learn by `shfl.sync`, `vote.sync`, `match.sync` and `redux.sync`: what others of them have
             `acquired`, and that these came so far, as CUDA's own libraries take it; or `nothing`, as PTX has it.
         aligned_barrier: `bar.sync` of one instance at several instructions: `note` or `hazard`.
+        unacquired_reads: a strong load of what a thread stored before it set a flag that was seen, but not acquired (no data
+            race): `note` or `hazard`.  Where the flag does not release either, it is a hazard.
     Raises: ConfigError: a switch has a position that it does not have.
     """
 
@@ -45,6 +47,7 @@ class CheckOptions:
     st_async_proxy: bool = False
     grid_dependency: Literal["note", "hazard"] = "note"
     lane_values: Literal["acquired", "nothing"] = "acquired"
+    unacquired_reads: Literal["note", "hazard"] = "note"
 
     def __post_init__(self) -> None:
         for name, kind in get_type_hints(CheckOptions).items():
@@ -65,8 +68,10 @@ class CheckOptions:
         if not self.strict:
             return self
         return CheckOptions(
-            True, "cta", True, "always", True, "hazard", True, "hazard", True, "hazard", "nothing"
-        )
+            strict=True, proxy_fence="cta", init_fence=True, mbarrier_scope="always", tma_acquire_scope=True,
+            cross_cta_async="hazard", exit_drain=True, aligned_barrier="hazard", st_async_proxy=True,
+            grid_dependency="hazard", lane_values="nothing", unacquired_reads="hazard",
+        )  # fmt: skip
 
 
 @dataclass(frozen=True)

@@ -15,48 +15,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Final
 
-from hopsim.hazards.clocks import ANY, KEYS_PER_WARP, LANE, Agent, Clock, View, bits, sees
+from hopsim.hazards.clocks import KEYS_PER_WARP, Agent, Clock, View, bits, sees
+from hopsim.hazards.fences import Fence
 from hopsim.hazards.observations import Carried, Look, Word, are_strong
 from hopsim.hazards.world import includes, reach
 
 KEPT: Final = 64
-
-
-@dataclass(frozen=True, slots=True)
-class _Fence:
-    """A fence.sc of lanes of a warp, and what they knew at it (without what they did themselves)."""
-
-    agent: Agent
-    epoch: int
-    mask: int
-    is_every: bool
-    scope: str
-    view: View
-
-    def known(self, clock: Clock) -> int:
-        """Return the lanes whose fence a clock covers."""
-        if sees(clock, self.agent, self.epoch, self.mask):
-            return self.mask
-        if clock.get(self.agent.key + ANY, 0) < self.epoch:
-            return 0
-        return sum(
-            1 << lane for lane in bits(self.mask) if sees(clock, self.agent, self.epoch, 1 << lane)
-        )
-
-    def before(self, lanes: int) -> View:
-        """Return all that came before the fences of these lanes."""
-        view = self.view.copy()
-        agent = self.agent
-        for clock in (view.hb, view.loose):
-            if clock is None:
-                continue
-            if self.is_every and lanes == self.mask:
-                clock[agent.key] = self.epoch
-                continue
-            for lane in bits(lanes):
-                clock[agent.key + LANE + lane] = self.epoch
-            clock[agent.key + ANY] = self.epoch
-        return view
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +37,7 @@ class FenceOrder:
 
     def __init__(self) -> None:
         # The last of each warp, by its number.
-        self._fences: dict[int, deque[_Fence]] = {}
+        self._fences: dict[int, deque[Fence]] = {}
         self._dues: dict[int, deque[_Due]] = {}
 
     @property
@@ -81,16 +45,9 @@ class FenceOrder:
         """Whether anybody executed a fence.sc."""
         return bool(self._fences)
 
-    def fence(self, agent: Agent, mask: int, scope: str) -> None:
-        """Let lanes that execute a fence.sc learn from those before it, and note it; does not end the epoch."""
-        if self._dues:
-            self._learn(agent, mask, scope)
-        eyes = agent.eyes(mask)
-        view = eyes[0][1].copy()
-        for _, other in eyes[1:]:
-            view.join(other)
-        fence = _Fence(agent, agent.now, mask, agent.is_every(mask), scope, view)
-        self._fences.setdefault(agent.number, deque(maxlen=KEPT)).append(fence)
+    def enter(self, fence: Fence) -> None:
+        """Note a fence.sc."""
+        self._fences.setdefault(fence.agent.number, deque(maxlen=KEPT)).append(fence)
 
     def note(self, word: Word, look: Look) -> None:
         """Take a strong access, before its word remembers it."""
@@ -138,7 +95,10 @@ class FenceOrder:
                     break
         return found
 
-    def _learn(self, agent: Agent, mask: int, scope: str) -> None:
+    def learn(self, agent: Agent, mask: int, scope: str) -> None:
+        """Let lanes that execute a fence.sc learn from those before it."""
+        if not self._dues:
+            return
         eyes = agent.eyes(mask)
         learned: list[tuple[int, View]] = []
         for number in _warps(self._dues, agent, [view.hb for _, view in eyes]):
@@ -168,7 +128,7 @@ class FenceOrder:
 
 
 def _warps(
-    table: dict[int, deque[_Fence]] | dict[int, deque[_Due]], agent: Agent, clocks: Iterable[Clock]
+    table: dict[int, deque[Fence]] | dict[int, deque[_Due]], agent: Agent, clocks: Iterable[Clock]
 ) -> list[int]:
     """Return the warps in a table that clocks name, the agent's own first: what it knows covers most others."""
     named = {key // KEYS_PER_WARP for clock in clocks for key in clock if key > 0}

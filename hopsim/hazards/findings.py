@@ -56,6 +56,12 @@ class Finding:
             0 if self.second is None else self.second.line,
         )
 
+    @property
+    def sites(self) -> tuple[set[int], set[int]]:
+        """PTX lines of both sides, with those of findings that are told as this one."""
+        first, second = zip(self.lines, *self.others, strict=True)
+        return set(first), set(second)
+
     def also(self, lines: tuple[int, int]) -> None:
         """Count one more occurrence, at these lines."""
         self.count += 1

@@ -21,6 +21,7 @@ from hopsim.hazards.announcements import Announcements
 from hopsim.hazards.chains import CLUSTERED, FENCE, NARROW, RELAXED
 from hopsim.hazards.clocks import Agent, View, bits
 from hopsim.hazards.fence_order import FenceOrder
+from hopsim.hazards.fences import Fence
 from hopsim.hazards.objects import Phase, Source, learn
 from hopsim.hazards.observations import Look, Observations
 from hopsim.hazards.polls import Polls
@@ -111,34 +112,37 @@ class Flags:
             if semantics != "release" and agent.acquiring:
                 self._learn(agent, mask, scope, event.line)
             if semantics == "sc":
-                self.fence_order.fence(agent, mask, scope)
+                self.fence_order.learn(agent, mask, scope)
                 self.announcements.fence(agent, mask, scope)
             if semantics != "acquire":
+                fence = Fence.at(agent, mask, scope, event.line)
+                if semantics == "sc":
+                    self.fence_order.enter(fence)
                 wider = WIDTH[WIDTH.index(scope) + 1 :]
-                fence = (agent.release(mask), scope, event.line)
                 for lane in bits(mask):
                     # A narrower fence takes nothing from what a wider one before it lets be published.
-                    kept = [one for one in agent.releasing.get(lane, ()) if one[1] in wider]
+                    kept = [one for one in agent.releasing.get(lane, ()) if one.scope in wider]
                     agent.releasing[lane] = [*kept, fence]
                 agent.end_epoch(FENCE, event.line)
 
     def fenced(self, agent: Agent, mask: int) -> Published:
         """Return what a relaxed access of these lanes publishes, because of fences before it."""
         found = Published({})
-        views = found.views
+        lanes_of: dict[Fence, int] = {}
         for lane in bits(mask):
-            known = agent.releasing.get(lane)
-            if known is None:
+            fences = agent.releasing.get(lane)
+            if fences is None:
                 found.is_whole = False
                 continue
-            for view, scope, line in known:
-                mine = views.get(scope)
-                if mine is None:
-                    views[scope] = view
-                elif mine is not view:
-                    views[scope] = mine.copy()
-                    views[scope].join(view)
-                found.fence = (scope, line)
+            for fence in fences:
+                lanes_of[fence] = lanes_of.get(fence, 0) | 1 << lane
+        for fence, lanes in lanes_of.items():
+            view = fence.before(lanes)
+            known = found.views.get(fence.scope)
+            if known is not None:
+                view.join(known)
+            found.views[fence.scope] = view
+            found.fence = (fence.scope, fence.line)
         return found
 
     def published(self, agent: Agent, mask: int, releases: bool) -> Published:
@@ -149,6 +153,17 @@ class Flags:
         """A relaxed wait: an acquire fence after it will learn."""
         for lane in bits(mask):
             agent.acquiring.setdefault(lane, []).append(Pending(phase, scope, line, {}, []))
+
+    @staticmethod
+    def share_looks(agent: Agent, mask: int) -> None:
+        """Lanes hand each other values: an acquire fence of any of them will learn from what one has read."""
+        if not agent.acquiring:
+            return
+        known: dict[int, Pending] = {}
+        for lane in bits(mask):
+            known.update((id(one), one) for one in agent.acquiring.get(lane, ()))
+        for lane in bits(mask) if known else ():
+            agent.acquiring[lane] = list(known.values())[-PENDING_KEPT:]
 
     def _learn(self, agent: Agent, mask: int, scope: str, line: int) -> None:
         gathered: dict[int, tuple[Pending, int]] = {}

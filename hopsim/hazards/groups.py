@@ -158,7 +158,7 @@ class Groups:
                         continue
                     if position >= len(covered):
                         if not flight.read.observers:
-                            flight.left_at = (event.line, len(mine) - 1 - position)
+                            flight.left_at = flight.left_by = (event.line, len(mine) - 1 - position)
                         continue
                     left, flight.left_at = flight.left_at, None
                     if flight.told and left is not None and left[0] == event.line:

@@ -20,6 +20,7 @@ from hopsim.hazards.races import Races
 from hopsim.hazards.records import Eye, Ints, Record
 from hopsim.hazards.rules import RULES
 from hopsim.hazards.shadow import Region, State, walk
+from hopsim.hazards.stale import StaleReads
 from hopsim.hazards.strength import follows, is_morally_strong, is_spread, latest, stands_for
 from hopsim.hazards.unwritten import Unwritten
 from hopsim.hazards.world import World
@@ -39,6 +40,7 @@ class Judge:
         facts = world.facts
         # The last read that took lanes to go in step, by number.
         self._out_of_step = 0
+        self._stale = StaleReads(world)
         self._volatile = {
             line for line in facts.kernel_lines if ".volatile" in facts.mnemonic(line)
         }
@@ -90,6 +92,8 @@ class Judge:
                     _make_use(writer, record, eyes)
                 else:
                     raced = writer
+            if record.scope and state.writers and self._stale.may_be(state.writers[-1], record):
+                self._behind_flag(state.writers[-1], record, eyes, region, where)
             if state.is_unwritten and record.space == "shared":
                 self.unwritten.look(region, record, where)
             readers = state.readers
@@ -210,6 +214,25 @@ class Judge:
         # That the writes before are not waited for either follows from this.
         self._out_of_step = second.number
         self.races.found(first, second, gap, eyes, region.span(where()), "")
+
+    def _behind_flag(
+        self,
+        first: Record,
+        second: Record,
+        eyes: list[Eye],
+        region: Region,
+        where: Callable[[], Ints],
+    ) -> None:
+        """Report a strong read of data that a flag without release or acquire was to announce."""
+        gap = find_gap(first, second, eyes, lambda: (region.base, region.shift, where()))
+        announced = "" if gap is None else self._stale.announced(first, gap)
+        if gap is None or not announced:
+            return
+        level = "hazard" if announced == "unsent" else self.world.options.unacquired_reads
+        name = region.name if second.space == "global" else ""
+        base = region.base if name else 0
+        low, high = region.span(where())
+        self.races.found(first, second, gap, eyes, (low - base, high - base), name, level)
 
     def _not_read_only(
         self, first: Record, second: Record, region: Region, where: Callable[[], Ints]

@@ -89,6 +89,7 @@ class Lifetime:
                     self.findings.thread_side(agent, mask, line, what, space="shared::cluster"),
                     f"an edge that says that {cta_text(owner.id)} has started",
                     f"before :{line}, in every thread of the cluster:  barrier.cluster.arrive;  barrier.cluster.wait;",
+                    cause=(),
                 )
             )  # fmt: skip
             return

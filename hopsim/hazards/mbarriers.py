@@ -11,7 +11,16 @@ from typing import Final
 
 from hopsim.events import BarrierEvent
 from hopsim.hazards.chains import NARROW, RELAXED
-from hopsim.hazards.clocks import CLUSTER_SHARED, CTA_SHARED, Agent, Done, View, raise_to, sees
+from hopsim.hazards.clocks import (
+    CLUSTER_SHARED,
+    CTA_SHARED,
+    Agent,
+    Done,
+    View,
+    bits,
+    raise_to,
+    sees,
+)
 from hopsim.hazards.findings import Findings
 from hopsim.hazards.flags import Flags, Published
 from hopsim.hazards.lifetime import Lifetime
@@ -244,7 +253,8 @@ class Mbarriers:
             (arrival.agent, arrival.mask, arrival.line, "arrive"),
             barrier.address,
             "a wait that sees the phase before it is followed by the next",
-            f"wait for the phase before :{arrival.line} arrives again",
+            f"wait for the phase before :{arrival.line} arrives again"
+            + _counted_apart(barrier, last, arrivals),
             late=lambda: "" if any(flight.raced for flight in last.flights) else None,
         )
 
@@ -348,3 +358,17 @@ def _met(covers: Callable[[Agent, int], bool], agent: Agent, epoch: int) -> bool
             ):
                 return True
     return False
+
+
+def _counted_apart(barrier: Barrier, last: Phase, arrivals: list[Sent]) -> str:
+    """Return what else may be wrong where others arrive than for the phase before: both may be meant for one phase."""
+    before = {(one.agent, lane) for one in last.members for lane in bits(one.mask)}
+    if not before or any(
+        (one.agent, lane) in before for one in arrivals for lane in bits(one.mask)
+    ):
+        return ""
+    count = last.arrivals + sum(one.mask.bit_count() for one in arrivals)
+    return (
+        f"; or, if those of the phase before and these belong to one phase, at :{barrier.born[3]}:  mbarrier.init with a"
+        f" count of at least {count}"
+    )

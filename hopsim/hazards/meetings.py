@@ -12,7 +12,7 @@ from hopsim.hazards.clocks import ANY, INIT, Agent, View, bits
 from hopsim.hazards.facts import LaunchFacts
 from hopsim.hazards.findings import Finding, Findings
 from hopsim.hazards.flags import Flags
-from hopsim.hazards.objects import Meeting, Source
+from hopsim.hazards.objects import Meeting, Phase, Source
 from hopsim.hazards.records import Ints
 from hopsim.hazards.rules import RULES
 from hopsim.hazards.world import WARP, World
@@ -96,7 +96,8 @@ class Meetings:
                 self.findings.thread_side(agent, mask, event.line, "barrier"),
                 f"an edge that says that the use of barrier {event.barrier} at :{line} is over before :{event.line}",
                 "wait for somebody who passed the barrier before arriving on it again" if told_of
-                else f"give the use at :{event.line} a barrier number of its own",
+                else f"give the use at :{event.line} a barrier number of its own; or, if it is meant to be that of :{line},"
+                f" the same count of threads: that one was complete with {_arrived(last)}",
             )
         )  # fmt: skip
 
@@ -192,13 +193,15 @@ class Meetings:
         if world.options.lane_values == "nothing":
             return
         for agent, mask in world.parties(event.agent):
-            if not agent.parts and not agent.cta.barriers:
+            if not agent.parts and not agent.cta.barriers and not agent.log:
                 continue
             for lanes in _groups(event, agent, mask):
                 gathered = agent.gathered
                 if gathered and gathered[-1][:2] == (agent.now, lanes):
                     gathered.pop()
                 gathered.append((agent.now, lanes, world.seq))
+                self.flags.share_looks(agent, lanes)
+                _tell_wait(agent, lanes)
                 eyes = agent.eyes(lanes)
                 if len(eyes) < 2:
                     continue
@@ -218,6 +221,18 @@ def _groups(event: SyncEvent, agent: Agent, mask: int) -> list[int]:
     return [mask & one for one in dict.fromkeys(own)]
 
 
+def _tell_wait(agent: Agent, lanes: int) -> None:
+    """Let lanes that hand each other values know of the phase for which one of them has just waited."""
+    fresh = agent.fresh
+    if fresh is None or fresh[1] < 0 or not fresh[3] & lanes or not lanes & ~fresh[3]:
+        return
+    barrier, index, line, mask = fresh
+    phase: Phase = barrier.phase(index)
+    for done in (phase.done, *phase.copies):
+        done.observe(agent, lanes)
+    agent.fresh = (barrier, index, line, mask | lanes)
+
+
 def _learn_all(agent: Agent, mask: int, view: View) -> None:
     agent.acquire(mask, view)
     if agent.parts and agent.is_whole(mask) and agent.view.hb.get(agent.key, 0) > 0:
@@ -227,6 +242,11 @@ def _learn_all(agent: Agent, mask: int, view: View) -> None:
             known.get(key, 0) >= epoch for _, part in agent.parts for key, epoch in part.hb.items()
         ):
             agent.parts = []
+
+
+def _arrived(meeting: Meeting | None) -> int:
+    """Return how many threads a completed use of a named barrier took."""
+    return 0 if meeting is None else sum(source.mask.bit_count() for source in meeting.members)
 
 
 def _member(meeting: Meeting) -> tuple[Agent, int, int]:

@@ -5,15 +5,18 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from hopsim.hazards.chains import FENCE as AT_FENCE
 from hopsim.hazards.chains import find_chain
 from hopsim.hazards.clocks import ANY, CLUSTER_SHARED, GLOBAL, NEVER, Agent, Clock, sees
 from hopsim.hazards.objects import Barrier
 from hopsim.hazards.ordering import BRIDGE, SCOPE, Gap, bridge_of
 from hopsim.hazards.records import LOADS, Eye, Flight, Record
+from hopsim.hazards.strength import is_morally_strong
 from hopsim.hazards.swaps import swap_story
 from hopsim.hazards.world import World
 
 ARRIVE: Final = re.compile(r"^(bar|barrier)(\.cta|\.cluster)?\.arrive\b")
+FLAG: Final = re.compile(r"^(st|atom|red)\b")
 FENCE: Final = "fence.proxy.async"
 
 
@@ -67,11 +70,13 @@ class Names:
         """Data of a load was used without waiting for it: what was waited for instead?"""
         barrier, issued_in = barrier_of(flight, first)
         if barrier is not None and issued_in in barrier.phases:
-            waits = barrier.phases[issued_in].waits
-            if any(
-                agent is gap.second[0] and lanes & gap.second[1] for agent, _, lanes, _ in waits
-            ):
+            agent, mask = gap.second
+            for other, _, lanes, _ in barrier.phases[issued_in].waits:
+                mask &= ~lanes if other is agent else -1
+            if not mask:
                 return "HS201"
+            if mask != gap.second[1]:
+                return "HS001"
         fresh = second.fresh
         if barrier is None or fresh is None or not fresh[3] & gap.second[1]:
             return "HS001"
@@ -191,7 +196,9 @@ class Names:
             if first.count_bytes != second.count_bytes:
                 return "HS512"
             # Strong accesses of one warp do not race: its lanes were taken to go in step.
-            return "HS502" if gap.first is not None and gap.first[0] is gap.second[0] else "HS510"
+            if gap.first is not None and gap.first[0] is gap.second[0]:
+                return "HS502"
+            return "HS216" if is_morally_strong(first, second) else "HS510"
         if swap_story(first, second, self.world.facts):
             return "HS500"
         assert gap.first is not None
@@ -249,7 +256,18 @@ class Names:
             }.get(label, "")  # fmt: skip
             if found:
                 return found
-        return ""
+        if chain.weak or not FLAG.match(self.world.facts.mnemonic(chain.lines[0])):
+            return ""
+        # A fence lets the flag be of use, but stands before the access.
+        epochs = agent.epochs
+        is_fenced = any(epochs.get(at, ("", 0))[0] == AT_FENCE for at in range(epoch, chain.epoch))
+        is_known = any(
+            sees(view.hb, agent, epoch, mask)
+            for one in end.cta.agents
+            for _, view in one.eyes(one.live)
+            if one is not agent
+        )
+        return "" if is_fenced or is_known else "HS216"
 
 
 def epoch_of(record: Record, agent: Agent) -> int:
@@ -321,6 +339,12 @@ def _knows_issue(flight: Flight, eyes: list[Eye]) -> bool:
 def _is_duplicate(flight: Flight, record: Record, other: Flight) -> bool:
     """Whether two threads issued the same copy, for the same phase of the same barrier."""
     if flight.line != other.line or flight.agent.cta is not other.agent.cta:
+        return False
+    if any(
+        one is two and mask & lanes
+        for one, _, mask in flight.parts
+        for two, _, lanes in other.parts
+    ):
         return False
     barrier, index = barrier_of(flight, record)
     return any(aim is barrier and phase == index for aim, phase, _ in other.aims)

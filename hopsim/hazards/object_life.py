@@ -23,6 +23,12 @@ from hopsim.hazards.world import CtaState, World
 MBARRIER_BYTES: Final = 8
 # The arrival that follows copies of its thread: it comes when they are complete.
 LATER: Final = "cp.async arrive"
+# What makes inits visible, to other CTAs and in their own.
+INITIALISED: Final = (
+    "after the inits:  fence.mbarrier_init.release.cluster;  then, in every thread of the cluster:  barrier.cluster.arrive;"
+    "  barrier.cluster.wait;",
+    "after the inits:  bar.sync 0;  (in a cluster, where other CTAs use it too: barrier.cluster.arrive and wait)",
+)
 LOCAL: Final = re.compile(r"^mbarrier\.\S*\.shared(::cta)?\.")
 
 
@@ -176,7 +182,7 @@ class ObjectLife:
                 rule, "hazard", (born, lanes, born_line, "init"), (agent, mask, line, what),
                 barrier.address, f"an edge from the init at :{born_line} to :{line}",
                 f"after :{born_line}:  fence.mbarrier_init.release.cluster;" if relaxed
-                else "after the inits:  bar.sync 0;  (in a cluster: barrier.cluster.arrive and wait)",
+                else INITIALISED[agent.cta is barrier.owner],
             )  # fmt: skip
             return
 

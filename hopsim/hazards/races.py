@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
+from hopsim.hazards import places
 from hopsim.hazards.advice import advise
 from hopsim.hazards.chains import TOO_NARROW, Chain, fences_between, find_chain, told_by_another
 from hopsim.hazards.clocks import NEVER, Agent, sees
@@ -18,7 +19,7 @@ from hopsim.hazards.objects import Barrier
 from hopsim.hazards.ordering import BRIDGE, ORDER, Gap, bridge_of, find_gap
 from hopsim.hazards.records import LOADS, Eye, Flight, Record
 from hopsim.hazards.swaps import swap_story
-from hopsim.hazards.world import World, includes, scope_around
+from hopsim.hazards.world import World, scope_around
 
 CLASSIFIED_PER_SITE: Final = 8
 STORES: Final = frozenset({"tma store", "tma reduce", "bulk store", "bulk reduce"})
@@ -48,19 +49,21 @@ class Races:
         eyes: list[Eye],
         span: tuple[int, int],
         name: str,
+        level: Level = "hazard",
     ) -> None:
         """Enter a race.
 
         Args:
             eyes: who made the second access.
             span: bytes concerned, in the region's addresses.  name: of a global allocation.
+            level: of strong accesses that do not race but may find what is old.
         """
         if second.kind != "r" and gap.missing != BRIDGE and self._too_early(first, second, eyes):
             # The read came too early: it should have waited for this write.
             self._enter(second, first, Gap(gap.missing, self._who(second, gap.second), gap.first or _whole(first)),
                         eyes, span, name, True)  # fmt: skip
             return
-        self._enter(first, second, gap, eyes, span, name, False)
+        self._enter(first, second, gap, eyes, span, name, False, level)
 
     def overtaken(
         self, reader: Record, writer: Record, gap: Gap, span: tuple[int, int], name: str
@@ -96,6 +99,7 @@ class Races:
         span: tuple[int, int],
         name: str,
         early: bool,
+        level: Level = "hazard",
     ) -> None:
         if self._follows(first, second):
             return
@@ -112,14 +116,13 @@ class Races:
             seen[-1].also(site[:2])
             return
         rule, causes = self.names.name(first, second, gap, eyes, early)
-        level: Level = "hazard"
         if rule == "HS217" and self._is_slot_release(first, second):
             level = "note"
         if rule in ("HS006", "HS500", "HS501"):
             self._between_warps.add(site[:2])
             if rule in EITHER_WAY:
                 self._between_warps.add((second.line, first.line))
-        chain = self._chain(first, second, gap) if not early else None
+        chain = self._chain(first, second, gap, rule) if not early else None
         cause: tuple[Any, ...] | None = (
             *self._start_of(first, gap.first),
             *self._start_of(second, gap.second),
@@ -127,30 +130,40 @@ class Races:
         if rule == "HS217":
             chain = self._narrow_edge(first, gap) or chain
             cause = cause if chain is None else chain.lines
-        places = {
-            "space": self._bridge_name(first, second), "release": _released_at(chain), "expect": _expected_at(first),
+        words = {
+            "space": self._bridge_name(first, second), "release": places.released_at(chain),
+            "expect": places.expected_at(first),
             "wait": f"at :{second.fresh[2]}" if second.fresh is not None else "before it",
-            "awaited": _awaited(first, second, gap), "gather": _gather(first, gap),
-            "narrow": _narrow_map_fences(first, second), **self._narrow_fences(chain),
+            "awaited": places.awaited(first, second, gap), "gather": places.gather(first, gap),
+            "narrow": places.narrow_map_fences(first, second), **self._narrow_fences(chain),
             "swap": swap_story(first, second, self.world.facts),
+            **places.flag_of(chain, first, second), "instead": places.announced_by(first, second, gap),
+            **places.told_to(first, second, gap), "released": places.released_by(second, gap),
             **self._half_way(rule, first, second, gap),
         }  # fmt: skip
-        message, missing, hint = advise(rule, first, second, places)
+        message, missing, hint = advise(rule, first, second, words)
         finding = Finding(
             rule, level, message,
             self.findings.side(first, gap.first, span, name),
             self.findings.side(second, gap.second if second.is_thread else None, span, name),
             missing, hint, () if chain is None else chain.steps, causes, cause=cause,
         )  # fmt: skip
-        finding.retold = lambda other: advise(other, first, second, places)
+        finding.retold = lambda other: advise(other, first, second, words)
         if rule in ("HS001", "HS000") and first.flight is not None:
             finding.late = _waited_later(first, second, gap.second)
         elif rule == "HS004" and first.flight is not None:
             finding.late = _never_expected(*barrier_of(first.flight, first))
+        elif (
+            rule == "HS500"
+            and gap.first is not None
+            and second.is_thread
+            and first.cta is not second.cta
+        ):
+            finding.late = _learned_later(finding, first, second, gap)
         elif rule == "HS502":
             finding.late = lambda: "" if site[:2] in self._between_warps else None
         elif rule in ("HS006", "HS405") and gap.first is not None and _may_be_first(first, second):
-            finding.retold = lambda other: advise(other, second, first, places)
+            finding.retold = lambda other: advise(other, second, first, words)
             finding.late = _never_used(finding, first, second, gap.first)
         elif rule == "HS016":
             finding.late = lambda: "" if second.line in self._overtaking else None
@@ -215,14 +228,15 @@ class Races:
         return (record.kind, *who[0].epochs.get(epoch_of(record, who[0]) - 1, ("", 0)))
 
     def _is_slot_release(self, first: Record, second: Record) -> bool:
-        """Whether only a slot is handed back: asynchronous accesses are done, and an asynchronous write comes next."""
+        """Whether only a slot is handed back: reads, or operations, are done, and an asynchronous write comes next."""
         lenient = self.world.options.mbarrier_scope == "data"
-        return lenient and first.done is not None and second.done is not None and second.kind == "w"
+        is_over = first.done is not None or first.kind == "r"
+        return lenient and is_over and second.done is not None and second.kind == "w"
 
     def _bridge_name(self, first: Record, second: Record) -> str:
         return SPACES[bridge_of(first, second)]
 
-    def _chain(self, first: Record, second: Record, gap: Gap) -> Chain | None:
+    def _chain(self, first: Record, second: Record, gap: Gap, rule: str) -> Chain | None:
         """Return the edges from the first access, or from whoever issued it, to the second."""
         end = gap.second[0]
         if gap.first is not None:
@@ -230,7 +244,7 @@ class Races:
         else:
             starts = [(agent, epoch) for agent, epoch, _ in first.parts if epoch != NEVER]
         for agent, epoch in starts:
-            if agent is end:
+            if agent is end and rule != "HS216":
                 return None
             chain = find_chain(agent, epoch, end, end.now, gap.missing != BRIDGE)
             if chain is not None:
@@ -288,46 +302,25 @@ def _whole(record: Record) -> tuple[Agent, int]:
     return agent, mask
 
 
-def _gather(first: Record, gap: Gap) -> str:
-    """Return where lanes must meet the one that goes on for them, in words: those that leave publish nothing by that."""
-    if gap.first is not None:
-        agent, mask = gap.first
-        for epoch, lanes, line in agent.exits:
-            if lanes & mask and epoch == epoch_of(first, agent):
-                return f"before they leave at :{line}"
-    return "before the elected arrive"
+def _learned_later(
+    finding: Finding, first: Record, second: Record, gap: Gap
+) -> Callable[[], str | None]:
+    """Return a question for the end of the run: has another thread of the first one's CTA waited for the second access?
 
+    Then the first one came too early, for no barrier of its CTA held it up; the finding says so.
+    """
+    assert gap.first is not None
+    early, (agent, _) = gap.first, gap.second
+    epoch = epoch_of(second, agent)
 
-def _released_at(chain: Chain | None) -> str:
-    """Return where the first of the edges that there are begins, in words."""
-    if chain is None or chain.weak:
-        return "the slot is released"
-    return f":{chain.lines[0]} releases the slot"
+    def ask() -> str | None:
+        line = places.learned_before(first, early, agent, epoch)
+        if line:
+            words = {"learned": f":{line}", "barrier": "bar.sync 0;"}
+            _, finding.missing, finding.hint = advise("HS500", second, first, words)
+        return None
 
-
-def _narrow_map_fences(first: Record, second: Record) -> str:
-    """Return which fences of the tensormap proxy do not reach from one CTA to the other, in words."""
-    lines = sorted(
-        {
-            line
-            for cta in (first.cta, second.cta)
-            for line, scope in cta.map_fences.items()
-            if not includes(scope, first.cta, second.cta)
-        }
-    )
-    if not lines:
-        return ""
-    scope = scope_around(first.cta, second.cta)
-    return f", of .{scope} scope: too narrow at {' and '.join(f':{line}' for line in lines)}"
-
-
-def _expected_at(record: Record) -> str:
-    """Return where the bytes of a copy's phase are expected, in words."""
-    if record.flight is None:
-        return ""
-    barrier, index = barrier_of(record.flight, record)
-    phase = None if barrier is None else barrier.phases.get(index)
-    return f" (:{phase.expected_at})" if phase is not None and phase.expected_at else ""
+    return ask
 
 
 def _never_expected(barrier: Barrier | None, index: int) -> Callable[[], str | None]:
@@ -342,20 +335,6 @@ def _never_expected(barrier: Barrier | None, index: int) -> Callable[[], str | N
         return "HS203" if phase.bytes_expected and not phase.arrivals else None
 
     return ask
-
-
-def _awaited(first: Record, second: Record, gap: Gap) -> str:
-    """Return how a load is waited for, in words: other lanes of the warp may have done so."""
-    agent, mask = gap.second
-    barrier, index = (None, 0) if first.flight is None else barrier_of(first.flight, first)
-    phase = None if barrier is None else barrier.phases.get(index)
-    for other, _, lanes, line in () if phase is None else phase.waits:
-        if other is agent and not lanes & mask:
-            return (
-                f"between the wait at :{line}, which other lanes of the warp make, and :{second.line}:  "
-                "bar.warp.sync 0xffffffff;"
-            )
-    return f"before :{second.line}, loop on mbarrier.try_wait.parity on the mbarrier named at :{first.line}"
 
 
 def _waited_later(

@@ -33,7 +33,7 @@ class Flight:
     """
 
     __slots__ = (
-        "aims", "burst", "group", "kind", "known", "landed", "left_at", "left_usefully", "line", "number",
+        "aims", "burst", "group", "kind", "known", "landed", "left_at", "left_by", "left_usefully", "line", "number",
         "parts", "past", "raced", "read", "records", "seq", "tile", "told", "tracked",
     )  # fmt: skip
 
@@ -55,6 +55,8 @@ class Flight:
         # the N that would have covered the group.
         self.group: int | None = None
         self.left_at: tuple[int, int] | None = None
+        # The last such wait, even if another has covered the group since.
+        self.left_by: tuple[int, int] | None = None
         # Whether that wait covered some other group, so that it was of use.
         self.left_usefully = False
         # What its issuer relied on when the wait that had left it pending covered it, a finding having named it in between.

@@ -48,10 +48,11 @@ class Unwritten:
     def finish(self) -> None:
         """Enter the reads that no finding explains."""
         explained = {
-            (access.line, access.what)
+            (line, access.what)
             for finding in self.findings.found.values()
-            for access in (finding.first, finding.second)
+            for access, lines in zip((finding.first, finding.second), finding.sites, strict=True)
             if access is not None
+            for line in lines
         }
         for record, span in self._looks.values():
             if (record.line, WHAT[record.kind]) in explained:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from hopsim.errors import ConfigError
-from hopsim.hazards.advice import ADVICE
+from hopsim.hazards.advice_texts import ADVICE
 from hopsim.hazards.facts import CheckOptions
 from hopsim.hazards.faults import KINDS
 from hopsim.hazards.rules import EFFECTS, RULES

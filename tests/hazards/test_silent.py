@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from tests.hazards.programs import (
@@ -26,6 +28,8 @@ from tests.hazards.programs import (
     wait_mma,
 )
 from tests.hazards.twins import FLAG
+from tests.hazards.twins_lanes import TOLD_OF_A_LOAD
+from tests.hazards.twins_stale import HINTS
 
 SYNC = "bar.sync 0;\n"
 CLUSTER = "barrier.cluster.arrive;\nbarrier.cluster.wait;\n"
@@ -98,6 +102,8 @@ WORDS = [
 MULTIPLY = FENCE_REGS + mma() + COMMIT_MMA + wait_mma()
 PROGRAMS = [
     *WORDS,
+    *HINTS,
+    replace(TOLD_OF_A_LOAD, body=TOLD_OF_A_LOAD.body + get()),
     # TMA load, wait, generic read, a fence before the release, refill: four rounds of a ring of one slot.
     Twin("ring read by threads", RING.replace("BODY", get() + FENCE), (), threads=160),
     # TMA load, wait, wgmma, wait_group, arrive, refill: no proxy fence anywhere.
@@ -380,7 +386,7 @@ PROGRAMS = [
         "mov.u32 %r9, %ctaid.x;\nmul.wide.u32 %rd0, %r9, 4;\nadd.u64 %rd0, %rd0, %out;\n@!%leader bra WAIT;\n"
         "st.volatile.global.b32 [%rd0+64], 7;\nmembar.gl;\natom.global.inc.u32 %r1, [%out], 3;\n"
         "st.shared.b32 [%s], %r1;\nWAIT:\nbar.sync 0;\nld.shared.b32 %r2, [%s];\nsetp.ne.u32 %p0, %r2, 2;\n@%p0 bra END;\n"
-        "ld.volatile.global.b32 %r3, [%out+68];\nsetp.eq.u32 %p1, %t, 40;\n@%p1 st.global.b32 [%out], 0;\nEND:\n",
+        "membar.gl;\nld.volatile.global.b32 %r3, [%out+68];\nsetp.eq.u32 %p1, %t, 40;\n@%p1 st.global.b32 [%out], 0;\nEND:\n",
         (),
         threads=64,
         ctas=3,

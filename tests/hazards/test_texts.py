@@ -61,6 +61,16 @@ NAMES = (
     "thread-race of a counter that one zeroes and adds to first",
     "thread-race of a plain read with a compare-and-swap of other lanes alone",
     "thread-race of a lock of lanes that a plain write gives back",
+    "lock given back with no fence",
+    "thread-race of words behind a flag for which one thread waits",
+    "cp-async-unwaited by others, told by a plain arrive",
+    "thread-race of words that come beside a load",
+    "phase-unconsumed of arrivals that belong to one phase",
+    "named-id-collision of counts that do not agree",
+    "wait-without-rejoin whose wait leaves the group pending",
+    "slot-overwrite that another warp hands back",
+    "volatile sums before a ticket with no fence",
+    "elected flag behind a fence of all lanes, without a warp barrier",
 )
 CHOSEN = [next(twin for twin in TWINS if twin.name == name) for name in NAMES]
 

@@ -24,9 +24,11 @@ from tests.hazards.programs import (
     wait,
     wait_mma,
 )
+from tests.hazards.twins_advice import ADVICE_TWINS
 from tests.hazards.twins_ends import FAULTS, HANGS, MAPS, NOTES
 from tests.hazards.twins_lanes import LANES
 from tests.hazards.twins_objects import NON_COHERENT, OBJECTS
+from tests.hazards.twins_stale import STALE
 
 SYNC = "bar.sync 0;\n"
 CLUSTER = "barrier.cluster.arrive;\nbarrier.cluster.wait;\n"
@@ -425,6 +427,22 @@ WAITING = [
         + wait(OTHER)
         + wait(),
         (("HS016", "a", "b"),),
+    ),
+    Twin(
+        "tma-overlap-unordered of one thread in a loop",
+        init()
+        + SYNC
+        + "mov.b32 %r1, 0;\n"
+        + only("-", expect(count_bytes=4096))
+        + "AGAIN:\n"
+        + only("+", expect())
+        + load(name="a")
+        + "+and.b32 %r2, %r1, 1;\n"
+        + wait(FULL, "%r2", "+")
+        + "add.u32 %r1, %r1, 1;\nsetp.lt.u32 %p0, %r1, 2;\n@%p0 bra AGAIN;\n-mov.b32 %r2, 0;\n"
+        + wait(FULL, "%r2", "-"),
+        (("HS016", "a", "a"),),
+        threads=1,
     ),
     Twin(
         "cp-async-unwaited",
@@ -2038,6 +2056,8 @@ TWINS = [
     *CLUSTERS,
     *THREADS,
     *LANES,
+    *STALE,
+    *ADVICE_TWINS,
     *MEMORY,
     *HANGS,
     *FAULTS,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hopsim.hazards.facts import CheckOptions
-from tests.hazards.programs import Twin, init, wait
+from tests.hazards.programs import FULL, Twin, expect, init, load, wait
 
 # Warp 0 writes 32 words and sets a flag, warp 1 waits for it by its first lane, and all its lanes read a word of another.
 MEETING = "bar.warp.sync -1;\n"
@@ -27,6 +27,16 @@ def marked(mark: str, text: str) -> str:
     """Put lines into one twin."""
     return "".join(mark + line + "\n" for line in text.splitlines())
 
+
+# The first lane waits for a load, and a shuffle tells the others.
+TOLD_OF_A_LOAD = Twin(
+    "the lanes of a warp go on when a shuffle tells them that a load has come",
+    init() + expect() + load(name="a") + "LOOK:\nmov.b32 %r2, 0;\n@!%leader bra OVER;\n"
+    f"mbarrier.try_wait.parity.shared::cta.b64 %p1, [%s+{FULL}], 0;\nselp.b32 %r2, 1, 0, %p1;\nOVER:\n{SHUFFLE}\n"
+    "setp.eq.u32 %p2, %r3, 0;\n@%p2 bra LOOK;\n",
+    (),
+    threads=32,
+)
 
 LANES = [
     *(
@@ -54,6 +64,30 @@ LANES = [
         ),
         (("HS500", "a", "b"),),
         threads=64,
+    ),
+    Twin(
+        "elected flag behind a fence of all lanes, without a warp barrier",
+        warp_to_warp("+bar.warp.sync -1;\nfence.acq_rel.cta;\n", HANDED.replace("VALUE", SHUFFLE)).replace(
+            "st.release.cta", "st.relaxed.cta"
+        ),
+        (("HS208", "a", "b"),),
+        threads=64,
+    ),
+    Twin(
+        "elected flag behind a fence.sc of all lanes, without a warp barrier",
+        warp_to_warp("membar.cta;\n+bar.warp.sync -1;\n", ALONE + MEETING + "membar.cta;\n").replace(
+            "st.release.cta", "st.volatile"
+        ),
+        (("HS208", "a", "b"),),
+        threads=64,
+    ),
+    Twin(
+        "lanes tell each other that a load has come, strictly",
+        TOLD_OF_A_LOAD.body + "+bar.warp.sync -1;\nxor.b32 %r5, %t, 1;\nmad.lo.u32 %r0, %r5, 16, %s;\n"
+        "ld.shared.b32 %r1, [%r0]; //b\n",
+        (("HS001", "a", "b"),),
+        threads=32,
+        options=CheckOptions(lane_values="nothing"),
     ),
     Twin(
         "elected release without a warp barrier, behind a shuffle",

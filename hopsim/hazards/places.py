@@ -1,0 +1,178 @@
+"""Places of the program that the texts of a finding name: where an edge begins, where a wait stands, where lanes meet."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from hopsim.hazards.chains import Chain, find_chain
+from hopsim.hazards.clocks import Agent, sees
+from hopsim.hazards.naming import barrier_of, epoch_of
+from hopsim.hazards.ordering import Gap
+from hopsim.hazards.records import Record
+from hopsim.hazards.world import includes, scope_around
+
+# Edges by which one thread learns of what others did, so that its CTA may.
+LEARNED: Final = ("flag", "fence", "mbarrier")
+
+
+def gather(first: Record, gap: Gap) -> str:
+    """Return where lanes must meet the one that goes on for them, in words: those that leave publish nothing by that."""
+    if gap.first is not None:
+        agent, mask = gap.first
+        for epoch, lanes, line in agent.exits:
+            if lanes & mask and epoch == epoch_of(first, agent):
+                return f"before they leave at :{line}"
+    return "before the elected arrive"
+
+
+def released_at(chain: Chain | None) -> str:
+    """Return where the first of the edges that there are begins, in words."""
+    if chain is None or chain.weak:
+        return "the slot is released"
+    return f":{chain.lines[0]} releases the slot"
+
+
+def narrow_map_fences(first: Record, second: Record) -> str:
+    """Return which fences of the tensormap proxy do not reach from one CTA to the other, in words."""
+    lines = sorted(
+        {
+            line
+            for cta in (first.cta, second.cta)
+            for line, scope in cta.map_fences.items()
+            if not includes(scope, first.cta, second.cta)
+        }
+    )
+    if not lines:
+        return ""
+    scope = scope_around(first.cta, second.cta)
+    return f", of .{scope} scope: too narrow at {' and '.join(f':{line}' for line in lines)}"
+
+
+def expected_at(record: Record) -> str:
+    """Return where the bytes of a copy's phase are expected, in words."""
+    if record.flight is None:
+        return ""
+    barrier, index = barrier_of(record.flight, record)
+    phase = None if barrier is None else barrier.phases.get(index)
+    return f" (:{phase.expected_at})" if phase is not None and phase.expected_at else ""
+
+
+def awaited(first: Record, second: Record, gap: Gap) -> str:
+    """Return how a load is waited for, in words: other lanes of the warp may have done so."""
+    agent, mask = gap.second
+    barrier, index = (None, 0) if first.flight is None else barrier_of(first.flight, first)
+    phase = None if barrier is None else barrier.phases.get(index)
+    for other, _, lanes, line in () if phase is None else phase.waits:
+        if other is agent and mask & ~lanes:
+            return (
+                f"between the wait at :{line}, which other lanes of the warp make, and :{second.line}:  "
+                "bar.warp.sync 0xffffffff;"
+            )
+    return f"before :{second.line}, loop on mbarrier.try_wait.parity on the mbarrier named at :{first.line}"
+
+
+def flag_of(chain: Chain | None, first: Record, second: Record) -> dict[str, str]:
+    """Return where an edge that carries too little begins and ends, why, and the fences that would let it carry more."""
+    if chain is None:
+        return {}
+    # What lies in global memory may be handed on between other CTAs too.
+    scope = "gpu" if first.space == "global" else scope_around(first.cta, second.cta)
+    if first.space == "shared" and first.cta is second.cta:
+        scope = "cta"
+    return {
+        "sent": f":{chain.lines[0]}",
+        "is_weak": "yes" if chain.weak else "",
+        "seen": f":{chain.lines[-1]}",
+        "scope": scope,
+        "cuda": "__threadfence_block()" if scope == "cta" else "__threadfence()",
+    }
+
+
+def announced_by(first: Record, second: Record, gap: Gap) -> str:
+    """Return how a write of threads could be announced by the mbarrier that its reader has waited for, in words."""
+    if first.kind == "r" or gap.first is None or first.cta is not second.cta:
+        return ""
+    agent, lanes = gap.second
+    for _, mask, line, what, node in reversed(agent.log):
+        if not what.endswith("mbarrier") or not mask & lanes:
+            continue
+        born = next(
+            (one.born[3] for one in first.cta.barriers.values() if node in one.phases.values()), 0
+        )
+        if not born or any(source.agent is gap.first[0] for source in node.members):
+            return ""
+        return (
+            f"  or let each thread that executes :{first.line} arrive behind it on the mbarrier for which :{line} waits, and"
+            f" count them at its init (:{born})"
+        )
+    return ""
+
+
+def told_to(first: Record, second: Record, gap: Gap) -> dict[str, str]:
+    """Return where another thread of the second one's CTA waited for an access, in words, and which barrier hands that on.
+
+    Whoever comes by that place itself needs no other thread.
+    """
+    if gap.first is None or not second.is_thread or second.flight is not None:
+        return {}
+    start, mask = gap.first
+    epoch = epoch_of(first, start)
+    end, lanes = gap.second
+    for agent in second.cta.agents:
+        for others, view in agent.eyes(agent.live):
+            if (agent is end and not others & ~lanes) or not sees(view.hb, start, epoch, mask):
+                continue
+            line = next(
+                (
+                    at
+                    for _, some, at, what, _ in reversed(agent.log)
+                    if some & others and what.endswith(LEARNED)
+                ),
+                0,
+            )
+            if line and not _comes_by(gap.second, line):
+                return {
+                    "learned": f":{line}",
+                    "barrier": "bar.warp.sync -1;" if agent is end else "bar.sync 0;",
+                }
+    return {}
+
+
+def _comes_by(who: tuple[Agent, int], line: int) -> bool:
+    """Whether lanes of a warp have learned something at a PTX line themselves."""
+    agent, lanes = who
+    return any(at == line and mask & lanes for _, mask, at, _, _ in agent.log)
+
+
+def released_by(second: Record, gap: Gap) -> str:
+    """Return where another warp of the readers' CTA hands their slot to who fills it again, in words; empty: none does."""
+    flight = second.flight
+    if flight is None or gap.first is None:
+        return ""
+    reader = gap.first[0]
+    for _, mask, _, what, phase in reversed(flight.agent.log):
+        # Of phases that bring data it learns what to read, not what it may overwrite.
+        if not what.endswith("mbarrier") or not mask & flight.parts[0][2] or phase.flights:
+            continue
+        for source in phase.members:
+            if source.agent is reader:
+                return ""
+            if source.agent.cta is reader.cta and source.agent is not flight.agent:
+                return f":{source.line}"
+    return ""
+
+
+def learned_before(record: Record, who: tuple[Agent, int], other: Agent, epoch: int) -> int:
+    """Return the PTX line above an access at which another warp or lane of its CTA learned what `other` did; 0: none did."""
+    agent, lanes = who
+    for mine in record.cta.agents:
+        for at, mask, line, what, _ in mine.log:
+            if (
+                line >= record.line
+                or not what.endswith(LEARNED)
+                or (mine is agent and mask & lanes)
+            ):
+                continue
+            if find_chain(other, epoch, mine, at, False) is not None:
+                return line
+    return 0
