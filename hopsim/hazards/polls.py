@@ -2,9 +2,10 @@
 
 Reads and writes of such a word are strong, so that no two of them race.  But where nothing orders the look that ended a
 wait before the write that replaces the value, a slower thread may find only the later value, and wait for ever.  Which
-values end a wait is asked of the program itself.  A thread that writes the word itself has looked, and so have the lanes
-that looked in the same instruction; a compare-and-swap or an exchange takes the value on purpose (locks): DEVIATIONS
-D-POLL.
+values end a wait is asked of the program itself.  If a value that would do is there at last, whose writer went on without
+that look, a slower thread finds that one: readers of a sequence lock wait for any even number.  A thread that writes the
+word itself has looked, and so have the lanes that looked in the same instruction; a compare-and-swap or an exchange takes
+the value on purpose (locks): DEVIATIONS D-POLL.
 
 Source: PTX ISA 8.7 "Memory Consistency Model", "Morally strong operations", "Causality order"; barriers of kernels' own
 making, as in the reports that HS406 collects.
@@ -64,15 +65,29 @@ class Replaced:
     line: int
 
 
+@dataclass(slots=True)
+class Overrun:
+    """A look whose value a write took away before others may have had it.
+
+    Args:
+        is_over: whether a later write, which does not come after the look, has brought another value that does.
+    """
+
+    look: Look
+    finding: Finding
+    is_over: bool = False
+
+
 class Word:
     """A word that strong writes change."""
 
-    __slots__ = ("count_bytes", "looks", "replaced", "value")
+    __slots__ = ("count_bytes", "looks", "overruns", "replaced", "value")
 
     def __init__(self, count_bytes: int) -> None:
         self.count_bytes = count_bytes
         self.value: int | None = None
         self.looks: list[Look] = []
+        self.overruns: list[Overrun] = []
         self.replaced: deque[Replaced] = deque(maxlen=REPLACED_KEPT)
 
 
@@ -94,6 +109,8 @@ class Polls:
         self.findings = findings
         self.words: dict[Place, Word] = {}
         self.spins: dict[tuple[int, int], list[Spin]] = {}
+        # What belongs to a finding, by its identity.
+        self._overruns: dict[int, list[Overrun]] = {}
 
     # -- what happens ------------------------------------------------------------------------------
 
@@ -158,6 +175,13 @@ class Polls:
             number = self.world.next_record()
             word.replaced.append(Replaced(number, word.value, agent, mask, agent.now, event.line))
         word.value = value
+        for one in word.overruns:
+            look = one.look
+            one.is_over = (
+                value is not None
+                and look.would_end(value)
+                and not _knows(view, look.agent, look.epoch, look.mask)
+            )
         takes = TAKES.match(self.world.facts.mnemonic(event.line)) is not None
         kept: list[Look] = []
         for look in word.looks:
@@ -176,7 +200,7 @@ class Polls:
     def _overrun(
         self, word: Word, place: Place, look: Look, agent: Agent, mask: int, line: int
     ) -> None:
-        self.findings.add(
+        finding = self.findings.add(
             Finding(
                 "HS406", "hazard", RULES["HS406"].sentence,
                 self._side(word, place, look.agent, look.mask, look.line, "read"),
@@ -187,6 +211,11 @@ class Polls:
                 "loop while it is less)",
             )
         )  # fmt: skip
+        one = Overrun(look, finding)
+        word.overruns.append(one)
+        all_of = self._overruns.setdefault(id(finding), [])
+        all_of.append(one)
+        finding.late = lambda: "" if all(overrun.is_over for overrun in all_of) else None
 
     def missed(self, wait: Wait) -> Finding | None:
         """Return why lanes that loop for ever do: the value that they wait for was there, and was replaced."""

@@ -55,6 +55,19 @@ FIRST_LANE = "setp.ne.u32 %p0, %l, 0;\n@%p0 bra END;\n"
 # What ends a loop is taken away only by those who know that all have looked, or who looked themselves.
 WORDS = [
     Twin(
+        "a sequence lock: the reader waits for an even number, the writer for nobody",
+        "mov.u32 %r1, %ctaid.x;\nsetp.eq.u32 %p0, %r1, 0;\n@%p0 bra READER;\nmov.b32 %r2, 0;\nAGAIN:\nadd.u32 %r2, %r2, 1;\n"
+        "st.relaxed.gpu.global.b32 [%out], %r2;\nfence.acq_rel.gpu;\nst.relaxed.gpu.global.b32 [%out+64], %r2;\n"
+        "add.u32 %r2, %r2, 1;\nst.release.gpu.global.b32 [%out], %r2;\nsetp.lt.u32 %p1, %r2, 8;\n@%p1 bra AGAIN;\nbra END;\n"
+        "READER:\nld.acquire.gpu.global.b32 %r3, [%out];\nand.b32 %r4, %r3, 1;\nsetp.ne.u32 %p2, %r4, 0;\n@%p2 bra READER;\n"
+        "ld.relaxed.gpu.global.b32 %r5, [%out+64];\nfence.acq_rel.gpu;\nld.relaxed.gpu.global.b32 %r6, [%out];\n"
+        "setp.ne.u32 %p3, %r6, %r3;\n@%p3 bra READER;\nsetp.lt.u32 %p3, %r6, 8;\n@%p3 bra READER;\n"
+        "st.global.b32 [%out+128], %r5;\nEND:\n",
+        (),
+        threads=1,
+        ctas=2,
+    ),
+    Twin(
         "a grid barrier whose top bit flips, three rounds",
         "mov.b32 %r20, 0;\nmov.u32 %r21, %ctaid.x;\nsetp.eq.u32 %p1, %r21, 0;\nselp.b32 %r22, 0x7fffffff, 1, %p1;\n"
         "ROUND:\nbar.sync 0;\n@!%leader bra OVER;\nfence.acq_rel.gpu;\n"
