@@ -227,7 +227,9 @@ def _tell_wait(agent: Agent, lanes: int) -> None:
     if fresh is None or fresh[1] < 0 or not fresh[3] & lanes or not lanes & ~fresh[3]:
         return
     barrier, index, line, mask = fresh
-    phase: Phase = barrier.phase(index)
+    phase: Phase | None = barrier.phases.get(index)
+    if phase is None:
+        return
     for done in (phase.done, *phase.copies):
         done.observe(agent, lanes)
     agent.fresh = (barrier, index, line, mask | lanes)

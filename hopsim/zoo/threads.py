@@ -249,6 +249,88 @@ THREADS: Final = (
         ctas=2,
     ),
     Twin(
+        "sums-not-acquired",
+        "HS216",
+        "Two CTAs leave sums, fence and draw tickets; the last one adds them up. Bad: with no fence behind the ticket.",
+        "pytorch/pytorch#128455",
+        """
+ mul.wide.u32 %rd0, %cta, 4096;
+ sub.u64 %rd0, %sink, %rd0;
+ mul.wide.u32 %rd1, %cta, 4;
+ add.u64 %rd1, %rd1, %rd0;
+ @!%leader bra END;
+ st.global.b32 [%rd1+16384], 7;
+ membar.gl;
+ atom.global.inc.u32 %r1, [%rd0+20480], 1;
+ setp.ne.u32 %p0, %r1, 1;
+ @%p0 bra END;
++membar.gl;
+ ld.global.b32 %r2, [%rd0+16384];
+ ld.global.b32 %r3, [%rd0+16388];
+ add.u32 %r2, %r2, %r3;
+ st.global.b32 [%rd0], %r2;
+ END:
+""",
+        ctas=2,
+    ),
+    Twin(
+        "volatile-sums-unfenced",
+        "HS216",
+        "The same with volatile sums, as in CUDA's guide. Bad: with no fence between a sum and its ticket.",
+        "CUDA C++ Programming Guide, Memory Fence Functions",
+        """
+ mul.wide.u32 %rd0, %cta, 4096;
+ sub.u64 %rd0, %sink, %rd0;
+ mul.wide.u32 %rd1, %cta, 4;
+ add.u64 %rd1, %rd1, %rd0;
+ @!%leader bra END;
+ st.volatile.global.b32 [%rd1+16384], 7;
++membar.gl;
+ atom.global.inc.u32 %r1, [%rd0+20480], 1;
+ setp.ne.u32 %p0, %r1, 1;
+ @%p0 bra END;
+ membar.gl;
+ ld.volatile.global.b32 %r2, [%rd0+16384];
+ ld.volatile.global.b32 %r3, [%rd0+16388];
+ add.u32 %r2, %r2, %r3;
+ st.global.b32 [%rd0], %r2;
+ END:
+""",
+        ctas=2,
+    ),
+    Twin(
+        "fences-of-other-lanes",
+        "HS208",
+        "Lanes of a warp write and fence, one sets a flag. Bad: fences are each lane's own, no bar.warp.sync joins them.",
+        "rule",
+        """
+ setp.ne.u32 %p0, %cta, 0;
+ @%p0 bra READER;
+ mul.wide.u32 %rd0, %t, 4;
+ add.u64 %rd0, %rd0, %sink;
+ st.global.b32 [%rd0+64], %t;
++bar.warp.sync -1;
+ membar.gl;
+ @%leader st.relaxed.gpu.global.b32 [%sink], 1;
+ bra END;
+ READER:
+ sub.u64 %sink, %sink, 4096;
+ LOOP:
+ ld.relaxed.gpu.global.b32 %r2, [%sink];
+ setp.eq.u32 %p1, %r2, 0;
+ @%p1 bra LOOP;
+ membar.gl;
+ mul.wide.u32 %rd0, %t, 4;
+ add.u64 %rd0, %rd0, %sink;
+ ld.global.b32 %r3, [%rd0+64];
+ add.u64 %sink, %sink, 4096;
+ $result %r3
+ END:
+""",
+        threads=32,
+        ctas=2,
+    ),
+    Twin(
         "red-as-acquire",
         "HS511",
         "Data and a flag between two CTAs; the reader counts itself in. Bad: red reads nothing back and never acquires.",
