@@ -105,7 +105,7 @@ def advise(
             what a plain access is to a `swap`; an `arrive` that the first one stands behind; where a flag that carries
             nothing (`is_weak`) or too little is `sent` and `seen`, and the fence in `cuda`; the mbarrier that announces it
             `instead` of a barrier; where another thread of the CTA has `learned` of the first access, and which `barrier`
-            tells the second; the arrive by which a slot was `released`.
+            tells the second; the arrive by which a slot was `released`; that two slots are not kept `apart`.
     """
     missing, hint = texts.ADVICE.get(rule, texts.NO_ADVICE)
     if rule == "HS217" and "fences" in places:
@@ -139,7 +139,8 @@ def advise(
     plain, strong = (second, first) if first.scope else (first, second)
     facts = {
         "weak": plain.line, "strong": strong.line, "wide": strong.scope,
-        "a": first.line, "b": second.line, "refill": refill(first, second, places.get("released", "")),
+        "a": first.line, "b": second.line,
+        "refill": refill(first, second, places.get("released", "")) + places.get("apart", ""),
         "between": between(first, second) + places.get("instead", ""), "left": left_pending(first),
         "rejoin": rejoin(first, second),
         "settle": settle(first, second), "meet": meet(first.cta, second.cta),

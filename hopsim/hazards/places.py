@@ -162,6 +162,35 @@ def released_by(second: Record, gap: Gap) -> str:
     return ""
 
 
+def slots_overlap(first: Record, second: Record, gap: Gap) -> str:
+    """Return that a slot is laid over another one, in words, its reader having waited for bytes of elsewhere; or nothing."""
+    flight = second.flight
+    if flight is None or gap.first is None:
+        return ""
+    agent, lanes = gap.first
+    epoch = epoch_of(first, agent)
+    aims = [barrier for barrier, _, _ in flight.aims]
+    for at, mask, _, what, phase in reversed(agent.log):
+        if at > epoch or not mask & lanes or not what.endswith("mbarrier") or not phase.flights:
+            continue
+        if any(phase is one for barrier in aims for one in barrier.phases.values()):
+            return ""
+        for record in (record for other in phase.flights for record in other.records):
+            is_beside = record.owner == second.owner and record.start != second.start
+            if (
+                is_beside
+                and record.space == second.space
+                and record.start < second.stop
+                and second.start < record.stop
+            ):
+                return (
+                    f"  or keep the slots apart: what is read came to {record.start:#x}..{record.stop - 1:#x}, for another"
+                    f" mbarrier than {second.start:#x}..{second.stop - 1:#x}"
+                )
+        return ""
+    return ""
+
+
 def learned_before(record: Record, who: tuple[Agent, int], other: Agent, epoch: int) -> int:
     """Return the PTX line above an access at which another warp or lane of its CTA learned what `other` did; 0: none did."""
     agent, lanes = who

@@ -139,6 +139,7 @@ class Races:
             "swap": swap_story(first, second, self.world.facts),
             **places.flag_of(chain, first, second), "instead": places.announced_by(first, second, gap),
             **places.told_to(first, second, gap), "released": places.released_by(second, gap),
+            "apart": places.slots_overlap(first, second, gap),
             **self._half_way(rule, first, second, gap),
         }  # fmt: skip
         message, missing, hint = advise(rule, first, second, words)

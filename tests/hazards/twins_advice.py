@@ -6,6 +6,7 @@ from tests.hazards.programs import (
     COMMIT_STORE,
     EMPTY,
     FULL,
+    OTHER,
     WAIT_READ,
     Twin,
     expect,
@@ -83,6 +84,20 @@ ADVICE_TWINS = [
         + "-@%leader cp.async.bulk.wait_group.read 1;\n" + only("+", WAIT_READ)
         + "@%leader " + ARRIVE.format(EMPTY) + only("-", WAIT_READ) + wait(EMPTY) + put("b") ,
         (("HS302", "a", "b"), ("HS306", "a", "b")),
+    ),
+    # Two slots of 2 KiB that lie 1 KiB apart: the first is filled again when its readers are done, not those of the second.
+    Twin(
+        "slot-overwrite by the load of a slot that lies over it",
+        init() + init(OTHER) + init(EMPTY, 128) + SYNC + "setp.eq.u32 %p0, %w, 4;\n@%p0 bra FILL;\n" + wait() + get("c")
+        + PROXY_FENCE + ARRIVE.format(EMPTY) + wait(OTHER) + only("-", get("a", 1024)) + only("+", get(at=2048))
+        + wait(FULL, 1) + "bra END;\nFILL:\nsetp.ne.u32 %p2, %l, 0;\n@%p2 bra END;\n"
+        + f"mbarrier.arrive.expect_tx.shared::cta.b64 _, [%s+{FULL}], 2048;\n" + load(guard="")
+        + f"mbarrier.arrive.expect_tx.shared::cta.b64 _, [%s+{OTHER}], 2048;\n"
+        + only("-", load(1024, OTHER, "d", guard="")) + only("+", load(2048, OTHER, guard=""))
+        + wait(EMPTY) + f"mbarrier.arrive.expect_tx.shared::cta.b64 _, [%s+{FULL}], 2048;\n" + load(guard="", name="b")
+        + "END:\n",
+        (("HS006", "c", "d"), ("HS006", "a", "b")),
+        threads=160,
     ),
     # One warp hands back the slot that two have read.
     Twin(
