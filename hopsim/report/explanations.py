@@ -131,9 +131,10 @@ HS206 The barrier counts down to zero once per phase. An arrival too many comple
   right parity, before the arrive of the next round.
 HS207 Every lane that executes a copy or an arrive issues one of its own.
   > Guard it with elect.sync, or with one thread.
-HS208 An arrive releases what its own thread did. The other lanes' accesses are not included, warp
-  or not; nor are those of lanes that have left: to exit publishes nothing.
-  > bar.warp.sync before the elected lane arrives, or let all lanes arrive.
+HS208 An arrive, or a flag behind a fence, releases what its own thread did. The other lanes'
+  accesses are not included, warp or not, even if these lanes fenced too; nor are those of lanes
+  that have left: to exit publishes nothing.
+  > bar.warp.sync before the elected lane arrives (before its fence), or let all lanes arrive.
 HS209 mbarrier.init is an ordinary write to shared memory; others may look at the object before it
   is there.
   > bar.sync after it; in a cluster fence.mbarrier_init.release.cluster and a cluster barrier.
@@ -153,9 +154,10 @@ HS214 A copy in flight will signal an object that is no longer there; so will an
 HS215 A phase must be seen by a wait before the next one is entered; else waiters cannot tell the
   two apart.
   > Wait for the phase before arriving in the next.
-HS216 .relaxed only counts. It orders no data.
-  > Leave it out (the default is .release for arrives, .acquire for waits), or add a fence of
-  enough scope.
+HS216 .relaxed and volatile only count. They order no data: a word that a thread stored before it
+  set such a flag may be seen after it, be the word volatile too.
+  > Leave .relaxed out (the default is .release for arrives, .acquire for waits), or add a fence of
+  enough scope before the flag is set and one behind the look (__threadfence in CUDA).
 HS217 Release and acquire promise nothing to threads outside of their scope, be it that of an access
   or of a fence: .cta ends with the CTA, .cluster with the cluster.
   > .cluster scope within a cluster, .gpu beyond, on both sides: .release.cluster and
