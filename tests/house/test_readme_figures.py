@@ -16,11 +16,11 @@ DOCS = ROOT / "docs"
 
 def zoo_figures() -> str:
     entries = read_recording().entries
-    # What only costs time, or is contested, gets a note and is not wrong.
-    twins = [twin for twin in TWINS if twin.level == "hazard"]
-    silicon = [entries[twin.name].bad for twin in twins if twin.name in entries]
+    # What only costs time, or is contested, gets a note and is not wrong; what nobody has recorded cannot be compared.
+    twins = [twin for twin in TWINS if twin.level == "hazard" and twin.name in entries]
+    silicon = [entries[twin.name].bad for twin in twins]
     hidden = sum(not (one.wrong or one.hang or one.error) for one in silicon)
-    told = [any(entries[twin.name].sanitizer.values()) for twin in twins if twin.name in entries]
+    told = [any(entries[twin.name].sanitizer.values()) for twin in twins]
     named = sum(not twin.missed for twin in twins)
     return (
         f"| of {len(twins)} wrong programs | |\n|---|---|\n"
