@@ -18,6 +18,11 @@ from hopsim.hazards.world import World
 ARRIVE: Final = re.compile(r"^(bar|barrier)(\.cta|\.cluster)?\.arrive\b")
 FLAG: Final = re.compile(r"^(st|atom|red)\b")
 FENCE: Final = "fence.proxy.async"
+# Why an edge does not count -> rule.
+WEAK: Final = {
+    "relaxed": "HS216", "relaxed cluster": "HS403", "scope": "HS510", "cta scope": "HS217", "cluster scope": "HS217",
+    "complete_tx": "HS223", "red": "HS511", "relaxed access": "HS216",
+}  # fmt: skip
 
 
 class Names:
@@ -117,7 +122,7 @@ class Names:
         if not reading:
             # No wait helps a CTA that nothing orders after the copy; whoever knows of the .read wait was told too early.
             if second.cta is not first.cta and not _knows_issue(flight, eyes):
-                return "HS300"
+                return _by_weak_edge(flight, gap) or "HS300"
             if all(flight.read.known_to(view.hb, agent, lanes) for agent, lanes, view in eyes):
                 return "HS303"
             if flight.landed.observers:
@@ -249,11 +254,7 @@ class Names:
             # An atomic that others saw carries itself: what is missing is order between it and a plain access.
             return ""
         for label in chain.weak:
-            found = {
-                "relaxed": "HS216", "relaxed cluster": "HS403", "scope": "HS510",
-                "cta scope": "HS217", "cluster scope": "HS217",
-                "complete_tx": "HS223" if first.kind != "r" else "", "red": "HS511", "relaxed access": "HS216",
-            }.get(label, "")  # fmt: skip
+            found = WEAK.get(label, "") if label != "complete_tx" or first.kind != "r" else ""
             if found:
                 return found
         if chain.weak or not FLAG.match(self.world.facts.mnemonic(chain.lines[0])):
@@ -325,6 +326,17 @@ def wants_older(load: Record, read: Record, who: tuple[Agent, int]) -> bool:
 def _covers(clock: Clock, agent: Agent, epoch: int) -> bool:
     """Whether a clock knows what some lane of a warp did in an epoch."""
     return clock.get(agent.key, 0) >= epoch or clock.get(agent.key + ANY, 0) >= epoch
+
+
+def _by_weak_edge(flight: Flight, gap: Gap) -> str:
+    """Return why somebody does not learn of an operation that its issuer has waited for, though a flag says so."""
+    end = gap.second[0]
+    for agent, epoch, _ in flight.landed.observers:
+        chain = find_chain(agent, epoch, end, end.now, True)
+        for label in () if chain is None else chain.weak:
+            if label in WEAK:
+                return WEAK[label]
+    return ""
 
 
 def _knows_issue(flight: Flight, eyes: list[Eye]) -> bool:

@@ -69,6 +69,7 @@ NAMES = (
     "named-id-collision of counts that do not agree",
     "wait-without-rejoin whose wait leaves the group pending",
     "slot-overwrite that another warp hands back",
+    "bulk store waited for before a flag with no release",
     "slot-overwrite by the load of a slot that lies over it",
     "volatile sums before a ticket with no fence",
     "elected flag behind a fence of all lanes, without a warp barrier",

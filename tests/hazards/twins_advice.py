@@ -8,6 +8,7 @@ from tests.hazards.programs import (
     FULL,
     OTHER,
     WAIT_READ,
+    WAIT_STORE,
     Twin,
     expect,
     get,
@@ -84,6 +85,16 @@ ADVICE_TWINS = [
         + "-@%leader cp.async.bulk.wait_group.read 1;\n" + only("+", WAIT_READ)
         + "@%leader " + ARRIVE.format(EMPTY) + only("-", WAIT_READ) + wait(EMPTY) + put("b") ,
         (("HS302", "a", "b"), ("HS306", "a", "b")),
+    ),
+    # The issuer waits, and sets a flag that does not release.
+    Twin(
+        "bulk store waited for before a flag with no release",
+        put() + PROXY_FENCE + "mov.u32 %r1, %ctaid.x;\nsetp.ne.u32 %p0, %r1, 0;\nbar.sync 0;\n@%p0 bra READER;\n"
+        + store(name="a", to=4096) + COMMIT_STORE + WAIT_STORE + "+fence.acq_rel.gpu;\n"
+        + "@%leader st.relaxed.gpu.global.b32 [%out], 1;\nbra END;\nREADER:\nld.acquire.gpu.global.b32 %r2, [%out];\n"
+        + "setp.eq.u32 %p1, %r2, 0;\n@%p1 bra READER;\nld.global.b32 %r3, [%out+4096]; //b\nEND:\n",
+        (("HS216", "a", "b"),),
+        ctas=2,
     ),
     # Two slots of 2 KiB that lie 1 KiB apart: the first is filled again when its readers are done, not those of the second.
     Twin(
