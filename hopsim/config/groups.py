@@ -247,8 +247,6 @@ class Tma(Group):
     multicast_soon_cycles: Cycles
     multicast_apart_cycles: Cycles
     """From one multicast box of an SM to the next: up to the one all of `multicast_fetch`, from the other on nothing."""
-    multicast_beginning_cycles: Cycles
-    """For so long after the first multicast box of an SM they come late at all."""
     rank_extra_cycles: CyclesList
     """Latency added by a tensor map of rank 1, 2, 3, 4, 5 against a plain bulk copy."""
     store_latency_cycles: Cycles
@@ -280,18 +278,12 @@ class Mbarrier(Group):
     """Time that an `mbarrier.init` takes of each warp that executes it."""
     arrive_latency_cycles: Cycles
     """From issue until the arrival counts."""
-    state_latency_cycles: Cycles
-    """From issue until the state that an arrival returns can be read."""
     try_wait_latency_cycles: Cycles
     """A `try_wait` of a warp on a phase that is already complete."""
     try_wait_warp_cycles: Interval
     """How much later each further warp that tests at once makes it."""
     wakeup_latency_cycles: Cycles
     """From the completion of the phase until a suspended warp issues again."""
-    apart_first_cycles: Cycles
-    """From a `try_wait` in vain of some lanes, while others of their warp wait for them, until they can go on."""
-    apart_interval_cycles: Interval
-    """The same from one look to the next."""
     remote_arrive_latency_cycles: Cycles
     """From issue until an arrival counts in another CTA of the cluster."""
     suspend_limit_cycles: Cycles

@@ -251,10 +251,10 @@ class Bookings:
                 engine.multicast(begin)
                 multicast = (engine, begin, len(lines)) if finish else None
             if sectors:
-                filled = [self._sms[cta.sm].tma.fill(begin, sent) for cta in destinations]
+                assert sent.filled is not None
                 back = landed - ready + self._l2.near
                 self._waiting[operation.number] = _Waiting(
-                    finish, (*turns, *filled), back, multicast
+                    finish, (*turns, sent.filled), back, multicast
                 )
             engine.returned(landed)
             return Booked(landed, landed)

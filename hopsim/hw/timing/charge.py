@@ -75,7 +75,7 @@ class Charge:
         self._wgmma = wgmma
         self._crowds = crowds
         self._mbarrier = config.mbarrier
-        self._state = float(config.mbarrier.state_latency_cycles)
+        self._arrive = float(config.mbarrier.arrive_latency_cycles)
         self._fence_again = float(config.fence.again_cycles)
         self._nanosecond = NANOSECONDS * config.device.clock_hz
         self._staged = float(config.fence.staged_cycles)
@@ -346,7 +346,7 @@ class Charge:
                     stalls[Stall.SHORT_SCOREBOARD] += (held - time) * warps
                     time = held
         elif head is Head.ARRIVE:
-            ready = time + self._state
+            ready = time + self._arrive
             stall = Stall.SHORT_SCOREBOARD
         elif head is Head.COPY and cost.prefetches_map:
             actor.sm.tma.prefetch_map(time)

@@ -271,8 +271,6 @@ class TimedSchedule(Schedule):
         block = self._costs.segments[actor.strand.segment].block
         latency, stall = self._wake_ups.after(wait, block)
         actor.resume = self.now + self._arrive_extra + latency
-        if wait.kind == "mbarrier" and not actor.strand.is_whole:
-            actor.resume = self._wake_ups.looked(actor.time, actor.resume)
         actor.waited = stall
         if wait.kind == "bulk group" and not actor.resumed:
             # (Who looked too early waits on.)

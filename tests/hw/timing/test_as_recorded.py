@@ -56,9 +56,7 @@ WITHIN: Final = {
     "cold_walk_12x11_64r_128r_d4_p4128_256c": 0.1,
     "cold_walk_12x11_128r_128r_d4_p4128_512c": 0.06,
     "tma_load_pitch1056_16_128r": 0.02,
-    "wake_ctas": 0.04,
-    "tma_load_l2_2x256K_16384B_d4_m2": 0.16,
-    "tma_load_l2_120x256K_16384B_d4_m2": 0.04,
+    "ping_pong_2_cta": 0.01,
     "tma_load_l2_1x256K_2048B_d1": 0.05,
     "tma_load_l2_1x256K_16384B_d2": 0.02,
     "steady_copies_alone_128r_d1_w8": 0.04,
@@ -67,13 +65,9 @@ WITHIN: Final = {
     "l2_set_8MiB": 0.04,
     "global_dram": 0.02,
     "tma_load_pitch1056_66_128r": 0.13,
-    "pair_walk_alone_12x11_128r_128r_d4": 0.1,
-    "pair_walk_multicast_12x11_128r_128r_d4": 0.12,
+    "pair_walk_alone_12x11_128r_128r_d4": 0.06,
+    "pair_walk_multicast_12x11_128r_128r_d4": 0.145,
     "pair_walk_multicast_12x11_128r_128r_d4_every512": 0.05,
-    "pair_walk_multicast_2x1_128r_128r_d4": 0.03,
-    "pair_walk_multicast_4x4_128r_128r_d4": 0.05,
-    "pair_walk_cold_multicast_2x32_64r_128r_d4_p8192": 0.09,
-    "pair_walk_cold_multicast_8x8_128r_128r_d4": 0.05,
 }
 """By name, how far a prediction may lie from the recording, as a share."""
 GROUPS: Final = {
