@@ -419,10 +419,22 @@ def test_the_rules_of_the_cluster_barrier() -> None:
     assert "barrier.cluster.arrive twice without a wait between" in text
     text = fault_of("setp.lt.u32 %p1, %t, 3;\n@%p1 barrier.cluster.arrive.aligned;")
     assert "barrier.cluster.arrive.aligned executed by 3 lanes of a warp" in text
-    text = fault_of(
-        "mov.u32 %r1, 5;\nmapa.shared::cluster.u32 %r2, %r1, 2;",
-        grid=2,
-        cluster=2,
-        orders=UNTIMED[:1],
-    )
-    assert text == "cta (0,0,0) warp 0: mapa to CTA rank 2, but the cluster has 2"
+
+
+def test_the_address_of_a_cta_that_is_not_there_faults_when_it_is_used() -> None:
+    """nvcc moves mapa in front of the branch that guards its use, and ptxas makes it a byte permutation."""
+    body = """
+    .shared .align 8 .b32 box[2];
+    setp.lt.u32 %p1, %t, 0;
+    mov.u32 %r1, box;
+    mapa.shared::cluster.u32 %r2, %r1, RANK;
+    GUARD st.shared::cluster.u32 [%r2], %t;
+    getctarank.shared::cluster.u32 %r3, %r2;
+    st.global.u32 [%mine], %r3;
+    """
+    for rank, kept in (("2", 2), ("-1", 255)):
+        unused = body.replace("RANK", rank).replace("GUARD", "@%p1")
+        expect(unused, np.full(64, kept), grid=2, block=32, cluster=2)
+    used = body.replace("RANK", "2").replace("GUARD", "")
+    text = fault_of(used, grid=2, cluster=2, orders=UNTIMED[:1])
+    assert "names CTA rank 2, but the cluster has 2" in text

@@ -21,6 +21,7 @@ from hopsim.isa.values import Value
 
 RANK_SHIFT: Final = 24
 OFFSET_MASK: Final = (1 << RANK_SHIFT) - 1
+RANK_MASK: Final = 0xFF
 
 WINDOW_SHIFT: Final = 40
 SHARED_WINDOW: Final = 0x71 << WINDOW_SHIFT

@@ -12,7 +12,7 @@ import numpy as np
 from hopsim.events import BarrierEvent, SyncEvent
 from hopsim.hw.machine.barriers import BarrierMisuse, NamedBarrier
 from hopsim.hw.machine.cta import Cta
-from hopsim.hw.machine.memory import OFFSET_MASK, RANK_SHIFT, SHARED_WINDOW
+from hopsim.hw.machine.memory import OFFSET_MASK, RANK_MASK, RANK_SHIFT, SHARED_WINDOW
 from hopsim.hw.machine.register_moves import RegisterOps
 from hopsim.hw.machine.thread_groups import WARP
 from hopsim.hw.machine.waiting import Wait
@@ -222,24 +222,25 @@ class SyncOps(RegisterOps):
     # -- shared addresses of the cluster -----------------------------------------------------------
 
     def map_address(self, space: str, address: Value, rank: Value) -> Value:
-        """mapa: the same offset in the shared memory of CTA `rank` of the cluster."""
-        ranks = len(self.cta.cluster.ctas)
-        highest = int(rank.max()) if isinstance(rank, np.ndarray) else rank
-        if highest >= ranks:
-            raise self.fault(f"mapa to CTA rank {highest}, but the cluster has {ranks}")
+        """mapa: the same offset in the shared memory of CTA `rank` of the cluster.
+
+        ptxas makes it a byte permutation, and nvcc moves it in front of the branch that guards its use: the address of a
+        CTA that is not there faults when it is used, not here.
+        """
         if isinstance(address, int) and isinstance(rank, int):
             window = 0 if space else SHARED_WINDOW
-            return window + (rank << RANK_SHIFT) + (address & OFFSET_MASK)
+            return window + ((rank & RANK_MASK) << RANK_SHIFT) + (address & OFFSET_MASK)
         width = 32 if space else 64
         spread = lanes(address, self.lanes, width).astype(np.uint64) & np.uint64(OFFSET_MASK)
-        moved = (lanes(rank, self.lanes, 32).astype(np.uint64) << np.uint64(RANK_SHIFT)) + spread
+        ranks = lanes(rank, self.lanes, 32).astype(np.uint64) & np.uint64(RANK_MASK)
+        moved = (ranks << np.uint64(RANK_SHIFT)) + spread
         return moved.astype(np.uint32) if space else moved + np.uint64(SHARED_WINDOW)
 
     def cta_rank(self, address: Value) -> Value:
         """getctarank: the rank of the CTA that owns a shared address."""
         if isinstance(address, int):
-            return (address >> RANK_SHIFT) & 0xFF
-        return ((address.astype(np.uint64) >> np.uint64(RANK_SHIFT)) & np.uint64(0xFF)).astype(
+            return (address >> RANK_SHIFT) & RANK_MASK
+        return ((address.astype(np.uint64) >> np.uint64(RANK_SHIFT)) & np.uint64(RANK_MASK)).astype(
             np.uint32
         )
 
