@@ -1,7 +1,6 @@
 """Floating-point arithmetic on f64, f32, f16, bf16 and pairs of halves.
 
-A missing rounding modifier means `.rn`.  hopsim never fuses `mul` and `add` that carry no rounding modifier, which
-PTX lets an assembler do.
+A missing rounding modifier means `.rn`, and lets an assembler take a product into a sum: `hopsim.isa.program.contraction`.
 
 Guess (D-SEQUENCE): the unit of correctly rounded `div`, `rcp` and `sqrt` is `mufu` (`fp64` for f64): ptxas expands them to a
 software sequence.

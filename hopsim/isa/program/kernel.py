@@ -24,6 +24,7 @@ from hopsim.isa.program.allocation import registers_wanted
 from hopsim.isa.program.building import without_collection
 from hopsim.isa.program.calls import Expanded, expand
 from hopsim.isa.program.codegen import Segment, generate
+from hopsim.isa.program.contraction import Contracted, contract
 from hopsim.isa.program.functions import Functions
 from hopsim.isa.program.limits import too_large
 from hopsim.isa.program.pipeline import serialised_by
@@ -220,9 +221,24 @@ class Kernel:
         bound, unsupported, errors = self._decoded
         return Examined(len(bound), unsupported, errors)
 
+    @cached_property
+    def _contracted(self) -> Contracted:
+        body, bound = self.body, self._modelled()
+        if "debug" in self.module.tree.target:
+            # ptxas optimises nothing then (-O0).
+            return Contracted(bound, frozenset(body.labels.values()), ())
+        return contract(bound, body.labels.values(), body.carry)
+
     @property
     def instructions(self) -> tuple[BoundInstruction, ...]:
-        """The body, bound to its forms.
+        """The body, bound to its forms, with products in sums where ptxas has them there.
+
+        Raises: NotModelled when some instruction is not modelled, listing all of them; PtxError when one is wrong.
+        """
+        return self._contracted.instructions
+
+    def _modelled(self) -> tuple[BoundInstruction, ...]:
+        """Return the body as it is written, bound to its forms.
 
         Raises: NotModelled when some instruction is not modelled, listing all of them; PtxError when one is wrong.
         """
@@ -247,7 +263,7 @@ class Kernel:
     @cached_property
     def plans(self) -> list[flow.SegmentPlan]:
         """The segments of the body."""
-        targets = set(self.body.labels.values())
+        targets = set(self._contracted.labels)
         for bound in self.instructions:
             targets |= {label.target for label in bound.targets}
         return flow.segments(self.instructions, targets)
@@ -258,8 +274,10 @@ class Kernel:
 
     @cached_property
     def registers(self) -> tuple[Register, ...]:
-        """The virtual registers; the last is CC.CF where carries are used."""
+        """The virtual registers; behind those of the text CC.CF where carries are used, and what no text names."""
         named, carry = self.body.registers, self.body.carry
+        if self._contracted.registers:
+            return (*named, carry, *self._contracted.registers)
         if any(carry.index in bound.reads | bound.writes for bound in self.instructions):
             return (*named, carry)
         return named
