@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 import hopsim as hs
 from hopsim.isa.program.kernel import Kernel
@@ -46,7 +47,7 @@ def loaded(program: str, kind: str = "f32") -> Kernel:
     return hs.loads(HEAD + entry("k", program, kind))["k"]
 
 
-def run(program: str, *values: np.float32) -> np.ndarray:
+def run(program: str, *values: np.float32) -> NDArray[np.float32]:
     gpu = hs.Gpu("h100-sxm")
     out = gpu.array(np.zeros(4, np.float32))
     given = gpu.array(np.array([*values, *[1.0] * (32 - len(values))], np.float32))
@@ -87,7 +88,7 @@ def test_it_is_what_ptxas_makes_of_them(tmp_path: Path) -> None:
     made: dict[tuple[str, str], list[int]] = {}
     for part in listed.split("\n.text.")[1:]:
         at, _, code = part.partition(":")
-        found = Counter(filter(None, map(operation, MACHINE.finditer(code))))
+        found = Counter([operation(one) for one in MACHINE.finditer(code)])
         made[names[at]] = [found[one] for one in OPERATIONS]
     assert made == {case: counted(PROGRAMS[case[0]]) for case in made}
     assert len(made) == len(CASES)
