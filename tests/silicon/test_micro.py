@@ -155,6 +155,7 @@ def test_what_reads_device_memory_is_cold_and_nothing_else() -> None:
             (
                 "cold_",
                 "product_walk_cold_",
+                "pair_walk_cold_",
                 "tma_load_dram_",
                 "tma_load_strided_",
                 "tma_store_fresh_",

@@ -110,6 +110,10 @@ BEHIND: Final = (0, 40, 100, 200, 300, 400, 600, 2000)
 """Cycles after the first warp at which the others load the same line, each by itself."""
 
 
+def _zeros(gpu: Any) -> list[Any]:
+    return [gpu.array(np.zeros(32, np.uint32))]
+
+
 def on_the_way(*, is_cold: bool) -> Benchmark:
     """A line that one warp after the other loads: how long each waits for it, from its own load on."""
     c = Clocked(f"lists_line_again{'_cold' if is_cold else ''}", [Param("data", ".u64")])
@@ -138,7 +142,7 @@ def on_the_way(*, is_cold: bool) -> Benchmark:
     return c.benchmark(
         "one line that warps load at different times" + (", out of device memory" if is_cold else ""),
         block=32 * len(BEHIND), is_cold=is_cold,
-        arguments=lambda gpu: [gpu.array(np.zeros(32, np.uint32))],
+        arguments=_zeros,
     )  # fmt: skip
 
 

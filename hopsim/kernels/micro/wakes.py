@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from enum import StrEnum
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
@@ -155,6 +155,11 @@ def _meet(c: Clocked) -> None:
     c.k.emit("barrier.cluster.wait.aligned")
 
 
+def _zero(gpu: Any) -> list[Any]:
+    del gpu
+    return [np.uint32(0)]
+
+
 def states() -> Benchmark:
     """A slope is an arrival whose state the address of the next one waits for, and two steps of arithmetic."""
     c = Clocked("mbarrier_state", [Param("zero", ".u32")])
@@ -172,7 +177,7 @@ def states() -> Benchmark:
     c.chain("arrive, and, add", CHAINS, c.shared, step)
     return c.benchmark(
         "arrivals, each of which waits for the state of the one before, one warp",
-        shared_bytes=1024, arguments=lambda gpu: [np.uint32(0)],
+        shared_bytes=1024, arguments=_zero,
     )  # fmt: skip
 
 
