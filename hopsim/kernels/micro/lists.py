@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from hopsim.kernels.micro.clocked import SMS, Benchmark, Clocked, mean_of_rows
+from hopsim.kernels.micro.clocked import SMS, Benchmark, Clocked, mean_of_rows, zeros
 from hopsim.kernels.ptx.text import Param, Reg, address
 
 LENGTH: Final = 64
@@ -110,10 +110,6 @@ BEHIND: Final = (0, 40, 100, 200, 300, 400, 600, 2000)
 """Cycles after the first warp at which the others load the same line, each by itself."""
 
 
-def _zeros(gpu: Any) -> list[Any]:
-    return [gpu.array(np.zeros(32, np.uint32))]
-
-
 def on_the_way(*, is_cold: bool) -> Benchmark:
     """A line that one warp after the other loads: how long each waits for it, from its own load on."""
     c = Clocked(f"lists_line_again{'_cold' if is_cold else ''}", [Param("data", ".u64")])
@@ -142,7 +138,7 @@ def on_the_way(*, is_cold: bool) -> Benchmark:
     return c.benchmark(
         "one line that warps load at different times" + (", out of device memory" if is_cold else ""),
         block=32 * len(BEHIND), is_cold=is_cold,
-        arguments=_zeros,
+        arguments=zeros(4 * 32),
     )  # fmt: skip
 
 
