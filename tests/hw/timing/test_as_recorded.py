@@ -65,7 +65,7 @@ WITHIN: Final = {
     "l2_set_8MiB": 0.04,
     "global_dram": 0.02,
     "tma_load_pitch1056_66_128r": 0.13,
-    "pair_walk_alone_12x11_128r_128r_d4": 0.06,
+    "pair_walk_alone_12x11_128r_128r_d4": 0.07,
     "pair_walk_multicast_12x11_128r_128r_d4": 0.145,
     "pair_walk_multicast_12x11_128r_128r_d4_every512": 0.05,
 }
