@@ -218,12 +218,16 @@ class Clocked:
             self.k.emit("mbarrier.init.shared::cta.b64", barrier, 1, guard=self.first)
         self.k.emit("fence.mbarrier_init.release.cluster", guard=self.first)
 
-    def wait_parity(self, barrier: str, parity: Reg) -> None:
-        """Wait for a phase of an mbarrier."""
+    def wait_parity(self, barrier: str, parity: Reg, scope: str = "") -> None:
+        """Wait for a phase of an mbarrier.
+
+        Args:
+            scope: `.acquire.cluster`, to acquire what other CTAs released.
+        """
         done = self.k.reg(".pred", "done")
         again = self.k.label("$again")
         self.k.place(again)
-        self.k.emit("mbarrier.try_wait.parity.shared::cta.b64", done, barrier, parity)
+        self.k.emit(f"mbarrier.try_wait.parity{scope}.shared::cta.b64", done, barrier, parity)
         self.k.emit("bra", again, unless=done)
 
     def wait_until(self, start: Reg, cycles: int) -> None:

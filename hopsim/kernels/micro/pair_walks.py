@@ -34,12 +34,14 @@ class PairWalk:
         multicast: whether each CTA loads half of B for both; else all of it for itself.
         work_cycles: at each stage, at least.
         is_cold: whether the tiles come out of device memory, once.
+        scope: of the waits: `.acquire.cluster`, to acquire what the other CTA released.
     """
 
     walk: TileWalk
     multicast: bool
     work_cycles: int = 0
     is_cold: bool = False
+    scope: str = ""
 
     @property
     def walks(self) -> int:
@@ -52,7 +54,8 @@ class PairWalk:
         how = "multicast" if self.multicast else "alone"
         work = f"_every{self.work_cycles}" if self.work_cycles else ""
         cold = "cold_" if self.is_cold else ""
-        return f"pair_walk_{cold}{how}_{self.walk.shape}{self.walk.pitch}{work}"
+        acquires = "_acquire" if self.scope else ""
+        return f"pair_walk_{cold}{how}_{self.walk.shape}{self.walk.pitch}{work}{acquires}"
 
 
 class _Ring:
@@ -108,9 +111,10 @@ def walks(one: PairWalk) -> Benchmark:
     how = "half of B for both by multicast" if one.multicast else "all of B for itself"
     work = f", {one.work_cycles} cycles of work at each" if one.work_cycles else ""
     source = "device memory" if one.is_cold else "L2"
+    waits = f", waits{one.scope}" if one.scope else ""
     return c.benchmark(
         f"tiles out of {source}, {walk.along_m} x {walk.along_n} CTAs in clusters of 2 below each other, {walk.rows_a} and "
-        f"{walk.rows_b} rows, {walk.depth} stages in flight, each CTA loads {how}{work}",
+        f"{walk.rows_b} rows, {walk.depth} stages in flight, each CTA loads {how}{work}{waits}",
         grid=walk.ctas, cluster=CLUSTER, block=64, rows=walk.ctas, summary=mean_of_rows,
         shared_bytes=slots_bytes + 16 * walk.depth, arguments=_maps(one),
         amounts={"walk": float(walk.ctas * STEPS * walk.stage_bytes)}, is_cold=one.is_cold,
@@ -145,7 +149,7 @@ def _take(c: Clocked, one: PairWalk, ring: _Ring) -> None:
     parity = c.k.let(".b32", "parity", "mov.u32", 0)
 
     def step(slot: int) -> None:
-        c.wait_parity(ring.full[slot], parity)
+        c.wait_parity(ring.full[slot], parity, one.scope)
         if one.work_cycles:
             c.wait_until(c.clock(), one.work_cycles)
         for peer in peers:
@@ -172,7 +176,7 @@ def _load(c: Clocked, one: PairWalk, ring: _Ring, maps: Sequence[Reg]) -> None:
     k = c.k.reg(".b32", "at_k")
 
     def step(slot: int) -> None:
-        c.wait_parity(address(c.shared, ring.free[slot]), parity)
+        c.wait_parity(address(c.shared, ring.free[slot]), parity, one.scope)
         start, barrier = slot * walk.stage_bytes, ring.full[slot]
         c.k.emit("mbarrier.arrive.expect_tx.shared::cta.b64", "_", barrier, walk.stage_bytes)
         c.k.emit(LOAD, address(c.shared, start), f"[{maps[0]}, {vector((k, row_a))}]", barrier)

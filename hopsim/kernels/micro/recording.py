@@ -27,6 +27,7 @@ GROUPS: Final = {
     "copies": "latency of TMA loads and stores",
     "remote": "mbarriers and shared memory between CTAs of a cluster",
     "wakes": "from an arrival on an mbarrier until whoever waits for it goes on, by how long it has waited",
+    "acquires": "waits for an mbarrier that acquire what other CTAs released, beside those that do not",
     "chases": "latency of L2 by line, SM and working set",
     "placement": "where and when CTAs start",
     "streams": "rates of L2 and device memory, many SMs at once",

@@ -104,9 +104,13 @@ def _both_ways(table: Table, labels: Sequence[str]) -> dict[str, float]:
     return found
 
 
-def between_ctas() -> Benchmark:
-    """A warp of one CTA of a cluster wakes one of the other CTA, and the other way round."""
-    c = Clocked("wake_ctas", directives=[f".reqntid {WARP}"])
+def between_ctas(scope: str = "") -> Benchmark:
+    """A warp of one CTA of a cluster wakes one of the other CTA, and the other way round.
+
+    Args:
+        scope: `.acquire.cluster`, to acquire what the other CTA released.
+    """
+    c = Clocked("wake_ctas_acquire" if scope else "wake_ctas", directives=[f".reqntid {WARP}"])
     k = c.k
     rank = k.let(".b32", "rank", "mov.u32", "%cluster_ctarank")
     c.own_row(2 * len(DELAYS))
@@ -129,7 +133,7 @@ def between_ctas() -> Benchmark:
             _keep(c, 0, arrival, c.first)
             k.emit("bra", met)
             k.place(waiting)
-            c.wait_parity(barrier, parity)
+            c.wait_parity(barrier, parity, scope)
             _keep(c, 0, c.clock(), c.first)
             k.place(met)
             k.emit("bar.warp.sync", -1)
@@ -137,7 +141,7 @@ def between_ctas() -> Benchmark:
         k.emit("xor.b32", parity, parity, 1)
     _meet(c)
     return c.benchmark(
-        "from an arrival until whoever waits for it goes on, two CTAs, a warp waits; by the cycles before it",
+        f"from an arrival until whoever waits for it{scope} goes on, two CTAs, a warp waits; by the cycles before it",
         grid=2, cluster=2, block=WARP, rows=2, shared_bytes=1024, summary=_both_ways, mean_of=LAUNCHES,
     )  # fmt: skip
 
