@@ -50,8 +50,9 @@ from them alone.
 
 `second.cu`: layers of a language model in bf16 and int8, attention by `mma.sync`, convolutions, sorts, look-back scans, hash
 tables, a step through a graph, recurrences, transforms, a cipher, bulk copies, clusters. Held out: nothing of it was looked
-at before it was recorded and predicted. That ptxas takes products into sums, and that `mapa` to a CTA which is not there is
-no fault, was learned from it: before, the bits of four kernels differed, and one was stopped.
+at before it was recorded and predicted. Learned from it since: ptxas takes products into sums, and `mapa` to a CTA which is
+not there is no fault (the bits of four kernels differed, one was stopped); no load passes a branch to software
+(`tridiagonal` was 33 % too quick, `bias_gelu` 11 %).
 """,
 }
 

@@ -167,6 +167,14 @@ class Smem(Group):
     ldmatrix_latency_cycles: Cycles
     stmatrix_latency_cycles: Cycles
     atomic_latency_cycles: Cycles
+    swap_cycles: Cycles
+    """A turn of the loop that adds to a word of 32 bits: load, compute, swap if it is still the same."""
+    swap_64_cycles: Cycles
+    """The same with 64 bits."""
+    swap_gap_cycles: Cycles
+    """From one success at a word to the next, of several warps."""
+    swap_look_cycles: Cycles
+    """Until it is known where an address in the window of a cluster, or a generic one, points."""
 
 
 class Tensor(Group):
@@ -247,6 +255,8 @@ class Tma(Group):
     multicast_soon_cycles: Cycles
     multicast_apart_cycles: Cycles
     """From one multicast box of an SM to the next: up to the one all of `multicast_fetch`, from the other on nothing."""
+    multicast_beginning_cycles: Cycles
+    """For so long after the first multicast box of an SM they come late at all."""
     rank_extra_cycles: CyclesList
     """Latency added by a tensor map of rank 1, 2, 3, 4, 5 against a plain bulk copy."""
     store_latency_cycles: Cycles
@@ -278,12 +288,20 @@ class Mbarrier(Group):
     """Time that an `mbarrier.init` takes of each warp that executes it."""
     arrive_latency_cycles: Cycles
     """From issue until the arrival counts."""
+    copies_arrive_latency_cycles: Cycles
+    """From the last of a thread's `cp.async` until the arrival counts that follows them."""
+    state_latency_cycles: Cycles
+    """From issue until the state that an arrival returns can be read."""
     try_wait_latency_cycles: Cycles
     """A `try_wait` of a warp on a phase that is already complete."""
     try_wait_warp_cycles: Interval
     """How much later each further warp that tests at once makes it."""
     wakeup_latency_cycles: Cycles
     """From the completion of the phase until a suspended warp issues again."""
+    apart_first_cycles: Cycles
+    """From a `try_wait` in vain of some lanes, while others of their warp wait for them, until they can go on."""
+    apart_interval_cycles: Interval
+    """The same from one look to the next."""
     remote_arrive_latency_cycles: Cycles
     """From issue until an arrival counts in another CTA of the cluster."""
     suspend_limit_cycles: Cycles
@@ -330,8 +348,7 @@ class Launch(Group):
     kernel_overhead_cycles: Cycles
     """An empty kernel of one CTA an SM, launch to end."""
     cta_retire_interval_cycles: Interval
-    """An SM lets one CTA go each, and `warp_retire_interval` for each of its warps."""
-    warp_retire_interval_cycles: Interval
+    """An SM lets one CTA go each, however many warps it has."""
     gpc_launch_interval_cycles: Interval
     """A GPC starts the first CTAs of its SMs so far apart."""
     gpc_visit_interval_cycles: Period

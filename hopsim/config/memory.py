@@ -26,6 +26,10 @@ class L1(Group):
     """The L1 data cache of one SM."""
 
     latency_cycles: Cycles
+    local_latency_cycles: Cycles
+    """Of a load from local memory."""
+    local_store_bandwidth_bytes_per_clk: Rate
+    """Sectors that are stored to local memory, out of L1."""
     bandwidth_bytes_per_clk: Rate
     capacity_bytes: Bytes
     """Shared memory and L1 together."""
@@ -140,8 +144,8 @@ class L2(Group):
     """A sector of it."""
     atomic_again_cycles: Interval
     """A further lane on the same word."""
-    atomic_answer_factor: Ratio
-    """So much longer all of it takes if the warp gets what was there before."""
+    atomic_float_cycles: Interval
+    """A lane that adds a float to a word, until the next one can."""
 
     @model_validator(mode="after")
     def _shapes_agree(self) -> Self:
@@ -205,5 +209,7 @@ class Dsmem(Group):
 
     latency_cycles: Cycles
     """Load from another SM of the cluster, there and back."""
+    swap_cycles: Cycles
+    """A turn of a loop that loads a word of another SM, computes, and swaps it if it is still the same."""
     bandwidth_per_sm_bytes_per_clk: Rate
     """One way, each SM."""

@@ -46,9 +46,10 @@ SLOWING: Final = ("fp32", "fma", "imad_wide")
 # PTX instructions that ptxas makes several of: the table of their lengths, and of those whose result is waited for.
 SEQUENCES: Final = (
     "div_s32", "div_u32", "rem_s32", "rem_u32", "div_s32_again", "div_u32_again", "rem_s32_again", "rem_u32_again",
-    "div_64", "div_f32", "rcp_f32", "sqrt_f32", "div_f64", "mbarrier_init", "prefetch_tensormap", "bulk_copy",
+    "div_64", "div_f32", "rcp_f32", "sqrt_f32", "div_f64", "div_approx", "div_full", "rcp_approx", "sqrt_approx",
+    "rsqrt_approx", "ex2_approx", "lg2_approx", "sin_approx", "mbarrier_init", "prefetch_tensormap", "bulk_copy",
 )  # fmt: skip
-RESULTS: Final = SEQUENCES[:13]
+RESULTS: Final = SEQUENCES[:21]
 # PTX's names of the multiplicand types of wgmma and mma.sync.
 TENSOR_TYPES: Final = ("f16", "bf16", "tf32", "e4m3", "e5m2", "s8", "u8")
 

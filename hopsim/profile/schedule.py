@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, cast
 
@@ -12,6 +13,7 @@ from hopsim.hw.timing.costs import SegmentCost
 from hopsim.hw.timing.crowding import Crowds
 from hopsim.hw.timing.heads import Head
 from hopsim.hw.timing.paths import Path, Walk
+from hopsim.hw.timing.postponed import PostponedLoads
 from hopsim.hw.timing.recorder import Recorder, Track
 from hopsim.hw.timing.recording import Recording
 from hopsim.hw.timing.schedule import TimedSchedule
@@ -84,6 +86,36 @@ class ProfiledCrowds(Crowds):
             self._profile.to_line(int(actor.strand.line))
 
 
+class ProfiledLoads(PostponedLoads):
+    """Loads that come to their addresses late: who waits for these is the line before which they are issued.
+
+    Args:
+        plain: whose loads it goes on with.
+    """
+
+    def __init__(self, plain: PostponedLoads, profile: Attribution) -> None:
+        vars(self).update(vars(plain))
+        self._profile = profile
+        # In a step that is walked its segments tell what was charged.
+        self.is_walked = False
+
+    def await_first(self, actor: Actor, time: float) -> float:
+        """Wait until the first of what a strand has kept has its address."""
+        self._profile.begin()
+        first = super().await_first(actor, time)
+        self._profile.to_line(int(actor.strand.line))
+        return first
+
+    def issue(self, actor: Actor, time: float, until: float = math.inf) -> float:
+        """Issue what a strand has kept."""
+        if self.is_walked:
+            return super().issue(actor, time, until)
+        self._profile.begin()
+        issued = super().issue(actor, time, until)
+        self._profile.to_line(int(actor.strand.line))
+        return issued
+
+
 class ProfiledCharge(Charge):
     """Charges as another does, and says whose time it was.
 
@@ -93,6 +125,7 @@ class ProfiledCharge(Charge):
 
     def __init__(self, plain: Charge, crowds: Crowds, profile: Attribution) -> None:
         vars(self).update(vars(plain))
+        self.postponed = self._loads = ProfiledLoads(plain.postponed, profile)
         self._crowds = crowds
         self._profile = profile
         self._trail: tuple[Segment, ...] = ()
@@ -192,6 +225,7 @@ class ProfiledCharge(Charge):
     def walked_to(self, position: int | None) -> None:
         """Give what was charged since the segment before to that one."""
         before, self._position = self._position, position
+        self._loads.is_walked = position is not None
         if before is not None:
             segment = self._trail[before]
             if cycles := self._profile.take(Stall.BRANCH_RESOLVE):
@@ -204,9 +238,10 @@ class ProfiledCharge(Charge):
         last = max(
             pending.keys() & reads.keys(),
             key=lambda register: pending[register][0] - reads[register],
+            default=None,
         )
         ready = super()._stall(actor, reads, time)
-        if ready > time:
+        if last is not None and ready > time:
             self._profile.to_line(self._reader(last))
         return ready
 

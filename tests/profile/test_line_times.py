@@ -118,6 +118,31 @@ def test_instructions_and_sources(sums: LineTimes) -> None:
     assert sum(content["warp_cycles"].values()) == pytest.approx(sums.warp_cycles, abs=0.1)
 
 
+def test_loads_whose_addresses_are_loaded_are_told_too() -> None:
+    gather = SUMS.replace(
+        "    ld.global.f32 %f1, [%rd1];\n",
+        """    ld.global.u32 %r2, [%rd1];
+    mad.wide.u32 %rd2, %r2, 4, %rd0;
+    ld.global.f32 %f1, [%rd2];
+    add.s64 %rd1, %rd1, 128;
+""",
+    )
+    gpu = ProfilingGpu()
+    x = gpu.array(np.zeros(1024, np.uint32))
+    kernel = hs.loads(gather)["sums"]
+    args = [x, np.uint32(12)]
+    result = gpu.launch(kernel, grid=2, block=64, args=args)
+    plain = hs.Gpu()
+    other = plain.launch(
+        kernel, grid=2, block=64, args=[plain.array(np.zeros(1024, np.uint32)), args[1]]
+    )
+    assert result.json() == other.json()
+    found = summed(gpu.line_times)
+    for reason, cycles in gpu.line_times.cycles.items():
+        assert found[reason] == pytest.approx(cycles, rel=1e-9), reason
+    assert found["long_scoreboard"] > 1000
+
+
 def test_what_was_inlined_counts_where_it_was_called() -> None:
     text = SUMS.replace('.file 1 "sums.cu"', '.file 1 "sums.cu"\n.file 2 "lib.h"').replace(
         "    .loc 1 5 9\n", "    .loc 2 90 1, function_name $names, inlined_at 1 5 9\n"

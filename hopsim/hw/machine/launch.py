@@ -25,6 +25,7 @@ from hopsim.hw.machine.tensor_queue import Group
 from hopsim.hw.machine.thread_groups import WARP, WARPGROUP
 from hopsim.hw.machine.waiting import Wait
 from hopsim.isa.program.codegen import Segment
+from hopsim.isa.program.leaving import leaving
 from hopsim.isa.values import Value
 
 
@@ -34,6 +35,7 @@ class Setup:
 
     Sizes in bytes; `shared_bytes` is static plus dynamic shared memory without the reserved first KiB.  `places` are those
     of CTAs that the chip holds at once; `workspace` is the address of what the CTAs of a cooperative launch meet at.
+    `kept_loops` are lines of PTX that ask ptxas not to unroll the loop behind them.
     """
 
     path: str
@@ -56,6 +58,7 @@ class Setup:
     explicit_cluster: bool = False
     track_initialisation: bool = True
     has_register_bound: bool = True
+    kept_loops: tuple[int, ...] = ()
     serialised_wgmma: bool = False
     workspace: int = 0
     parameter_offsets: Mapping[str, int] = field(default_factory=dict[str, int])
@@ -70,6 +73,7 @@ class Machine:
         self.probe = probe
         self.path = setup.path
         self.program = setup.program
+        self.leaving = leaving(setup.program)
         self.register_widths = setup.register_widths
         self.grid = setup.grid
         self.block = setup.block

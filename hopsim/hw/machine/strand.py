@@ -88,6 +88,20 @@ class StrandCore:
         return self.lanes == self.cta.live_threads_of(self.warps)
 
     @property
+    def is_awaited(self) -> bool:
+        """Whether other lanes of its warps go on elsewhere or wait to meet it, but for those that wait to exit with it.
+
+        (These are gone on silicon: see `leaving`.)
+        """
+        others = self.cta.live_threads_of(self.warps) - self.lanes
+        join = self.join
+        while others and join is not None:
+            if join.segment in self.machine.leaving:
+                others -= sum(one.lanes for one in join.arrived if one.warps[0] in self.warps)
+            join = join.outer
+        return others > 0
+
+    @property
     def line(self) -> int:
         """PTX line of the instruction at the head of the current segment."""
         return self.machine.program[self.segment].line

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from heapq import heappush
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from simpy.core import Environment
 from simpy.events import NORMAL, Event
@@ -23,6 +23,9 @@ from hopsim.hw.timing.slowing import Slowing
 from hopsim.hw.timing.sm import Sm
 from hopsim.hw.timing.stalls import Stall
 from hopsim.hw.timing.tensor_core import Run, TensorCore
+
+if TYPE_CHECKING:
+    from hopsim.hw.timing.postponed import Postponed
 
 
 class Clock(Environment):
@@ -107,6 +110,13 @@ class Actor(Moment):
         self.staged = 0.0
         # When all of its loads of a run have been answered.
         self.answered = 0.0
+        # Of loops that are unrolled, how many turns have begun, by segment.
+        self.turns: dict[int, int] = {}
+        # Loads that wait for their addresses, and what comes from them.
+        self.postponed: list[Postponed] = []
+        self.unknown: set[int] = set()
+        # When loads that were done for others came, by segment, and what waiting for them is called.
+        self.wide: dict[int, tuple[float, Stall]] = {}
         self.cause: tuple[Track, float] | None = None
         self.pending: dict[int, tuple[float, Stall]] = {}
         # Of the last step, until it is known how long the tensor cores worked beside it.

@@ -1,11 +1,12 @@
 """Where atomics meet: an atomic unit of L2 adds for a stretch of lines, one request after the other.
 
 A request is a line of a warp.  It takes so long for each sector, and longer for each further lane that adds to the same
-word; what the warp gets back takes longer than what is only added.
+word; sums of floats at one word wait for each other.  Whether the warp gets back what was there makes no difference.
 
-Source: hopsim's recordings on an H100 SXM (tests/silicon/micro.json): contended_*.  132 SMs add to a word of each of 32
-lines in half the time they take for one of each of 32 sectors of eight lines, and 16 times as quickly to random words of
-128 lines as to one word: so stretches of four lines go one by one.
+Source: hopsim's recordings on an H100 SXM (tests/silicon/micro.json): meetings_*, until the last SM is through, whose way is
+up to 1.6 times that of the mean.  132 SMs add to a word of each of 32 lines in two thirds of the time they take for one of
+each of 32 sectors of eight lines, and 24 times as quickly to random words of 128 lines as to one word: so stretches of four
+lines go one by one.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ class Meeting(NamedTuple):
 
     Args:
         units: numbers of stretches of memory, counted from that of the first address.
-        cycles: of each, without results.
+        cycles: of each.
     """
 
     units: NDArray[np.int64]
@@ -43,7 +44,7 @@ class AtomicUnits:
     def __init__(self, config: L2) -> None:
         self._config = config
         self._free: dict[int, float] = {}
-        self._seen: dict[bytes, Meeting] = {}
+        self._seen: dict[tuple[bytes, bool], Meeting] = {}
 
     def take(
         self,
@@ -51,7 +52,7 @@ class AtomicUnits:
         addresses: int | NDArray[np.unsignedinteger],
         lanes: int,
         *,
-        answers: bool,
+        floats: bool = False,
     ) -> float:
         """Return when the units have added for all lanes.
 
@@ -59,35 +60,34 @@ class AtomicUnits:
             now: when the request comes.
             addresses: one a lane, or one for all.
             lanes: of the access; warps are 32 consecutive ones.
-            answers: whether the warp gets what was there before.
+            floats: whether they add floats.
         """
-        first, meeting = self._meeting(addresses, lanes)
-        factor = self._config.atomic_answer_factor if answers else 1.0
+        first, meeting = self._meeting(addresses, lanes, floats)
         free = self._free
         last = now
         for unit, cycles in zip(meeting.units.tolist(), meeting.cycles.tolist(), strict=True):
             begin = max(now, free.get(first + unit, 0.0))
-            end = free[first + unit] = begin + factor * cycles
+            end = free[first + unit] = begin + cycles
             last = max(last, end)
         return last
 
     def _meeting(
-        self, addresses: int | NDArray[np.unsignedinteger], lanes: int
+        self, addresses: int | NDArray[np.unsignedinteger], lanes: int, floats: bool
     ) -> tuple[int, Meeting]:
         if isinstance(addresses, int):
             addresses = np.full(lanes, addresses, np.uint64)
         relative = addresses.astype(np.int64)
         first = int(relative[0]) // self._config.atomic_unit_bytes
         relative -= first * self._config.atomic_unit_bytes
-        key = relative.tobytes()
+        key = (relative.tobytes(), floats)
         known = self._seen.get(key)
         if known is None:
             if len(self._seen) >= PATTERNS_KEPT:
                 self._seen.clear()
-            known = self._seen[key] = self._work_out(relative)
+            known = self._seen[key] = self._work_out(relative, floats)
         return first, known
 
-    def _work_out(self, relative: NDArray[np.int64]) -> Meeting:
+    def _work_out(self, relative: NDArray[np.int64], floats: bool) -> Meeting:
         config = self._config
         lowest = int(relative.min()) // config.atomic_unit_bytes * config.atomic_unit_bytes
         span = int(relative.max()) - lowest + config.line_bytes
@@ -106,10 +106,14 @@ class AtomicUnits:
         units, index = np.unique(
             lines * config.line_bytes // config.atomic_unit_bytes, return_inverse=True
         )
-        return Meeting(
-            units + lowest // config.atomic_unit_bytes,
-            np.bincount(index, cycles, len(units)).astype(np.float64),
-        )
+        total = np.bincount(index, cycles, len(units)).astype(np.float64)
+        if floats:
+            # One sum after the other at a word, whatever is done at others meanwhile.
+            of_unit = np.searchsorted(units, words % span // config.atomic_unit_bytes)
+            same, place = np.unique(words % span, return_inverse=True)
+            chains = np.bincount(place, lanes, len(same)) * config.atomic_float_cycles
+            np.maximum.at(total, of_unit, chains[place])
+        return Meeting(units + lowest // config.atomic_unit_bytes, total)
 
 
 __all__ = ["AtomicUnits", "Meeting"]

@@ -66,7 +66,7 @@ def placed(program: Sequence[Segment]) -> list[Placed]:
     sums = frozenset[int]().union(
         *(one.instructions[0].writes for one in program if _head_unit(one) == MULTIPLIES)
     )
-    for block in _blocks(program):
+    for block in blocks(program):
         _move_up(program, block, found, sums)
         _move_down(program, block, found)
         _move_to_copies(program, block, found)
@@ -95,7 +95,7 @@ def _tests(segment: Segment) -> bool:
     )
 
 
-def _blocks(program: Sequence[Segment]) -> Iterator[range]:
+def blocks(program: Sequence[Segment]) -> Iterator[range]:
     """Give the numbers of segments that are executed one after the other, whichever way the program takes."""
     entered = entered_otherwise(program)
     begin = 0
@@ -225,4 +225,4 @@ def _head_unit(segment: Segment) -> str:
     return "" if segment.head is None else segment.instructions[0].form.unit
 
 
-__all__ = ["Placed", "after_tests", "entered_otherwise", "placed"]
+__all__ = ["Placed", "after_tests", "blocks", "entered_otherwise", "placed"]

@@ -117,7 +117,7 @@ class Bookings:
         assert unit == "mbarrier", (operation.kind, unit)
         if operation.after:
             last = max(self._due.get(copy.number, time) for copy in operation.after)
-            landed = max(time, last) + self._config.mbarrier.arrive_latency_cycles
+            landed = max(time, last) + self._config.mbarrier.copies_arrive_latency_cycles
         elif work is None:
             landed = time + self._config.mbarrier.arrive_latency_cycles
         else:
@@ -158,7 +158,9 @@ class Bookings:
         """Return how much later than now an arrival lands that follows copies which have waited for room."""
         left = [copy.number for copy in copies if not copy.done]
         last = max(self._due.get(number, now + LOOK_AGAIN) for number in left)
-        return max(last, now) + self._config.mbarrier.arrive_latency_cycles - now
+        later = max(last, now) + self._config.mbarrier.copies_arrive_latency_cycles - now
+        # (What is due now may come after this in its cycle.)
+        return max(1.0, later)
 
     def _loaded_bytes(self, operation: Operation) -> int:
         """Return what an operation brings from L2 to its SM."""
@@ -251,10 +253,10 @@ class Bookings:
                 engine.multicast(begin)
                 multicast = (engine, begin, len(lines)) if finish else None
             if sectors:
-                assert sent.filled is not None
+                filled = [self._sms[cta.sm].tma.fill(begin, sent) for cta in destinations]
                 back = landed - ready + self._l2.near
                 self._waiting[operation.number] = _Waiting(
-                    finish, (*turns, sent.filled), back, multicast
+                    finish, (*turns, *filled), back, multicast
                 )
             engine.returned(landed)
             return Booked(landed, landed)

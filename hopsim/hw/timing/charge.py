@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Final
 
 from hopsim.config import HardwareConfig
+from hopsim.hw.machine.access import AccessNote
 from hopsim.hw.machine.operations import Operation
 from hopsim.hw.machine.strand import StrandCore
 from hopsim.hw.machine.tensor_queue import Group
@@ -21,8 +22,8 @@ from hopsim.hw.timing.crowding import LEAST_CROWDED, Crowds
 from hopsim.hw.timing.first_touch import FirstTouch
 from hopsim.hw.timing.heads import NANOSECONDS, Head
 from hopsim.hw.timing.in_order import NEVER
-from hopsim.hw.timing.load_runs import Deferred
 from hopsim.hw.timing.paths import Path, PathCosts, Walk, tested_after
+from hopsim.hw.timing.postponed import Postponed, PostponedLoads
 from hopsim.hw.timing.stalls import Stall
 from hopsim.hw.timing.thread_access import ThreadAccess
 from hopsim.hw.timing.wgmma_issue import WgmmaIssue
@@ -75,10 +76,11 @@ class Charge:
         self._wgmma = wgmma
         self._crowds = crowds
         self._mbarrier = config.mbarrier
-        self._arrive = float(config.mbarrier.arrive_latency_cycles)
+        self._state = float(config.mbarrier.state_latency_cycles)
         self._fence_again = float(config.fence.again_cycles)
         self._nanosecond = NANOSECONDS * config.device.clock_hz
         self._staged = float(config.fence.staged_cycles)
+        self.postponed = PostponedLoads(accesses, totals.stalls, self._defer)
         self._add = float(config.issue.latency_cycles["fp32"])
         self._path_costs = PathCosts(config, costs.segments)
         self._fetch = fetch
@@ -195,6 +197,10 @@ class Charge:
         time = start
         waited = 0.0
         for position, (cost, taken) in enumerate(walk.segments):
+            if actor.unknown and not actor.unknown.isdisjoint(cost.reads):
+                before = time
+                time = self.postponed.issue(actor, time)
+                waited += time - before
             if pending and not pending.keys().isdisjoint(cost.reads):
                 before = time
                 time = self._stall(actor, cost.reads, time)
@@ -270,6 +276,13 @@ class Charge:
 
     def await_operands(self, actor: Actor, cost: SegmentCost, time: float) -> float:
         """Wait for what a segment reads that is on its way; return when it can issue."""
+        deferred = cost.deferred
+        if deferred is not None and deferred.turns > 1:
+            turn = actor.turns.get(actor.strand.segment, 0)
+            actor.turns[actor.strand.segment] = turn + 1
+            if turn % deferred.turns == 0:
+                # What is carried from turn to turn is there before the loads of the next turns.
+                time = self._stall(actor, dict.fromkeys(deferred.carried, 0.0), time)
         if actor.pending and not actor.pending.keys().isdisjoint(cost.reads):
             return self._stall(actor, cost.reads, time)
         return time
@@ -341,22 +354,46 @@ class Charge:
             note = actor.strand.access
             if note is not None:
                 actor.strand.access = None
-                held, ready, stall = self._accesses.serve(actor, note, cost, time)
+                if cost.deferred is not None and cost.deferred.address:
+                    self.postponed.keep_access(actor, cost, note, time)
+                    return time
+                held, ready, stall = self._load(actor, cost, position, note, time)
                 if held > time:
                     stalls[Stall.SHORT_SCOREBOARD] += (held - time) * warps
                     time = held
         elif head is Head.ARRIVE:
-            ready = time + self._arrive
+            ready = time + self._state
             stall = Stall.SHORT_SCOREBOARD
         elif head is Head.COPY and cost.prefetches_map:
             actor.sm.tma.prefetch_map(time)
         if self.issued:
             self._book_issued(position, time)
         if cost.deferred is not None:
-            self._defer(actor, cost.deferred, cost.behind, ready, stall)
+            if actor.unknown & cost.deferred.inputs:
+                self.postponed.keep(actor, Postponed(cost, None, ready, stall))
+            else:
+                self._defer(actor, cost, ready, stall)
         elif cost.head_writes:
             time = self._owe(actor, cost, ready, stall, time)
         return time
+
+    def _load(
+        self, actor: Actor, cost: SegmentCost, position: int, note: AccessNote, time: float
+    ) -> tuple[float, float, Stall]:
+        """Book an access, which may be part of a wider one; return until when it holds its warp, when it is answered."""
+        if cost.part_of is not None and cost.part_of in actor.wide:
+            ready, stall = actor.wide[cost.part_of]
+            return time, ready, stall
+        if cost.wide is not None:
+            words, shift = cost.wide
+            note = note._replace(
+                addresses=note.addresses - shift, count_bytes=note.count_bytes * words
+            )
+        held, ready, stall, more = self._accesses.serve(actor, note, cost, time)
+        self._totals.instructions += more
+        if cost.wide is not None:
+            actor.wide[actor.strand.trail[position].number] = (ready, stall)
+        return held, ready, stall
 
     def _multiply(self, actor: Actor, cost: SegmentCost, position: int, time: float) -> float:
         """Charge an mma.sync, the head that programs have most of; return when the plain run can begin."""
@@ -382,20 +419,29 @@ class Charge:
             pending[register] = result
         return time
 
-    def _defer(
-        self, actor: Actor, deferred: Deferred, behind: dict[int, float], ready: float, stall: Stall
-    ) -> None:
+    def _defer(self, actor: Actor, cost: SegmentCost, ready: float, stall: Stall) -> None:
         """Let what is computed from a load come when the load and what else it needs are there."""
         pending = actor.pending
-        for register in deferred.inputs:
-            ready = max(ready, pending.get(register, (ready, stall))[0])
-        for register in deferred.results:
-            pending[register] = (ready + behind.get(register, self._add), stall)
-        ready += self._add
+        deferred, behind = cost.deferred, cost.behind
+        assert deferred is not None, cost
+        assert behind is not None, cost
+        actor.unknown.difference_update(deferred.results)
+        others = max(
+            (pending[register][0] for register in deferred.inputs if register in pending),
+            default=-NEVER,
+        )
         actor.answered = max(actor.answered, ready)
+        for register in deferred.results:
+            when = max(
+                ready + behind.load.get(register, -NEVER),
+                others + behind.inputs.get(register, -NEVER),
+            )
+            pending[register] = (when, stall)
         for register in deferred.run:
             if register in pending:
-                pending[register] = (actor.answered, stall)
+                # It waits for the last load of all.
+                when = max(pending[register][0], actor.answered + self._add)
+                pending[register] = (when, stall)
 
     def _issue_tensor(self, actor: Actor, position: int, time: float) -> float:
         """Book the wgmma at `position`; return when what follows it can issue."""

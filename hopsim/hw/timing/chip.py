@@ -18,10 +18,12 @@ from hopsim.hw.timing.floorplan import by_cpc, by_port
 from hopsim.hw.timing.gpc_port import GpcPort
 from hopsim.hw.timing.l2 import L2Cache
 from hopsim.hw.timing.load_gate import Cpc
+from hopsim.hw.timing.local_memory import LocalMemory
 from hopsim.hw.timing.occupancy import occupancy
 from hopsim.hw.timing.sm import Sm
 
 WARM_LINES: Final = 4096
+LOCAL_ALIGNMENT: Final = 512
 
 
 class Chip:
@@ -66,6 +68,14 @@ class Chip:
             for number in range(device.sm_count)
         ]
         self.sms_of_gpcs = [[self.sms[number] for number in sms] for sms in ports]
+
+    def local_memory(self, machine: Machine) -> LocalMemory:
+        """Return where the local memory of a launch lies: behind its global memory, with a place for each CTA that fits."""
+        end = max((region.base + region.size for region in machine.memory.regions), default=0)
+        base = max(GLOBAL_BASE, end)
+        base += -base % LOCAL_ALIGNMENT
+        places = len(self.sms) * self.occupancy.ctas_per_sm
+        return LocalMemory(base, machine.local_bytes, machine.threads, places)
 
     def warm(self, ranges: Sequence[tuple[int, int]], line_bytes: int) -> None:
         """Put memory into L2: (address, bytes) of each range."""

@@ -18,10 +18,12 @@ from hopsim.hw.machine.thread_groups import WARP
 from hopsim.hw.timing.basic_blocks import Placed, after_tests, entered_otherwise, placed
 from hopsim.hw.timing.fences import Fences, fences_of
 from hopsim.hw.timing.heads import Head, Heads, keeps_order
-from hopsim.hw.timing.in_order import InOrder
-from hopsim.hw.timing.load_runs import Deferred, load_runs
+from hopsim.hw.timing.in_order import Behind, InOrder
+from hopsim.hw.timing.load_runs import Deferred, load_runs, unrolled_loops
 from hopsim.hw.timing.machine_code import MachineCode
 from hopsim.hw.timing.stalls import Stall
+from hopsim.hw.timing.swap_loops import SwapLoop, swap_loop
+from hopsim.hw.timing.wide_loads import Wide
 from hopsim.isa.forms.bound import BoundInstruction
 from hopsim.isa.program.codegen import Segment
 from hopsim.isa.program.flow import EXIT
@@ -59,6 +61,8 @@ class SegmentCost:
         taken: cycles of a taken branch.
         cached: a load that L1 may serve.
         joined: an atomic that ptxas lets one lane do for all if all do it at one address.
+        adds_floats: an atomic that adds floats.
+        swaps: the loop that an atomic is on shared memory.
         mma: (type, flop) of an mma.sync.
         after_mma: it is issued when the pipe has taken all mma.sync before it.
         prefetches_map: a prefetch.tensormap.
@@ -67,8 +71,9 @@ class SegmentCost:
         fences: how it waits until writes are seen beyond the CTA.
         guard: predicate of the head, by register, and the value with which nothing is done.
         deferred: a load that is waited for later than where its value is used.
-        behind: how long after the load what is computed from it here is there.
+        behind: how long after the load, and what else comes late, what is computed from it here is there.
         in_turn: an access of memory, which comes to its pipe when it has its operands, behind all that come before.
+        wide: a load that is done with others; part_of: the segment of the load that it is done with.
     """
 
     head: Head
@@ -91,6 +96,8 @@ class SegmentCost:
     taken: float
     cached: bool
     joined: bool
+    adds_floats: bool
+    swaps: SwapLoop | None
     mma: tuple[str, float] | None
     after_mma: bool
     prefetches_map: bool
@@ -99,8 +106,10 @@ class SegmentCost:
     fences: Fences
     guard: tuple[int, bool] | None
     deferred: Deferred | None
-    behind: dict[int, float]
+    behind: Behind | None
     in_turn: bool
+    wide: Wide | None
+    part_of: int | None
 
 
 class CostTable:
@@ -112,6 +121,8 @@ class CostTable:
         threads: of a CTA.
         parameter_offsets: of each parameter, in bytes.
         shares_sms: whether other CTAs may be on the SM.
+        room: registers that loads on their way may fill, as `load_runs` takes it.
+        kept_loops: lines of PTX that ask ptxas not to unroll the next loop.
     """
 
     def __init__(
@@ -121,6 +132,8 @@ class CostTable:
         threads: int = WARP,
         parameter_offsets: Mapping[str, int] | None = None,
         shares_sms: bool = False,
+        room: int | None = None,
+        kept_loops: Sequence[int] = (),
     ) -> None:
         self._config = config
         self._latency = config.issue.latency_cycles
@@ -129,7 +142,7 @@ class CostTable:
         self._heads = Heads(config, program, threads, shares_sms)
         self._code = MachineCode(config, program)
         self._in_order = InOrder(config, self._code)
-        self._runs = load_runs(program)
+        self._runs = load_runs(program, room, unrolled_loops(program, kept_loops))
         self._multiplies = any(
             bound.form.unit == "tensor" for segment in program for bound in segment.instructions
         )
@@ -178,11 +191,17 @@ class CostTable:
         if head is Head.TENSOR:
             # It has just begun.
             run = crowded
-        clock, reads = run.clock, run.reads
-        block, stall = self._heads.block(first) if has_head else (0.0, Stall.WAIT)
         runs, number = self._runs, segment.number
         deferred = runs.deferred.get(number)
-        for register in runs.posted.get(number, deferred.inputs if deferred else ()):
+        behind: Behind | None = None
+        clock, reads = run.clock, run.reads
+        if deferred:
+            behind = self._in_order.behind(instructions, first.writes, deferred)
+            clock = behind.clock
+        block, stall = self._heads.block(first) if has_head else (0.0, Stall.WAIT)
+        for register in runs.posted.get(
+            number, deferred.inputs | deferred.address if deferred else ()
+        ):
             reads.pop(register, None)
         reads |= dict.fromkeys(runs.awaited.get(number, ()), 0.0)
         is_branch = last.form.unit == "branch"
@@ -214,6 +233,8 @@ class CostTable:
             taken=float(self._latency["branch"]) if is_branch else 0.0,
             cached=self._is_cached(first),
             joined=_is_joined(first),
+            adds_floats=_adds_floats(first),
+            swaps=swap_loop(first),
             mma=self._mma(first) if head is Head.MMA else None,
             after_mma=keeps_order(first) or segment.number in self._after_branches,
             prefetches_map="tensormap" in first.instruction.opcode
@@ -221,14 +242,12 @@ class CostTable:
             simple=False,
             parameters=frozenset(self._parameter_lines(segment.instructions)),
             in_turn=head is Head.MEMORY and not _is_remote(first),
+            wide=self._code.wide.first.get(number),
+            part_of=self._code.wide.others.get(number),
             fences=fences_of(first, block if stall is Stall.MEMBAR else 0.0, self._config.fence),
             guard=_guard(first),
             deferred=deferred,
-            behind={
-                register: max(run.ready[register][0], self._latency["fp32"])
-                for register in (deferred.results if deferred else ())
-                if register in run.ready
-            },
+            behind=behind,
         )
 
     def _parameter_lines(self, instructions: Sequence[BoundInstruction]) -> Iterator[int]:
@@ -306,6 +325,13 @@ def _is_joined(bound: BoundInstruction) -> bool:
         and slots.get("op") in JOINED
         and slots.get("t", "")[:1] in ("u", "s", "b")
     )
+
+
+def _adds_floats(bound: BoundInstruction) -> bool:
+    """Whether an atomic adds floats."""
+    slots = dict(bound.slots)
+    is_float = slots.get("t", "").startswith(("f", "bf"))
+    return bound.form.unit == "atomic" and slots.get("op") == "add" and is_float
 
 
 def _guard(bound: BoundInstruction) -> tuple[int, bool] | None:

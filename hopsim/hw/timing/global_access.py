@@ -124,6 +124,10 @@ class Coalescer:
         return split.size - len(np.unique(split)), len(np.unique(split // self._each))
 
 
+COMING_KEPT: Final = 512
+"""Lines on their way that are remembered before those that have come are forgotten."""
+
+
 class L1Cache:
     """Sectors of global memory held by one SM; the least recently used line goes first.
 
@@ -136,6 +140,8 @@ class L1Cache:
     def __init__(self, config: L1, shared_bytes: int, line_bytes: int) -> None:
         self.capacity = max(0, config.capacity_bytes - shared_bytes) // line_bytes
         self._lines: OrderedDict[int, int] = OrderedDict()
+        # When the sectors of lines that were asked for last are there, by line.
+        self._coming: dict[int, float] = {}
 
     def look_up(self, lines: NDArray[np.int64], masks: NDArray[np.uint8]) -> NDArray[np.uint8]:
         """Return the wanted sectors of each line that are not present; they are from now on.
@@ -162,6 +168,21 @@ class L1Cache:
         while len(held) > self.capacity:
             held.popitem(last=False)
         return np.array(absent, np.uint8)
+
+    def expect(self, lines: NDArray[np.int64], now: float, when: float) -> None:
+        """Note when lines come that were asked for: who loads them again waits for them too."""
+        coming = self._coming
+        if len(coming) > COMING_KEPT:
+            self._coming = coming = {line: time for line, time in coming.items() if time > now}
+        for line in lines.tolist():
+            coming[line] = when
+
+    def expected(self, lines: NDArray[np.int64]) -> float:
+        """Return when the last of some lines is there that were asked for before; 0 if none was."""
+        coming = self._coming
+        if not coming:
+            return 0.0
+        return max((coming.get(line, 0.0) for line in lines.tolist()), default=0.0)
 
     def drop(self, lines: NDArray[np.int64]) -> None:
         """Forget lines that are written."""

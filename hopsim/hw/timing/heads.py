@@ -172,7 +172,6 @@ class Heads:
             "tensor_sync",
             "shuffle",
             "lsu_const",
-            "lsu_local",
             "alu",
         )
 

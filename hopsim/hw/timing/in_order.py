@@ -8,6 +8,7 @@ from typing import Final
 
 from hopsim.config import HardwareConfig
 from hopsim.hw.timing.beside import Beside
+from hopsim.hw.timing.load_runs import Deferred
 from hopsim.hw.timing.machine_code import MachineCode
 from hopsim.hw.timing.reorder import reordered
 from hopsim.hw.timing.stalls import Stall
@@ -16,6 +17,13 @@ from hopsim.isa.forms.bound import BoundInstruction
 NEVER: Final = float("inf")
 NEVER_BEFORE: Final = float("-inf")
 INTEGER: Final = ("s", "u")
+ALU: Final = ("alu", "predicate")
+MULTIPLIES: Final = ("imad", "imad_wide", "fp32")
+MUFU: Final = "mufu"
+ACROSS: Final = {**dict.fromkeys(ALU, 0), **dict.fromkeys(MULTIPLIES, 1), MUFU: 2}
+"""Pipes whose results take a cycle more to another one. Source: hopsim's recording, H100 SXM, tests/silicon/micro.json,
+arithmetic_*: max and add of f32 in turns take 10 cycles, mul.lo and xor 10, rcp and add 23, which alone take 4 and 17 each;
+stall counts in machine code of ptxas 13.0 (4 from LOP3 to LOP3, 5 to and from IMAD)."""
 VARIABLE: Final = ("mufu", "shuffle", "special", "convert")
 """Units whose results are waited for at a scoreboard."""
 
@@ -45,6 +53,22 @@ class Run:
     head_writes: frozenset[int] = frozenset()
     head_use: float = NEVER
     lost: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Behind:
+    """What is computed from a load that is not waited for at once; times in cycles.
+
+    Args:
+        clock: from the issue of the load, when the next instruction can issue: what waits for it is issued between what
+            others wait for, each when it has its operands.
+        load: from the load to each result, by register.
+        inputs: to each result from what else comes late.
+    """
+
+    clock: float
+    load: dict[int, float]
+    inputs: dict[int, float]
 
 
 class InOrder:
@@ -82,6 +106,7 @@ class InOrder:
             self._result_latency,
             self._pipe_cycles,
             lambda one: self._code.issued(one) / self._rate,
+            self._code.unit,
         )
 
     def run(
@@ -108,13 +133,20 @@ class InOrder:
         beside = Beside(self._config.issue) if crowded else None
         ready, reads, written = run.ready, run.reads, run.writes
         issued_at: dict[int, float] = {}
+        made_by: dict[int, int] = {}
         for position, bound in enumerate(instructions):
             unit = self._code.unit(bound)
             issued = 1.0 if prepared and not position else self._code.issued(bound)
+            sequence = self._code.sequence(bound)
+            pipe = None if sequence else ACROSS.get(unit)
+            if bound.form.base[0] == "setp":
+                # The way from a predicate to a branch was measured with it.
+                pipe = None
             at = max(run.clock, pipes.get(unit, 0.0)) if issued else 0.0
             for register in bound.reads:
                 if register in ready:
-                    at = max(at, ready[register][0])
+                    across = pipe is not None and made_by.get(register, pipe) != pipe
+                    at = max(at, ready[register][0] + across)
                     if unit == "branch":
                         # The way from a predicate to a branch is longer than to arithmetic.
                         at = max(at, issued_at.get(register, NEVER_BEFORE) + self._branch_test)
@@ -123,21 +155,26 @@ class InOrder:
                 elif register not in written:
                     reads.setdefault(register, at)
             if not issued and position:
-                # No machine instruction: the result is there when the operands are.
+                # No machine instruction: the result is there when the operands are, as who made them leaves it.
+                begun = max(
+                    (issued_at.get(register, NEVER_BEFORE) for register in bound.reads),
+                    default=NEVER_BEFORE,
+                )
                 for register in bound.writes:
                     ready[register] = (at, Stall.WAIT)
+                    issued_at[register] = begun
+                    made_by.pop(register, None)
                 written |= bound.writes
                 continue
             is_wide = crowded and self._code.halves(bound)
             each = self._half if is_wide else intervals[unit]
             interval = each * issued
             busy = issued / self._rate
-            sequence = self._code.sequence(bound)
             if sequence == "mbarrier_init":
                 busy = max(busy, self._initialising)
             if sequence is not None:
                 # Its instructions go to several pipes.
-                interval = busy
+                interval = max(busy, intervals[unit]) if unit == MUFU else busy
             pipes[unit] = at + interval
             pressure[unit] = pressure.get(unit, 0.0) + interval
             run.count += issued
@@ -155,6 +192,9 @@ class InOrder:
             for register in bound.writes:
                 ready[register] = (at + self._result_latency(bound), stall)
                 issued_at[register] = at
+                made_by.pop(register, None)
+                if pipe is not None:
+                    made_by[register] = pipe
         run.clock += more * (self._gap if crowded else 1.0 / self._rate)
         run.slots += more / self._rate
         if beside is not None:
@@ -163,11 +203,65 @@ class InOrder:
         run.slots = max([run.slots, *pressure.values()])
         return run
 
+    def behind(
+        self, instructions: Sequence[BoundInstruction], loaded: frozenset[int], deferred: Deferred
+    ) -> Behind:
+        """Return how what follows a load in its segment comes behind it.
+
+        Args:
+            instructions: the load, and what follows.
+            loaded: its results.
+            deferred: what it is not waited for by.
+        """
+        late = set(loaded | deferred.inputs)
+        waiting: list[BoundInstruction] = []
+        others = [instructions[0]]
+        for bound in instructions[1:]:
+            if bound.reads & late:
+                late |= bound.writes
+                waiting.append(bound)
+            else:
+                late -= bound.writes
+                others.append(bound)
+        prompt = self.run(others, True)
+        issued = self.run(waiting, False).slots if waiting else 0.0
+        return Behind(
+            prompt.clock + issued,
+            self._ways(waiting, loaded),
+            self._ways(waiting, deferred.inputs),
+        )
+
+    def _ways(
+        self, instructions: Sequence[BoundInstruction], sources: frozenset[int]
+    ) -> dict[int, float]:
+        """Return how long after some registers each result that depends on them is there."""
+        ready = dict.fromkeys(sources, 0.0)
+        made_by: dict[int, int] = {}
+        for bound in instructions:
+            known = [register for register in bound.reads if register in ready]
+            if not known:
+                for register in bound.writes:
+                    ready.pop(register, None)
+                continue
+            issued = self._code.issued(bound)
+            pipe = None if self._code.sequence(bound) else ACROSS.get(self._code.unit(bound))
+            at = max(
+                ready[register] + (pipe is not None and made_by.get(register, pipe) != pipe)
+                for register in known
+            )
+            for register in bound.writes:
+                ready[register] = at + (self._result_latency(bound) if issued else 0.0)
+                made_by.pop(register, None)
+                if issued and pipe is not None:
+                    made_by[register] = pipe
+        return ready
+
     def _pipe_cycles(self, bound: BoundInstruction) -> float:
         issued = self._code.issued(bound)
         if self._code.sequence(bound) is not None:
             # Its instructions go to several pipes.
-            return issued / self._rate
+            busy = issued / self._rate
+            return max(busy, self._interval[MUFU]) if bound.form.unit == MUFU else busy
         return self._interval[self._code.unit(bound)] * issued
 
     def _result_latency(self, bound: BoundInstruction) -> float:
@@ -188,4 +282,4 @@ def _converts_integers(bound: BoundInstruction) -> bool:
     return (slots.get("dt", " ")[:1] in INTEGER) != (slots.get("at", " ")[:1] in INTEGER)
 
 
-__all__ = ["NEVER", "InOrder", "Run"]
+__all__ = ["NEVER", "Behind", "InOrder", "Run"]

@@ -15,7 +15,6 @@ from collections.abc import Callable
 
 from hopsim.config.groups import Launch
 from hopsim.hw.machine.launch import Machine
-from hopsim.hw.machine.thread_groups import WARP
 from hopsim.hw.timing.actor import Clock, Moment, Numbered, Placed
 from hopsim.hw.timing.chip import Chip
 
@@ -45,10 +44,7 @@ class Launcher:
         self._placement = chip.placement
         self._env = env
         self._start = start
-        warps = -(-machine.threads // WARP)
-        self._interval = (
-            config.cta_retire_interval_cycles + config.warp_retire_interval_cycles * warps
-        )
+        self._interval = config.cta_retire_interval_cycles
         # The number of the cluster that is next.
         self._given = 0
         # When another CTA can leave each SM.

@@ -7,6 +7,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from hopsim.config import HardwareConfig
+from hopsim.hw.timing.joined import joined
+from hopsim.hw.timing.pipe_choice import MULTIPLIER, multiplied
+from hopsim.hw.timing.wide_loads import wide_loads
 from hopsim.isa.forms.bound import AddressArg, BoundInstruction, ConstantArg, RegisterArg
 from hopsim.isa.numerics.mma_kinds import FP8
 from hopsim.isa.program.codegen import Segment
@@ -33,6 +36,10 @@ BULK_COMMIT: Final = 3
 BULK_COPY: Final = 10
 """Of an elected thread: 7 where all that it needs is uniform, else 12 or 13."""
 EXTRACT: Final = 2
+MATRICES: Final = ("tensor", "mma")
+"""Units that multiply them."""
+APPROXIMATED: Final = ("div", "rcp", "sqrt", "rsqrt", "ex2", "lg2", "sin", "cos")
+"""Functions of f32 that the MUFU approximates; what it makes of subnormal numbers is not what PTX says without `.ftz`."""
 
 
 class MachineCode:
@@ -50,6 +57,17 @@ class MachineCode:
         self._wide, fused = _wide_sums(instructions)
         self._folded = _offsets(instructions) | fused
         self._uniform = _of_descriptors(instructions)
+        self.wide = wide_loads(program)
+        parts = joined(instructions)
+        gone = self._uncounted = parts.gone
+        if any(bound.form.unit in MATRICES for bound in instructions):
+            # ptxas copies there about as much as it joins, into pairs of registers and uniform ones (D-SASS).
+            shifts = (id(bound) for bound in instructions if bound.instruction.opcode[0] == "shl")
+            gone, self._uncounted = frozenset[int](), parts.gone.intersection(shifts)
+            self._multiplied = frozenset[int]()
+        else:
+            self._multiplied = parts.multiplied | multiplied(program, gone | self._uniform)
+        self._gone = gone | {id(program[number].instructions[0]) for number in self.wide.others}
         self._again = frozenset(
             id(bound) for segment in program for bound in _divisions_again(segment.instructions)
         )
@@ -63,7 +81,9 @@ class MachineCode:
         """Return the pipe of an instruction: ptxas adds a 64-bit product with the instruction that makes it."""
         if id(bound) in self._uniform:
             return UNIFORM
-        return WIDE if id(bound) in self._wide else bound.form.unit
+        if id(bound) in self._wide:
+            return WIDE
+        return MULTIPLIER if id(bound) in self._multiplied else bound.form.unit
 
     def halves(self, bound: BoundInstruction) -> bool:
         """Whether it is done in halves of 64 bits."""
@@ -71,7 +91,7 @@ class MachineCode:
 
     def issued(self, bound: BoundInstruction) -> float:
         """Return the machine instructions of one PTX instruction that take an issue slot and a pipe."""
-        if bound.writes and bound.writes <= self._folded:
+        if id(bound) in self._gone or (bound.writes and bound.writes <= self._folded):
             return 0
         if bound.reads <= self._low and _has_wide_literal(bound, ("add",)):
             return 1
@@ -82,22 +102,15 @@ class MachineCode:
 
         Issue takes what `issued` says; this knows more of what ptxas leaves out, fuses and adds.
         """
-        total = 0.0
-        shifted: set[int] = set()
-        for bound in instructions:
-            if bound.writes and bound.writes <= self._folded:
-                continue
-            number = self._counted(bound)
-            if _is_shift(bound):
-                shifted |= bound.writes
-            else:
-                fused = shifted & bound.reads if _is_addition(bound) else frozenset[int]()
-                if fused:
-                    # One LEA shifts and adds.
-                    number -= 1
-                shifted -= bound.writes | fused
-            total += number
-        return round(total)
+        return round(
+            sum(
+                self._counted(bound)
+                for bound in instructions
+                if id(bound) not in self._gone
+                and id(bound) not in self._uncounted
+                and not (bound.writes and bound.writes <= self._folded)
+            )
+        )
 
     def _length(self, bound: BoundInstruction) -> float:
         """Return the machine instructions of one PTX instruction.
@@ -163,6 +176,11 @@ def _sequence(bound: BoundInstruction) -> str | None:
             return "div_64"
         if kind == "f64":
             return "div_f64"
+    if name in APPROXIMATED and kind == "f32" and "ftz" not in opcode:
+        # Small operands are scaled before, and results after.
+        if "approx" in opcode and name in ("sin", "cos"):
+            return "sin_approx"
+        return f"{name}_{opcode[1]}" if opcode[1] in ("approx", "full") else f"{name}_f32"
     if name in ("div", "rcp", "sqrt") and kind == "f32":
         return None if "approx" in opcode or "full" in opcode else f"{name}_f32"
     if name == "mbarrier" and opcode[1] == "init":
@@ -236,11 +254,6 @@ def _has_wide_result(bound: BoundInstruction) -> bool:
         destination.register is not None and destination.register.width_bits == WIDE_BITS
         for destination in bound.destinations
     )
-
-
-def _is_shift(bound: BoundInstruction) -> bool:
-    opcode = bound.instruction.opcode
-    return opcode == ("shl", "b32") and isinstance(bound.args[-1], ConstantArg)
 
 
 def _is_addition(bound: BoundInstruction) -> bool:

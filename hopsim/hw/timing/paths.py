@@ -90,7 +90,7 @@ class PathCosts:
     def __init__(self, config: HardwareConfig, costs: Sequence[SegmentCost]) -> None:
         self._costs = costs
         self._mbarrier = config.mbarrier
-        self._arrive = float(config.mbarrier.arrive_latency_cycles)
+        self._state = float(config.mbarrier.state_latency_cycles)
 
     def work_out(
         self, numbers: Sequence[int], following: int, resumed: bool, warps: int
@@ -199,5 +199,5 @@ class PathCosts:
             # A strand that was woken pays the wake-up, not the test.
             return (time if woken else time + tested_after(self._mbarrier, warps)), Stall.MBARRIER
         if head is Head.ARRIVE:
-            return time + self._arrive, Stall.SHORT_SCOREBOARD
+            return time + self._state, Stall.SHORT_SCOREBOARD
         return time, Stall.WAIT

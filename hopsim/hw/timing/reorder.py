@@ -18,6 +18,7 @@ def reordered(
     latency: Callable[[BoundInstruction], float],
     interval: Callable[[BoundInstruction], float],
     slots: Callable[[BoundInstruction], float],
+    pipe: Callable[[BoundInstruction], str],
 ) -> list[BoundInstruction]:
     """Return instructions in an order in which they issue early.
 
@@ -28,6 +29,7 @@ def reordered(
         latency: from the issue of an instruction to that of one that reads its result.
         interval: for which an instruction takes its pipe.
         slots: cycles in which nothing else issues.
+        pipe: that an instruction takes.
     """
     begin = 1 if has_head else 0
     end = len(instructions)
@@ -58,21 +60,21 @@ def reordered(
         chosen = -1
         while ready:
             item = heappop(ready)
-            if pipes.get(body[item[1]].form.unit, 0.0) <= now:
+            if pipes.get(pipe(body[item[1]]), 0.0) <= now:
                 chosen = item[1]
                 break
             blocked.append(item)
         for item in blocked:
             heappush(ready, item)
         if chosen < 0:
-            times = [pipes[body[number].form.unit] for _, number in ready]
+            times = [pipes[pipe(body[number])] for _, number in ready]
             if coming:
                 times.append(coming[0][0])
             now = max(now, min(times))
             continue
         one = body[chosen]
         order.append(one)
-        pipes[one.form.unit] = now + interval(one)
+        pipes[pipe(one)] = now + interval(one)
         for other, cycles in after[chosen].items():
             earliest[other] = max(earliest[other], now + cycles)
             waits[other] -= 1

@@ -42,6 +42,7 @@ from hopsim.hw.timing.landings import Landings
 from hopsim.hw.timing.launcher import Launcher
 from hopsim.hw.timing.recorder import Recorder
 from hopsim.hw.timing.recording import Recording
+from hopsim.hw.timing.register_room import room_for_loads
 from hopsim.hw.timing.stalls import Stall
 from hopsim.hw.timing.standstill import Standstill
 from hopsim.hw.timing.thread_access import ThreadAccess
@@ -121,6 +122,12 @@ class TimedSchedule(Schedule):
             machine.threads,
             machine.setup.parameter_offsets,
             chip.shares_sms,
+            room_for_loads(
+                config.device,
+                machine.registers_per_thread,
+                machine.threads if machine.setup.has_register_bound else None,
+            ),
+            machine.setup.kept_loops,
         )
         self._landings = Landings(
             env,
@@ -131,7 +138,7 @@ class TimedSchedule(Schedule):
             self._end_landing,
         )
         self._wake_ups = WakeUps(config)
-        accesses = ThreadAccess(config, sms, chip.l2, chip.fabric)
+        accesses = ThreadAccess(config, sms, chip.l2, chip.fabric, chip.local_memory(machine))
         serialised = machine.threads // WARPGROUP if machine.setup.serialised_wgmma else 0
         self._wgmma = WgmmaIssue(self.totals.stalls, self._landings.commit, serialised)
         self._crowds = Crowds(self.totals.stalls)
@@ -271,6 +278,8 @@ class TimedSchedule(Schedule):
         block = self._costs.segments[actor.strand.segment].block
         latency, stall = self._wake_ups.after(wait, block)
         actor.resume = self.now + self._arrive_extra + latency
+        if wait.kind == "mbarrier" and actor.strand.is_awaited:
+            actor.resume = self._wake_ups.looked(actor.time, actor.resume)
         actor.waited = stall
         if wait.kind == "bulk group" and not actor.resumed:
             # (Who looked too early waits on.)
@@ -357,6 +366,16 @@ class TimedSchedule(Schedule):
         costs = self._costs.segments
         charge = self._charge
         cost = costs[strand.segment]
+        if actor.postponed and charge.postponed.are_due(actor, cost, strand.segment):
+            time = actor.time = charge.postponed.issue(actor, time, time)
+            if actor.postponed:
+                actor.time = charge.postponed.await_first(actor, time)
+                actor.set(actor.time)
+                return
+            time = actor.time = charge.await_operands(actor, cost, time)
+            if not self.env.is_next(time):
+                actor.set(time)
+                return
         for _ in range(RUN_AHEAD_STEPS):
             self.now = time
             if self._recording is not None:
@@ -391,6 +410,10 @@ class TimedSchedule(Schedule):
                 # What it does next comes when it is known for how long the tensor cores worked.
                 break
             cost = costs[strand.segment]
+            if actor.postponed and charge.postponed.are_due(actor, cost, strand.segment):
+                # Whoever has an address before goes first.
+                time = actor.time = charge.postponed.await_first(actor, time)
+                break
             if cost.in_turn:
                 # It comes to its pipe when it has its operands: whoever has theirs before goes first.
                 time = actor.time = charge.await_operands(actor, cost, time)

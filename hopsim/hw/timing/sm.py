@@ -25,8 +25,9 @@ class Sm:
     """
 
     __slots__ = (
-        "_asked", "_copy_rate", "_cpc", "_fill_rate", "_filled", "_send_rate", "_sent", "active_cycles", "active_since",
-        "ctas", "gpc", "issue", "l1", "loads", "mma", "name", "number", "pipe", "port", "stored", "tensor", "tma", "used",
+        "_asked", "_copy_rate", "_cpc", "_fill_rate", "_filled", "_local_rate", "_send_rate", "_sent", "active_cycles",
+        "active_since", "ctas", "gpc", "issue", "l1", "loads", "mma", "name", "number", "pipe", "port", "stored", "tensor",
+        "tma", "used",
     )  # fmt: skip
 
     def __init__(
@@ -58,6 +59,7 @@ class Sm:
         # Until when the way out of it is taken, and when L2 has all that threads have stored.
         self._sent = 0.0
         self._send_rate = config.l2.store_bandwidth_per_sm_bytes_per_clk
+        self._local_rate = config.l1.local_store_bandwidth_bytes_per_clk
         self.stored = 0.0
         self.ctas = 0
         self.used = False
@@ -84,9 +86,14 @@ class Sm:
         self._filled = self._filled if self._filled > time else time
         return self._filled
 
-    def send(self, time: float, count_bytes: int) -> float:
-        """Take the way out of L1 for bytes that threads store; return when the last one has left."""
-        self._sent = (self._sent if self._sent > time else time) + count_bytes / self._send_rate
+    def send(self, time: float, count_bytes: int, local: bool = False) -> float:
+        """Take the way out of L1 for bytes that threads store; return when the last one has left.
+
+        Args:
+            local: whether they are stored to local memory.
+        """
+        rate = self._local_rate if local else self._send_rate
+        self._sent = (self._sent if self._sent > time else time) + count_bytes / rate
         return self._sent
 
     def enter(self, time: float) -> None:

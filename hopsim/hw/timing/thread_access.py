@@ -21,22 +21,34 @@ from hopsim.hw.timing.global_access import Coalescer
 from hopsim.hw.timing.l2 import L2Cache
 from hopsim.hw.timing.l2_tags import BITS
 from hopsim.hw.timing.load_bursts import LoadBursts
+from hopsim.hw.timing.local_memory import LocalMemory
 from hopsim.hw.timing.shared_memory import Banks
 from hopsim.hw.timing.sm import Sm
 from hopsim.hw.timing.stalls import Stall
+from hopsim.hw.timing.swap_loops import SwapLoops
 
 SHARED_SPACES = ("shared", "shared::cta", "shared::cluster")
 
+# Lines of a load from local memory that L1 looks up in a cycle.
+TAGS: Final = 4
 # Passes of one warp that stores, ahead of the others, at most.
 LONGEST_BURST: Final = 256
 
 
 class Served(NamedTuple):
-    """Until when an access holds its warp, when its result is ready (SM cycles), and what a reader's wait is called."""
+    """What became of an access.
+
+    Args:
+        held: until when it holds its warp.
+        ready: when its result is there; both in SM cycles.
+        stall: what a reader's wait is called.
+        instructions: machine instructions that nobody knew of before.
+    """
 
     held: float
     ready: float
     stall: Stall
+    instructions: int = 0
 
 
 class ThreadAccess:
@@ -46,18 +58,26 @@ class ThreadAccess:
         config: of the chip.
         sms: all SMs.
         l2, fabric: what they share.
+        local: where local memory lies.
     """
 
     def __init__(
-        self, config: HardwareConfig, sms: Sequence[Sm], l2: L2Cache, fabric: Fabric
+        self,
+        config: HardwareConfig,
+        sms: Sequence[Sm],
+        l2: L2Cache,
+        fabric: Fabric,
+        local: LocalMemory,
     ) -> None:
         self._config = config
         self._sms = sms
         self._l2 = l2
         self._fabric = fabric
+        self._where = local
         self._banks = Banks(config.smem)
         self._coalescer = Coalescer(config.l2.line_bytes, config.l2.sector_bytes)
         self._atomics = AtomicUnits(config.l2)
+        self._swaps = SwapLoops(config.smem, config.dsmem)
         self._loads = LoadBursts(config.l1)
         # When the last other access of a warp of a CTA leaves the data pipe.
         self._stores: dict[int, float] = {}
@@ -68,6 +88,7 @@ class ThreadAccess:
             config.l2.store_queue_per_sm_bytes / config.l2.store_bandwidth_per_sm_bytes_per_clk
         )
         self._l1_latency = float(config.l1.latency_cycles)
+        self._local_latency = float(config.l1.local_latency_cycles)
         # From the first wavefront to the result, by kind of access.
         smem = config.smem
         self._shared_latency: dict[str, int] = {
@@ -93,7 +114,8 @@ class ThreadAccess:
             # Lanes that point into another space follow (DEVIATIONS D-WINDOWS).
             after = self._serve_space(actor, other, cost, served.held)
             last = max(served, after, key=lambda one: one.ready)
-            served = Served(after.held, last.ready, last.stall)
+            more = served.instructions + after.instructions
+            served = Served(after.held, last.ready, last.stall, more)
         return served
 
     def _serve_space(
@@ -101,12 +123,17 @@ class ThreadAccess:
     ) -> Served:
         """Book the lanes of an access that point into one space."""
         if note.space in SHARED_SPACES:
+            if cost.swaps is not None and (cost.swaps.reaches or not note.remote):
+                end, instructions = self._swaps.run(actor, note, cost.swaps, time)
+                return Served(end, end, Stall.SHORT_SCOREBOARD, instructions)
             if note.remote:
                 return self._remote(actor.sm, actor.strand.cta, note, time)
             return self._shared(actor, note, time)
         if note.space == "global":
             return self._global(actor, note, cost, time)
-        # Local memory and constants are taken as always present in the caches of the SM.
+        if note.space == "local":
+            return self._local(actor, note, time)
+        # Constants are taken as always present in the caches of the SM.
         return Served(time, time + self._l1_latency, Stall.LONG_SCOREBOARD)
 
     # -- shared memory -----------------------------------------------------------------------------
@@ -133,6 +160,27 @@ class ThreadAccess:
         source, goal = (target, sm.number) if note.kind == "r" else (sm.number, target)
         done = self._fabric.transfer(time, source, goal, count_bytes)
         return Served(time, done, Stall.LONG_SCOREBOARD)
+
+    # -- local memory ------------------------------------------------------------------------------
+
+    def _local(self, actor: Actor, note: AccessNote, time: float) -> Served:
+        sm, strand = actor.sm, actor.strand
+        threads = strand.tids if len(strand.tids) == note.lanes else np.arange(note.lanes)
+        lines = self._where.touched(note, threads)
+        if note.kind == "r":
+            passes = -(-lines.passes // TAGS)
+            end = sm.pipe.book(time, passes, passes)
+            own = -(-lines.most // TAGS)
+            return Served(
+                max(time, end - own), end - 1.0 + self._local_latency, Stall.LONG_SCOREBOARD
+            )
+        end = sm.pipe.book(time, lines.passes, lines.passes)
+        begin = self._where.begin(strand.cta.index)
+        numbers = self._l2.tags.number(lines.offsets + begin)
+        sent = sm.send(end, lines.sectors * self._l2.sector_bytes, local=True)
+        done = self._l2.store_words(time, sent, numbers, lines.sectors, lines.passes, sm.gpc)
+        held = max(time, end - lines.most, done - self._queue)
+        return Served(held, done, Stall.LONG_SCOREBOARD)
 
     # -- global memory -----------------------------------------------------------------------------
 
@@ -170,12 +218,16 @@ class ThreadAccess:
             begin, end = self._pass(sm, actor.strand.cta, passes, warps, time)
         held = max(time, begin)
         if note.kind == "r":
+            coming = 0.0
             if cost.cached:
+                # What another load has asked for comes when it comes for that one.
+                coming = sm.l1.expected(lines)
                 absent = sm.l1.look_up(lines, masks)
                 is_missed = absent > 0
                 missed = int(np.count_nonzero(is_missed))
                 if missed == 0:
-                    return Served(held, end - 1.0 + self._l1_latency, Stall.LONG_SCOREBOARD)
+                    ready = max(coming, end - 1.0 + self._l1_latency)
+                    return Served(held, ready, Stall.LONG_SCOREBOARD)
                 lines, masks = lines[is_missed], absent[is_missed]
                 sectors = int(BITS[masks].sum())
                 whole = sectors == missed * self._sectors_per_line
@@ -186,8 +238,10 @@ class ThreadAccess:
             wanted = Footprint(numbers, sectors, None if whole else masks, beside)
             arrival = sm.port.read(time, end, sent, wanted, sm.number)
             # A warp that loads is booked at once: what others ask for later does not come before it.
-            ready = max(arrival.ready, sm.port.expected(arrival, time))
-            return Served(held, ready + self._l1_latency, Stall.LONG_SCOREBOARD)
+            ready = max(arrival.ready, sm.port.expected(arrival, time)) + self._l1_latency
+            if cost.cached:
+                sm.l1.expect(lines, time, ready)
+            return Served(held, max(ready, coming), Stall.LONG_SCOREBOARD)
         sm.l1.drop(lines)
         numbers = self._l2.tags.number(lines * self._line_bytes)
         if note.kind == "w":
@@ -197,15 +251,19 @@ class ThreadAccess:
             return Served(max(held, done - self._queue), done, Stall.LONG_SCOREBOARD)
         wanted = Footprint(numbers, sectors, None if whole else masks)
         taken, done = self._l2.atomic(time, end, wanted, passes, sm.gpc)
-        answers = bool(cost.head_writes)
+        # Units add when device memory has brought what was there; a warp that gives no result to wait for goes on.
+        late = max(0.0, done - end - self._l2.near)
         if cost.joined and isinstance(note.addresses, int):
             # One lane of each warp adds for all.
+            added = 0.0
             for _ in range(warps):
-                taken = max(taken, self._atomics.take(time, note.addresses, 1, answers=answers))
+                added = self._atomics.take(time + late, note.addresses, 1)
         else:
-            added = self._atomics.take(time, note.addresses, note.lanes, answers=answers)
-            taken = max(taken, added)
-        done = max(done, taken)
+            added = self._atomics.take(
+                time + late, note.addresses, note.lanes, floats=cost.adds_floats
+            )
+        taken = max(taken, added - late)
+        done = max(done, added, taken)
         latency = self._config.l2.atomic_latency_cycles
         # A CTA that adds ends when it knows that L2 has.
         sm.stored = max(sm.stored, done + self._l2.near)

@@ -25,12 +25,12 @@ class Sent(NamedTuple):
         end: when its last request leaves.
         slower: cycles that its bytes take beyond asking for them, which lines out of device memory come later: they come
             spread out.
-        filled: its turn on the way into the SM; None: it brings nothing.
+        filling: cycles that its bytes take on the way into each SM that gets them.
     """
 
     end: float
     slower: float
-    filled: Passage | None
+    filling: float
 
 
 class TmaEngine:
@@ -41,8 +41,8 @@ class TmaEngine:
     """
 
     __slots__ = (
-        "_config", "_filling", "_flights", "_issued_bytes", "_known_maps", "_multicasts", "_prefetched", "_store_free",
-        "_window_bytes", "busy_cycles", "bytes_moved", "free", "operations",
+        "_config", "_filling", "_flights", "_issued_bytes", "_known_maps", "_multicast_since", "_multicasts", "_prefetched",
+        "_store_free", "_window_bytes", "busy_cycles", "bytes_moved", "free", "operations",
     )  # fmt: skip
 
     def __init__(self, config: Tma) -> None:
@@ -54,6 +54,8 @@ class TmaEngine:
         self._prefetched: deque[float] = deque()
         # When multicast boxes were asked for, the last few.
         self._multicasts: deque[float] = deque(maxlen=MULTICASTS_KEPT)
+        # When the first of all was.
+        self._multicast_since = 0.0
         self._issued_bytes = 0
         self.free = 0.0
         # The way of data into the SM, in cycles.
@@ -79,7 +81,7 @@ class TmaEngine:
         return begin
 
     def send(self, begin: float, count_bytes: int, requests: int = 0) -> Sent:
-        """Occupy the engine with an operation.
+        """Occupy the engine with an operation; what it brings is still to `fill` SMs.
 
         Args:
             count_bytes: of the whole box, what lies outside the tensor included.
@@ -104,8 +106,15 @@ class TmaEngine:
         self.bytes_moved += count_bytes
         self.operations += 1
         self._issued_bytes += count_bytes
-        filled = self._filling.ask(begin, end, filling) if requests else None
-        return Sent(end, slower, filled)
+        return Sent(end, slower, filling)
+
+    def fill(self, begin: float, sent: Sent) -> Passage:
+        """Take what an operation brings on the way into this SM, whoever asked for it; return its turn.
+
+        Args:
+            begin: when its first request leaves.
+        """
+        return self._filling.ask(begin, sent.end, sent.filling)
 
     def returned(self, time: float) -> None:
         """Say when the last byte of the operation sent last comes back."""
@@ -135,15 +144,20 @@ class TmaEngine:
 
     def multicast(self, begin: float) -> None:
         """Note that a multicast box is asked for."""
+        if not self._multicasts:
+            self._multicast_since = begin
         self._multicasts.append(begin)
 
     def multicast_delay(self, begin: float, lines: int) -> float:
         """Return how much later a box out of device memory comes that was asked for at `begin`, for those asked for since.
 
         Multicast lines give way to all others: boxes that are asked for one at a time come as soon as if they were for
-        one SM, the first of some at once comes late.
+        one SM, the first of some at once comes late.  Only the first ones do: once a ring goes round it is as quick as
+        without multicast.
         """
         config = self._config
+        if begin - self._multicast_since > config.multicast_beginning_cycles:
+            return 0.0
         gaps = [abs(other - begin) for other in self._multicasts if other != begin]
         if not gaps:
             return 0.0

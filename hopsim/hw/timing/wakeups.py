@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from hopsim.config import HardwareConfig
 from hopsim.hw.machine.waiting import Wait
 from hopsim.hw.timing.stalls import Stall
@@ -16,6 +18,8 @@ class WakeUps:
 
     def __init__(self, config: HardwareConfig) -> None:
         barrier = config.barrier
+        self._apart_first = float(config.mbarrier.apart_first_cycles)
+        self._apart_interval = float(config.mbarrier.apart_interval_cycles)
         self._known: dict[str, tuple[float, Stall]] = {
             "mbarrier": (float(config.mbarrier.wakeup_latency_cycles), Stall.MBARRIER),
             "named barrier": (0.0, Stall.BARRIER),
@@ -39,6 +43,19 @@ class WakeUps:
         """
         latency, stall = self._known[wait.kind]
         return (block if stall is Stall.BARRIER else latency), stall
+
+    def looked(self, begin: float, ready: float) -> float:
+        """Return when lanes see that a phase is complete while others of their warp wait to meet them again.
+
+        A warp that is apart is not suspended: it looks from time to time.
+
+        Args:
+            begin: when they looked in vain.
+            ready: when a whole warp would go on.
+        """
+        interval = self._apart_interval
+        left = ready - begin - self._apart_first
+        return begin + self._apart_first + max(0.0, math.ceil(left / interval)) * interval
 
     def stall(self, wait: Wait | None) -> Stall:
         """Return what a wait is called."""

@@ -40,8 +40,6 @@ from hopsim.isa.program.open_products import (
 )
 from hopsim.isa.ptx.flat import FlatInstruction, FlatOperand, FlatParameter, Register
 
-SEQUENCES: Final = ("div", "rem", "rcp", "sqrt", "rsqrt")
-"""Instructions that can become calls of software."""
 FENCES: Final = ("acq_rel", "sc")
 
 
@@ -145,10 +143,8 @@ class _Contraction:
     def _ends_block(self, bound: BoundInstruction) -> bool:
         opcode = bound.instruction.opcode
         name = opcode[0]
-        if name in SEQUENCES:
-            if "approx" in opcode or "full" in opcode:
-                return name == "rsqrt" and "f64" in opcode and "ftz" not in opcode
-            return "u32" not in opcode
+        if flow.calls_software(bound):
+            return True
         if name == "membar" or (name == "fence" and opcode[1] in FENCES):
             return True
         if bound.instruction.guard is not None and (bound.form.purity == "shared" or name == "ld"):

@@ -18,6 +18,10 @@ SYNCHRONISING: Final = ("relaxed", "acquire", "release")
 """Orders of loads and stores with which threads synchronise: a `values=False` run performs these."""
 
 
+SOFTWARE: Final = ("div", "rem", "rcp", "sqrt", "rsqrt")
+"""Instructions that can become calls of software."""
+
+
 @dataclass(frozen=True, slots=True)
 class SegmentPlan:
     """Instructions `[start, stop)` of the body.
@@ -38,6 +42,20 @@ class SegmentPlan:
 def is_branch(bound: BoundInstruction) -> bool:
     """Whether the instruction decides where to go next."""
     return bound.form.unit == "branch"
+
+
+def calls_software(bound: BoundInstruction) -> bool:
+    """Whether ptxas makes it a call, or a branch to one for rare operands: its basic block ends there.
+
+    Source: machine code of ptxas 13.0: correctly rounded `div`, `rcp`, `sqrt`, `rsqrt.approx.f64`, and integer division,
+    but of u32.
+    """
+    opcode = bound.instruction.opcode
+    if opcode[0] not in SOFTWARE:
+        return False
+    if "approx" in opcode or "full" in opcode:
+        return opcode[0] == "rsqrt" and "f64" in opcode and "ftz" not in opcode
+    return "u32" not in opcode
 
 
 def segments(body: Sequence[BoundInstruction], targets: set[int]) -> list[SegmentPlan]:

@@ -31,7 +31,7 @@ from hopsim.isa.program.pipeline import serialised_by
 from hopsim.isa.program.symbols import Parameter, Placement, parameters, place
 from hopsim.isa.program.wmma import SOURCE as WMMA
 from hopsim.isa.program.wmma import lower
-from hopsim.isa.ptx.ast import Function, PtxModule
+from hopsim.isa.ptx.ast import Block, Directive, Function, PtxModule
 from hopsim.isa.ptx.file_text import read_ptx
 from hopsim.isa.ptx.flat import FlatBody, Register, SymbolRef
 from hopsim.isa.ptx.parser import parse
@@ -134,6 +134,12 @@ class Kernel:
     def has_register_bound(self) -> bool:
         """Whether ptxas can bound registers at entry, without which `setmaxnreg` is ignored."""
         return any(self.directive(name) is not None for name in ("reqntid", "maxntid", "maxnreg"))
+
+    @cached_property
+    def kept_loops(self) -> tuple[int, ...]:
+        """Lines of `.pragma "nounroll"`, each at the head of a loop that ptxas leaves as it is."""
+        body = self.function.body
+        return () if body is None else tuple(_kept_loops(body))
 
     @cached_property
     def syncs_grid(self) -> bool:
@@ -390,3 +396,12 @@ def load(path: str | Path) -> Module:
             "expected the path of a file, got PTX text", hint="hopsim.loads() takes text"
         )
     return loads(read_ptx(path), str(path))
+
+
+def _kept_loops(block: Block) -> Iterator[int]:
+    """Give the lines of `.pragma "nounroll"` in a body."""
+    for one in block.statements:
+        if isinstance(one, Block):
+            yield from _kept_loops(one)
+        elif isinstance(one, Directive) and one.name == "pragma" and "nounroll" in one.text:
+            yield one.span.line

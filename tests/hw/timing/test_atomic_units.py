@@ -18,10 +18,11 @@ LEAST, SECTOR, AGAIN = (
     L2.atomic_again_cycles,
 )
 LANES = np.arange(32, dtype=np.uint64)
+FLOAT = L2.atomic_float_cycles
 
 
-def took(addresses: np.ndarray | int, lanes: int = 32, *, answers: bool = False) -> float:
-    return AtomicUnits(L2).take(0.0, addresses, lanes, answers=answers)
+def took(addresses: np.ndarray | int, lanes: int = 32, *, floats: bool = False) -> float:
+    return AtomicUnits(L2).take(0.0, addresses, lanes, floats=floats)
 
 
 @pytest.mark.parametrize(
@@ -40,8 +41,13 @@ def test_what_a_warp_takes(addresses: np.ndarray, expected: float) -> None:
     assert took(addresses.astype(np.uint64) + base) == pytest.approx(expected)
 
 
-def test_answers_take_longer() -> None:
-    assert took(0 * LANES, answers=True) == pytest.approx(L2.atomic_answer_factor * took(0 * LANES))
+def test_sums_of_floats_at_one_word_wait_for_each_other() -> None:
+    assert took(0 * LANES, floats=True) == pytest.approx(32 * FLOAT)
+    two_warps = np.concatenate([0 * LANES, LANES * 4])
+    assert took(two_warps, 64, floats=True) == pytest.approx(33 * FLOAT)
+    # Where few meet, other words take longer than one of them.
+    assert took(LANES * 32, floats=True) == took(LANES * 32)
+    assert FLOAT > AGAIN
 
 
 def test_one_address_for_all_is_that_of_each_lane() -> None:
@@ -52,10 +58,10 @@ def test_one_address_for_all_is_that_of_each_lane() -> None:
 def test_warps_are_served_one_after_the_other_by_a_unit_and_beside_each_other_by_others() -> None:
     units = AtomicUnits(L2)
     line = 4 * LANES
-    assert units.take(0.0, line, 32, answers=False) == 4 * SECTOR
-    assert units.take(0.0, line + np.uint64(128), 32, answers=False) == 8 * SECTOR
-    assert units.take(0.0, line + np.uint64(UNIT), 32, answers=False) == 4 * SECTOR
-    assert units.take(100.0, line, 32, answers=False) == 100.0 + 4 * SECTOR
+    assert units.take(0.0, line, 32) == 4 * SECTOR
+    assert units.take(0.0, line + np.uint64(128), 32) == 8 * SECTOR
+    assert units.take(0.0, line + np.uint64(UNIT), 32) == 4 * SECTOR
+    assert units.take(100.0, line, 32) == 100.0 + 4 * SECTOR
 
 
 @settings(max_examples=60, deadline=None)

@@ -67,3 +67,17 @@ def test_a_kernel_ends_when_l2_has_added() -> None:
     )
     # The line comes from device memory first.
     assert one - none > CONFIG.dram.latency_cycles - CONFIG.l2.latency_near_cycles
+
+
+def test_units_add_when_device_memory_has_brought_what_was_there() -> None:
+    """Many lanes on a word that L2 does not hold: all of them come after it, none meanwhile."""
+    body = """
+        ld.param.u64 %rd0,[out]; mov.f32 %f0,0f3F800000; red.global.add.f32 [%rd0],%f0; ret;"""
+
+    def cycles(warm: str) -> int:
+        chip = hs.Gpu("h100-sxm")
+        out = chip.array(np.zeros(64, np.float32))
+        return launch(body, gpu=chip, block=1024, args=[out], warm=warm).cycles
+
+    hit, missed = cycles("memory"), cycles("code")
+    assert missed - hit > 0.9 * (CONFIG.dram.latency_cycles - CONFIG.l2.latency_near_cycles)

@@ -50,6 +50,10 @@ SEQUENCES = {
     "div_s32": "div.s32 %r1,%r0,%r2;", "div_u32": "div.u32 %r1,%r0,%r2;", "rem_s32": "rem.s32 %r1,%r0,%r2;",
     "rem_u32": "rem.u32 %r1,%r0,%r2;", "div_64": "rem.s64 %rd1,%rd0,%rd2;", "div_f32": "div.rn.f32 %f1,%f0,%f2;",
     "rcp_f32": "rcp.rn.f32 %f1,%f0;", "sqrt_f32": "sqrt.rn.f32 %f1,%f0;", "div_f64": "div.rn.f64 %d1,%d0,%d2;",
+    "div_approx": "div.approx.f32 %f1,%f0,%f2;", "div_full": "div.full.f32 %f1,%f0,%f2;",
+    "rcp_approx": "rcp.approx.f32 %f1,%f0;", "sqrt_approx": "sqrt.approx.f32 %f1,%f0;",
+    "rsqrt_approx": "rsqrt.approx.f32 %f1,%f0;", "ex2_approx": "ex2.approx.f32 %f1,%f0;",
+    "lg2_approx": "lg2.approx.f32 %f1,%f0;", "sin_approx": "sin.approx.f32 %f1,%f0;",
     "mbarrier_init": "mbarrier.init.shared.b64 [%r0],1;", "prefetch_tensormap": "prefetch.tensormap [%rd0];",
     "bulk_copy": "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes "
     "[%r1],[%rd0,{%r2,%r3}],[%r0];",
@@ -78,7 +82,11 @@ def test_what_ptxas_makes_several_instructions_of_takes_their_slots(name: str) -
     slots = instructions / CONFIG.issue.issue_rate
     if name == "mbarrier_init":
         slots = CONFIG.mbarrier.init_interval_cycles
-    assert sum(cost.slots for cost in costs) == pytest.approx(slots + 1 / CONFIG.issue.issue_rate)
+    slots += 1 / CONFIG.issue.issue_rate
+    if name.endswith(("approx", "full")):
+        # The pipe of the function itself may take longer than all that is issued.
+        slots = max(slots, CONFIG.issue.interval_cycles["mufu"])
+    assert sum(cost.slots for cost in costs) == pytest.approx(slots)
 
 
 @pytest.mark.parametrize("name", CONFIG.issue.sequence_latency_cycles)
@@ -111,7 +119,7 @@ def test_a_divisor_that_changed_is_divided_by_anew(between: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "approximate", ["div.full.f32 %f1,%f0,%f2;", "rcp.approx.ftz.f32 %f1,%f0;"]
+    "approximate", ["div.full.ftz.f32 %f1,%f0,%f2;", "rcp.approx.ftz.f32 %f1,%f0;"]
 )
 def test_approximate_functions_are_one_instruction(approximate: str) -> None:
     _, costs = table(f"{approximate} ret;")

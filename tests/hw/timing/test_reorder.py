@@ -109,7 +109,12 @@ def test_values_stay_what_they_are(chosen: list[tuple[str, int, int, int]]) -> N
 @pytest.mark.parametrize("count", [0, 1, 3])
 def test_few_instructions_are_left_alone(count: int) -> None:
     found, _ = segment("ex2.approx.f32 %f1,%f0;" * count + "ret;")
-    assert reordered(found, False, lambda one: 4.0, lambda one: 1.0, lambda one: 1.0) == found
+    assert (
+        reordered(
+            found, False, lambda one: 4.0, lambda one: 1.0, lambda one: 1.0, lambda one: "alu"
+        )
+        == found
+    )
 
 
 # -- beside working tensor cores ----------------------------------------------------------------------

@@ -25,14 +25,14 @@ def test_large_operations_are_asked_for_quicker_than_they_come() -> None:
     lines = 16384 // TMA.request_bytes
     ends: list[Passage] = []
     for number in range(1, 5):
-        sent = engine.send(engine.start(0.0, None), 16384, lines)
+        begin = engine.start(0.0, None)
+        sent = engine.send(begin, 16384, lines)
         assert (
             sent.end
             == engine.start(0.0, None)
             == pytest.approx(number * lines * TMA.request_interval_cycles)
         )
-        assert sent.filled is not None
-        ends.append(sent.filled)
+        ends.append(engine.fill(begin, sent))
     # All that is asked for until then comes before the last line of an operation.
     landed = [passage.expected(10_000.0) for passage in ends]
     assert landed[-1] == pytest.approx(4 * 16384 / TMA.bandwidth_bytes_per_clk)
@@ -41,10 +41,24 @@ def test_large_operations_are_asked_for_quicker_than_they_come() -> None:
 
 def test_rows_that_begin_inside_of_a_line_are_asked_for_as_slowly_as_they_come() -> None:
     engine = TmaEngine(TMA)
-    sent = engine.send(engine.start(0.0, None), 16384, 192)
+    begin = engine.start(0.0, None)
+    sent = engine.send(begin, 16384, 192)
     assert sent.end == pytest.approx(16384 / TMA.bandwidth_bytes_per_clk + 64 * TMA.split_cycles)
-    assert sent.filled is not None
-    assert sent.filled.expected(10_000.0) == pytest.approx(sent.end)
+    assert engine.fill(begin, sent).expected(10_000.0) == pytest.approx(sent.end)
+
+
+def test_what_another_sm_asks_for_takes_the_way_into_this_one() -> None:
+    asks, gets = TmaEngine(TMA), TmaEngine(TMA)
+    lines = 16384 // TMA.request_bytes
+    filling = 16384 / TMA.bandwidth_bytes_per_clk
+    sent = asks.send(0.0, 16384, lines)
+    passages = [engine.fill(0.0, sent) for engine in (asks, gets)]
+    own = gets.fill(0.0, gets.send(gets.start(0.0, None), 16384, lines))
+    # A box of its own comes behind that of the other, which it did not ask for.
+    assert [one.expected(10_000.0) for one in (*passages, own)] == pytest.approx(
+        [filling, 2 * filling, 2 * filling], abs=TMA.mixing_most_cycles
+    )
+    assert own.expected(10_000.0) > 1.8 * filling
 
 
 def test_stores_have_their_own_way() -> None:
@@ -114,3 +128,12 @@ def test_a_multicast_box_waits_for_those_asked_for_soon_before_and_after() -> No
     assert engine.multicast_delay(1000.0, 64) == pytest.approx(all_of_it / 2)
     engine.multicast(1010.0)
     assert engine.multicast_delay(1000.0, 64) == engine.multicast_delay(1010.0, 64) == all_of_it
+
+
+def test_once_a_ring_goes_round_its_multicast_boxes_come_as_soon_as_others() -> None:
+    engine = TmaEngine(TMA)
+    later = TMA.multicast_beginning_cycles + 1.0
+    for begin in (0.0, 10.0, later, later + 10.0):
+        engine.multicast(begin)
+    assert engine.multicast_delay(10.0, 64) > 0.0
+    assert engine.multicast_delay(later, 64) == engine.multicast_delay(later + 10.0, 64) == 0.0

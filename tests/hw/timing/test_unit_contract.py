@@ -80,9 +80,9 @@ def tma(config: HardwareConfig) -> Unit:
     unit = TmaEngine(config.tma)
 
     def serve(time: float, size: int) -> float:
-        sent = unit.send(unit.start(time, None), size * LINE, size)
-        assert sent.filled is not None
-        end = max(sent.end, sent.filled.expected(time))
+        begin = unit.start(time, None)
+        sent = unit.send(begin, size * LINE, size)
+        end = max(sent.end, unit.fill(begin, sent).expected(time))
         done = end + config.l2.latency_near_cycles + unit.load_latency(2)
         unit.returned(done)
         return done

@@ -1,0 +1,53 @@
+"""Whoever waits for an mbarrier goes on as soon after an arrival as on an H100: a whole warp, and lanes apart from theirs."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any, Final, cast
+
+import pytest
+
+from hopsim.kernels.micro.clocked import slopes
+from hopsim.kernels.micro.recording import benchmarks, run
+from hopsim.kernels.micro.wakes import DELAYS
+from hopsim.launch.device import Device
+from hopsim.runtime.gpu import Gpu
+
+SILICON: Final = Path(__file__).parents[2] / "silicon" / "micro.json"
+ROWS: Final[dict[str, dict[str, Any]]] = {
+    row["name"]: row for row in json.loads(SILICON.read_text(encoding="utf-8"))
+}
+FIRST: Final = 171.0
+"""When lanes that are apart look first after they have begun to wait, in cycles."""
+INTERVAL: Final = 148.4
+"""From one look to the next."""
+
+
+def simulated(name: str) -> dict[str, float]:
+    (one,) = (one for one in benchmarks("wakes") if one.name == name)
+    return dict(run(cast(Device, Gpu()), one, 0, check=False)["cycles"])
+
+
+@pytest.mark.parametrize("name", ["wake_whole", "wake_alone"])
+def test_who_waits_with_all_that_is_left_of_its_warp_is_woken(name: str) -> None:
+    for cycles in (ROWS[name]["cycles"], simulated(name)):
+        after = [cycles[f"{delay}, goes on"] - cycles[f"{delay}, arrival"] for delay in DELAYS]
+        assert after == pytest.approx([46] * len(DELAYS), abs=2)
+
+
+def test_lanes_that_others_of_their_warp_wait_for_look_from_time_to_time() -> None:
+    for cycles in (ROWS["wake_apart"]["cycles"], simulated("wake_apart")):
+        for delay in DELAYS:
+            arrival, on = cycles[f"{delay}, arrival"], cycles[f"{delay}, goes on"]
+            looks = round((on - FIRST) / INTERVAL)
+            assert on == pytest.approx(FIRST + looks * INTERVAL, abs=10), delay
+            # It is the first look that can see it.
+            assert on - arrival > 40, delay
+            assert looks == 0 or on - arrival < INTERVAL + 56, delay
+
+
+def test_the_state_of_an_arrival_comes_as_late_as_recorded() -> None:
+    (found,) = slopes(simulated("mbarrier_state")).values()
+    (recorded,) = ROWS["mbarrier_state"]["slopes"].values()
+    assert found == pytest.approx(recorded, rel=0.1)
