@@ -91,7 +91,7 @@ class StrandCore:
     def is_awaited(self) -> bool:
         """Whether other lanes of its warps go on elsewhere or wait to meet it, but for those that wait to exit with it.
 
-        (These are gone on silicon: see `leaving`.)
+        (`leaving` says why these do not count.)
         """
         others = self.cta.live_threads_of(self.warps) - self.lanes
         join = self.join

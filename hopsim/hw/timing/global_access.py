@@ -18,6 +18,8 @@ from hopsim.hw.machine.thread_groups import WARP
 from hopsim.hw.timing.l2_tags import by_line
 
 PATTERNS_KEPT: Final = 4096
+COMING_KEPT: Final = 512
+"""Lines on their way that are remembered before those that have come are forgotten."""
 
 
 class Touched(NamedTuple):
@@ -122,10 +124,6 @@ class Coalescer:
         if not len(split):
             return 0, 0
         return split.size - len(np.unique(split)), len(np.unique(split // self._each))
-
-
-COMING_KEPT: Final = 512
-"""Lines on their way that are remembered before those that have come are forgotten."""
 
 
 class L1Cache:

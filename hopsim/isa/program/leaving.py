@@ -1,9 +1,9 @@
-"""Where lanes that jump there are on their way out of the program.
+"""Where lanes that jump there have nothing more to do than to leave the program.
 
-A branch to a `ret` is an exit of the lanes that take it, and so is a branch to another one by the same predicate that leads
-to a `ret`: ptxas lets it lead there at once.
-
-Source: machine code of ptxas 13.0 for the microbenchmarks `sharing_*` (two parts of one thread, one behind the other).
+That is a `ret`, of which ptxas makes an EXIT of the lanes that branch to it, and a branch to a `ret` by the predicate by
+which they have come.  The latter is a guess (DEVIATIONS D-WAKE): ptxas 13.0 keeps both branches of the microbenchmarks
+`sharing_*`, so that these lanes wait at a BSYNC for the one that works; but SMs that read the same boxes keep step on an
+H100 (tests/silicon/l2_joined.json) as if that one was woken at once, and not as where others wait at `bar.warp.sync`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ Guard = tuple[int, bool]
 
 
 def leaving(program: Sequence[Segment]) -> frozenset[int]:
-    """Return the segments from which all lanes leave that have jumped there."""
+    """Return the segments where all lanes that have jumped there only leave."""
     comes: dict[int, set[Guard | None]] = {}
     for segment in program:
         for target, guard in _jumps(segment):

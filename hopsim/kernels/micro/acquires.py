@@ -9,9 +9,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Final
 
-import numpy as np
-
-from hopsim.kernels.micro.clocked import Benchmark, Clocked
+from hopsim.kernels.micro.clocked import Benchmark, Clocked, zeros
 from hopsim.kernels.micro.pair_walks import PairWalk, walks
 from hopsim.kernels.micro.tensor import A_BYTES, B_BYTES, multiply, operands
 from hopsim.kernels.micro.tile_walks import TileWalk
@@ -29,10 +27,6 @@ BARRIER: Final = 100 * 1024
 """Where the mbarriers are."""
 ARRIVALS: Final = 4095
 """Of the barrier that gets arrivals: more than there are in a phase."""
-
-
-def _memory(gpu: Any) -> list[Any]:
-    return [gpu.array(np.zeros(4096, np.uint8))]
 
 
 def among(scope: str, warps: int) -> Benchmark:
@@ -74,7 +68,7 @@ def among(scope: str, warps: int) -> Benchmark:
         c.repeat_kept(f"try_wait{label}", LENGTHS, both, [value])
     return c.benchmark(
         f"mbarrier.try_wait{SCOPES[scope]} that passes and what follows it, {warps} warps",
-        block=32 * warps, shared_bytes=BARRIER + 64, arguments=_memory,
+        block=32 * warps, shared_bytes=BARRIER + 64, arguments=zeros(4096),
     )  # fmt: skip
 
 

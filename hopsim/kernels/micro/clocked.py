@@ -39,6 +39,12 @@ def zeros(size: int) -> Callable[[Any], list[Any]]:
     return lambda gpu: [gpu.array(np.zeros(size, np.uint8))]
 
 
+def zero_word(gpu: Any) -> list[Any]:
+    """Return a word of zero, whose value ptxas cannot know."""
+    del gpu
+    return [np.uint32(0)]
+
+
 def _largest(table: Table, labels: Sequence[str]) -> dict[str, float]:
     return dict(zip(labels, (int(value) for value in table.max(axis=0)), strict=True))
 

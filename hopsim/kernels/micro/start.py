@@ -8,9 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-import numpy as np
-
-from hopsim.kernels.micro.clocked import SMS, Benchmark, Clocked, median_of_rows
+from hopsim.kernels.micro.clocked import SMS, Benchmark, Clocked, median_of_rows, zero_word
 from hopsim.kernels.micro.code import INSTRUCTION_BYTES
 from hopsim.kernels.ptx.text import Param, address
 
@@ -94,13 +92,8 @@ def jumps(gap_bytes: int, ctas: int) -> Benchmark:
     c.labels += [f"pass {passed}, jump {jump}" for passed in range(PASSES) for jump in range(JUMPS)]
     return c.benchmark(
         f"jumps over {gap_bytes} bytes of code, one warp on each of {ctas} SMs, and the same ones again",
-        grid=ctas, rows=ctas, summary=median_of_rows, shared_bytes=200 * 1024, is_first=True, arguments=_zero,
+        grid=ctas, rows=ctas, summary=median_of_rows, shared_bytes=200 * 1024, is_first=True, arguments=zero_word,
     )  # fmt: skip
-
-
-def _zero(gpu: Any) -> list[Any]:
-    del gpu
-    return [np.uint32(0)]
 
 
 def parameters(warps: int, ctas: int) -> Benchmark:

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from enum import StrEnum
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
-from hopsim.kernels.micro.clocked import Benchmark, Clocked, Table
+from hopsim.kernels.micro.clocked import Benchmark, Clocked, Table, zero_word
 from hopsim.kernels.ptx.text import Param, Reg, address
 
 DELAYS: Final = (0, 50, 100, 150, 200, 250, 300, 400, 500, 600, 800, 1000, 1500, 2000, 4000)
@@ -159,11 +159,6 @@ def _meet(c: Clocked) -> None:
     c.k.emit("barrier.cluster.wait.aligned")
 
 
-def _zero(gpu: Any) -> list[Any]:
-    del gpu
-    return [np.uint32(0)]
-
-
 def states() -> Benchmark:
     """A slope is an arrival whose state the address of the next one waits for, and two steps of arithmetic."""
     c = Clocked("mbarrier_state", [Param("zero", ".u32")])
@@ -181,7 +176,7 @@ def states() -> Benchmark:
     c.chain("arrive, and, add", CHAINS, c.shared, step)
     return c.benchmark(
         "arrivals, each of which waits for the state of the one before, one warp",
-        shared_bytes=1024, arguments=_zero,
+        shared_bytes=1024, arguments=zero_word,
     )  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""From where lanes leave the program that have jumped there."""
+"""Where lanes that have jumped there have nothing more to do than to leave."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def test_a_branch_to_a_return_is_an_exit() -> None:
     assert lines(f"@%p1 bra $end; {WORK} $end: ret;") == ["ret"]
 
 
-def test_a_branch_to_another_by_the_same_predicate_is_one_too() -> None:
+def test_lanes_that_branch_on_by_the_same_predicate_only_leave() -> None:
     again = f"@%p1 bra $more; {WORK} $more: @%p1 bra $end; {WORK} $end: ret;"
     assert lines(again) == ["bra", "ret"]
 
