@@ -20,7 +20,8 @@ from typing import Any, cast
 
 import numpy as np
 
-from hopsim.cli.known_predictions import HASH_DIGITS, model_hash, write_lines
+from hopsim.cli.known_predictions import write_lines
+from hopsim.cli.model_hash import HASH_DIGITS, model_hash
 from hopsim.config import load
 from hopsim.kernels import others
 from hopsim.kernels.gemm.choice import choose_for

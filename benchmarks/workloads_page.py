@@ -15,7 +15,7 @@ from multiprocessing import get_context
 from pathlib import Path
 from statistics import fmean, median
 
-from hopsim.cli.known_predictions import HASH_DIGITS, model_hash
+from hopsim.cli.model_hash import HASH_DIGITS, model_hash
 from hopsim.errors import HopsimError
 from hopsim.kernels.gemm.silicon import sha256
 from hopsim.kernels.measured.workloads import recording as workloads

@@ -5,7 +5,6 @@ All recorded programs take hours, so that a page may hold predictions of an earl
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import fields
@@ -13,27 +12,13 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Final, cast
 
+from hopsim.cli.model_hash import HASH_DIGITS, model_hash
 from hopsim.errors import ConfigError
 from hopsim.kernels.measured.predict import Prediction
 from hopsim.kernels.measured.sets import Measured
 
-MODEL: Final = ("hw", "isa", "layout", "launch", "runtime", "config")
-"""Packages that decide what a simulation gives."""
-HASH_DIGITS: Final = 16
 COUNTER_DIGITS: Final = 3
 FIELDS: Final = tuple(one.name for one in fields(Prediction))
-
-
-def model_hash(config: str, settings: dict[str, str] | None = None) -> str:
-    """Return a hash of everything that decides what a simulation of a program gives."""
-    from hopsim.config import load
-
-    digest = hashlib.sha256(repr(load(config, settings)).encode())
-    package = Path(__file__).parents[1]
-    for name in MODEL:
-        for path in sorted((package / name).rglob("*.py")):
-            digest.update(path.read_bytes())
-    return digest.hexdigest()
 
 
 class KnownPredictions:

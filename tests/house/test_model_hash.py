@@ -1,0 +1,77 @@
+"""The hash of the model: what decides a simulation changes it, what only explains it does not."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+from hopsim.cli.model_hash import MODEL, code_of, model_hash
+
+PACKAGE = Path(__file__).parents[2] / "hopsim"
+SOURCE = '''"""What it is."""
+
+CYCLES = 7  # measured
+"""Of what."""
+TEXT = """
+# not a comment
+
+not a docstring"""
+
+
+def twice(value: int) -> int:
+    """Return it twice.
+
+    Source: none.
+    """
+    # because
+    return 2 * value
+'''
+CODE = '''CYCLES = 7
+TEXT = """
+# not a comment
+
+not a docstring"""
+def twice(value: int) -> int:
+    return 2 * value
+'''
+
+
+def test_comments_docstrings_and_empty_lines_are_not_code() -> None:
+    assert code_of(SOURCE) == CODE
+
+
+@pytest.mark.parametrize(
+    "change",
+    [("7", "8"), ("2 * value", "value * 2"), ("# not a", "# no"), ("comment\n\n", "comment\n")],
+)
+def test_numbers_statements_and_texts_are(change: tuple[str, str]) -> None:
+    changed = SOURCE.replace(*change)
+    assert changed != SOURCE
+    assert code_of(changed) != CODE
+
+
+def test_a_string_beside_other_code_on_its_line_takes_none_of_it_away() -> None:
+    assert code_of('"what"; CYCLES = 7\n') == '"what"; CYCLES = 7\n'
+
+
+def test_nothing_but_texts_is_taken_from_the_model() -> None:
+    paths = [path for name in MODEL for path in (PACKAGE / name).rglob("*.py")]
+    assert len(paths) > 100
+    for path in paths:
+        source = path.read_text(encoding="utf-8")
+        assert _statements(code_of(source)) == _statements(source), path
+
+
+def _statements(source: str) -> list[str]:
+    return [
+        ast.dump(one)
+        for one in ast.walk(ast.parse(source))
+        if isinstance(one, ast.expr) and not isinstance(one, ast.Constant)
+    ]
+
+
+def test_settings_change_it() -> None:
+    assert model_hash("h100-sxm") == model_hash("h100-sxm", {})
+    assert model_hash("h100-sxm") != model_hash("h100-sxm", {"dram.bandwidth": "4.8TB/s"})
