@@ -118,6 +118,12 @@ class Issue(Group):
     constant_latency_cycles: Cycles
     """Added to the first read of a line of parameters by an SM in a launch."""
     constant_line_bytes: Bytes
+    match_latency_cycles: Cycles
+    """Of `match` besides what each value takes."""
+    match_value_cycles: Cycles
+    """And for each value that the lanes of a warp have."""
+    match_interval_cycles: Cycles
+    """Of a sub-partition, for each of them."""
     branch_test_cycles: Cycles
     """From the issue of what computes a predicate to that of a branch by it."""
     crowded_gap_cycles: Interval

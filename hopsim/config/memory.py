@@ -136,12 +136,14 @@ class L2(Group):
     """All slices together: a line that an instruction of a warp adds to."""
     atomic_miss_interval_cycles: Interval
     """And for each sector of it that L2 does not hold."""
-    atomic_unit_bytes: Bytes
-    """A stretch of memory that one atomic unit adds for."""
     atomic_request_cycles: Interval
     """Of that unit: a line of a warp, at least."""
     atomic_sector_cycles: Interval
     """A sector of it."""
+    atomic_whole_sector_cycles: Interval
+    """One all of whose words are added to."""
+    atomic_compare_cycles: Interval
+    """One where words are compared, and swapped."""
     atomic_again_cycles: Interval
     """A further lane on the same word."""
     atomic_float_cycles: Interval

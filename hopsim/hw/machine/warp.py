@@ -152,6 +152,11 @@ class WarpOps(TensorOps):
             .astype(np.uint32)
         )
         if mode == "any":
+            if self.machine.timed:
+                owner = self.acting or self
+                # Of each value one lane is the first.
+                firsts = here & (bits & -bits == np.uint32(1) << np.arange(WARP, dtype=np.uint32))
+                owner.matched[len(owner.trail)] = int(firsts.sum(axis=1).max())
             return self._from_warps(bits), True
         same = (equal | ~here[:, None, :]).all(axis=2)
         return self._from_warps(np.where(same, bits, 0).astype(np.uint32)), self._from_warps(same)

@@ -1,16 +1,20 @@
-"""Where atomics meet: an atomic unit of L2 adds for a stretch of lines, one request after the other.
+"""Where atomics meet: an atomic unit of L2 adds for some lines, one request after the other.
 
-A request is a line of a warp.  It takes so long for each sector, and longer for each further lane that adds to the same
-word; sums of floats at one word wait for each other.  Whether the warp gets back what was there makes no difference.
+A request is a line of a warp.  It takes so long for each sector, less for one all of whose words are added to, and longer
+for each further lane that adds to the same word; sums of floats at one word wait for each other.  Whether the warp gets back
+what was there makes no difference.
+
+Which lines have a unit together was found on an H100 SXM by adding to two lines at once, line after line of 512 KiB: of each
+KiB the lines 0, 1, 4 and 5 have one, the lines 2, 3, 6 and 7 another, and of the other lines one in 73, none of them within
+16 KiB.  Which ones is a hash that is not known: here each half of a KiB has a unit of its own.
 
 Source: hopsim's recordings on an H100 SXM (tests/silicon/micro.json): meetings_*, until the last SM is through, whose way is
-up to 1.6 times that of the mean.  132 SMs add to a word of each of 32 lines in two thirds of the time they take for one of
-each of 32 sectors of eight lines, and 24 times as quickly to random words of 128 lines as to one word: so stretches of four
-lines go one by one.
+up to 1.6 times that of the mean.
 """
 
 from __future__ import annotations
 
+from enum import IntEnum
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -20,13 +24,26 @@ from hopsim.config.memory import L2
 from hopsim.hw.machine.thread_groups import WARP
 
 PATTERNS_KEPT: Final = 4096
+BLOCK_LINES: Final = 8
+"""Lines two by two have one of the units of such a block, in turn."""
+UNITS_OF_BLOCK: Final = 2
+
+
+class Does(IntEnum):
+    """What an atomic does at its words, as far as the units take other times for it."""
+
+    ADD = 0
+    """Integers, or something else that takes as long."""
+    ADD_FLOATS = 1
+    COMPARE = 2
+    """And swap, if they are equal."""
 
 
 class Meeting(NamedTuple):
     """What an access asks of the atomic units.
 
     Args:
-        units: numbers of stretches of memory, counted from that of the first address.
+        units: their numbers, counted from the first one of the block of the first address.
         cycles: of each.
     """
 
@@ -44,7 +61,7 @@ class AtomicUnits:
     def __init__(self, config: L2) -> None:
         self._config = config
         self._free: dict[int, float] = {}
-        self._seen: dict[tuple[bytes, bool], Meeting] = {}
+        self._seen: dict[tuple[bytes, int, Does], Meeting] = {}
 
     def take(
         self,
@@ -52,7 +69,8 @@ class AtomicUnits:
         addresses: int | NDArray[np.unsignedinteger],
         lanes: int,
         *,
-        floats: bool = False,
+        width: int = 4,
+        does: Does = Does.ADD,
     ) -> float:
         """Return when the units have added for all lanes.
 
@@ -60,9 +78,10 @@ class AtomicUnits:
             now: when the request comes.
             addresses: one a lane, or one for all.
             lanes: of the access; warps are 32 consecutive ones.
-            floats: whether they add floats.
+            width: bytes that each adds to.
+            does: what they do.
         """
-        first, meeting = self._meeting(addresses, lanes, floats)
+        first, meeting = self._meeting(addresses, lanes, width, does)
         free = self._free
         last = now
         for unit, cycles in zip(meeting.units.tolist(), meeting.cycles.tolist(), strict=True):
@@ -72,48 +91,66 @@ class AtomicUnits:
         return last
 
     def _meeting(
-        self, addresses: int | NDArray[np.unsignedinteger], lanes: int, floats: bool
+        self,
+        addresses: int | NDArray[np.unsignedinteger],
+        lanes: int,
+        width: int,
+        does: Does,
     ) -> tuple[int, Meeting]:
         if isinstance(addresses, int):
             addresses = np.full(lanes, addresses, np.uint64)
         relative = addresses.astype(np.int64)
-        first = int(relative[0]) // self._config.atomic_unit_bytes
-        relative -= first * self._config.atomic_unit_bytes
-        key = (relative.tobytes(), floats)
+        block = BLOCK_LINES * self._config.line_bytes
+        first = int(relative[0]) // block
+        relative -= first * block
+        key = (relative.tobytes(), width, does)
         known = self._seen.get(key)
         if known is None:
             if len(self._seen) >= PATTERNS_KEPT:
                 self._seen.clear()
-            known = self._seen[key] = self._work_out(relative, floats)
-        return first, known
+            known = self._seen[key] = self._work_out(relative, width, does)
+        return UNITS_OF_BLOCK * first, known
 
-    def _work_out(self, relative: NDArray[np.int64], floats: bool) -> Meeting:
+    def _work_out(self, relative: NDArray[np.int64], width: int, does: Does) -> Meeting:
         config = self._config
-        lowest = int(relative.min()) // config.atomic_unit_bytes * config.atomic_unit_bytes
-        span = int(relative.max()) - lowest + config.line_bytes
-        span += -span % config.line_bytes
+        line_bytes = config.line_bytes
+        block = BLOCK_LINES * line_bytes
+        lowest = int(relative.min()) // block * block
+        span = int(relative.max()) - lowest + line_bytes
+        span += -span % line_bytes
         warp = np.arange(len(relative)) // WARP
-        # Words of each warp; of each of its sectors, how many lanes add to the word that has most.
+        # Words of each warp; of each of its sectors, how many of them, and how many lanes add to the word that has most.
         words, lanes = np.unique(warp * span + relative - lowest, return_counts=True)
-        sectors, begins = np.unique(words // config.sector_bytes, return_index=True)
+        sectors, begins, parts = np.unique(
+            words // config.sector_bytes, return_index=True, return_counts=True
+        )
         again = np.maximum.reduceat(lanes, begins) - 1
-        each = config.atomic_sector_cycles + again * config.atomic_again_cycles
+        part = config.atomic_sector_cycles
+        whole = config.atomic_whole_sector_cycles
+        if does is Does.COMPARE:
+            part = whole = config.atomic_compare_cycles
+        each = np.where(parts * width < config.sector_bytes, part, whole)
         requests, begins = np.unique(
-            sectors // (config.line_bytes // config.sector_bytes), return_index=True
+            sectors // (line_bytes // config.sector_bytes), return_index=True
         )
-        cycles = np.maximum(np.add.reduceat(each, begins), config.atomic_request_cycles)
-        lines = requests % (span // config.line_bytes)
-        units, index = np.unique(
-            lines * config.line_bytes // config.atomic_unit_bytes, return_inverse=True
+        cycles = np.maximum(
+            np.add.reduceat(each + again * config.atomic_again_cycles, begins),
+            config.atomic_request_cycles,
         )
+        units, index = np.unique(_unit(requests % (span // line_bytes)), return_inverse=True)
         total = np.bincount(index, cycles, len(units)).astype(np.float64)
-        if floats:
+        if does is Does.ADD_FLOATS:
             # One sum after the other at a word, whatever is done at others meanwhile.
-            of_unit = np.searchsorted(units, words % span // config.atomic_unit_bytes)
+            of_unit = np.searchsorted(units, _unit(words % span // line_bytes))
             same, place = np.unique(words % span, return_inverse=True)
             chains = np.bincount(place, lanes, len(same)) * config.atomic_float_cycles
             np.maximum.at(total, of_unit, chains[place])
-        return Meeting(units + lowest // config.atomic_unit_bytes, total)
+        return Meeting(units + lowest // block * UNITS_OF_BLOCK, total)
 
 
-__all__ = ["AtomicUnits", "Meeting"]
+def _unit(lines: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the units of lines, counted from the beginning of a block."""
+    return lines // BLOCK_LINES * UNITS_OF_BLOCK + lines // UNITS_OF_BLOCK % UNITS_OF_BLOCK
+
+
+__all__ = ["AtomicUnits", "Does", "Meeting"]

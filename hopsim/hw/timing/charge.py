@@ -361,6 +361,10 @@ class Charge:
                 if held > time:
                     stalls[Stall.SHORT_SCOREBOARD] += (held - time) * warps
                     time = held
+        elif head is Head.MATCH:
+            values = actor.strand.matched.get(position, 1)
+            ready = actor.sm.match.book(time, values, actor.ports)
+            stall = Stall.SHORT_SCOREBOARD
         elif head is Head.ARRIVE:
             ready = time + self._state
             stall = Stall.SHORT_SCOREBOARD

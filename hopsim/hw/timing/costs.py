@@ -15,6 +15,7 @@ from typing import Final
 
 from hopsim.config import HardwareConfig
 from hopsim.hw.machine.thread_groups import WARP
+from hopsim.hw.timing.atomic_units import Does
 from hopsim.hw.timing.basic_blocks import Placed, after_tests, entered_otherwise, placed
 from hopsim.hw.timing.fences import Fences, fences_of
 from hopsim.hw.timing.heads import Head, Heads, keeps_order
@@ -61,7 +62,7 @@ class SegmentCost:
         taken: cycles of a taken branch.
         cached: a load that L1 may serve.
         joined: an atomic that ptxas lets one lane do for all if all do it at one address.
-        adds_floats: an atomic that adds floats.
+        does: what an atomic does at its words.
         swaps: the loop that an atomic is on shared memory.
         mma: (type, flop) of an mma.sync.
         after_mma: it is issued when the pipe has taken all mma.sync before it.
@@ -96,7 +97,7 @@ class SegmentCost:
     taken: float
     cached: bool
     joined: bool
-    adds_floats: bool
+    does: Does
     swaps: SwapLoop | None
     mma: tuple[str, float] | None
     after_mma: bool
@@ -233,7 +234,7 @@ class CostTable:
             taken=float(self._latency["branch"]) if is_branch else 0.0,
             cached=self._is_cached(first),
             joined=_is_joined(first),
-            adds_floats=_adds_floats(first),
+            does=_does(first),
             swaps=swap_loop(first),
             mma=self._mma(first) if head is Head.MMA else None,
             after_mma=keeps_order(first) or segment.number in self._after_branches,
@@ -327,11 +328,12 @@ def _is_joined(bound: BoundInstruction) -> bool:
     )
 
 
-def _adds_floats(bound: BoundInstruction) -> bool:
-    """Whether an atomic adds floats."""
+def _does(bound: BoundInstruction) -> Does:
+    """Return what an atomic does at its words."""
     slots = dict(bound.slots)
-    is_float = slots.get("t", "").startswith(("f", "bf"))
-    return bound.form.unit == "atomic" and slots.get("op") == "add" and is_float
+    if slots.get("op") == "add" and slots.get("t", "").startswith(("f", "bf")):
+        return Does.ADD_FLOATS
+    return Does.COMPARE if "cas" in bound.instruction.opcode else Does.ADD
 
 
 def _guard(bound: BoundInstruction) -> tuple[int, bool] | None:

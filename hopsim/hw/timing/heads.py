@@ -46,6 +46,8 @@ class Head(IntEnum):
     """A fence between what a warp has stored to shared memory and the async proxy."""
     SLEEP = 12
     """A nanosleep whose time comes from a register."""
+    MATCH = 13
+    """What it takes depends on how many values the lanes have."""
 
 
 SHARED_PIPES: Final = (Head.MATRIX_COPY, Head.MMA)
@@ -81,6 +83,8 @@ class Heads:
             return Head.PUBLISH
         if sleeps_by_register(bound):
             return Head.SLEEP
+        if bound.form.name.startswith("match."):
+            return Head.MATCH
         if unit in ("lsu_shared", "lsu_global", "lsu_local", "atomic"):
             return Head.MEMORY
         if unit == "tensor_sync" and bound.form.name.startswith("wgmma.commit_group"):
@@ -159,6 +163,8 @@ class Heads:
             return not segment.stop
         if head in SHARED_PIPES:
             return not self._shares_sms
+        if head is Head.MATCH:
+            return False
         if head in (Head.NONE, Head.COMMIT):
             return True
         first = segment.instructions[0]

@@ -20,7 +20,7 @@ from hopsim.hw.timing.stalls import Stall
 
 KNOWN_AT_RUN_TIME: Final = (
     Head.MEMORY, Head.MATRIX_COPY, Head.MMA, Head.LEAVE, Head.PUBLISH,
-    Head.SLEEP,
+    Head.SLEEP, Head.MATCH,
 )  # fmt: skip
 ACTING: Final = (Head.TENSOR, Head.COMMIT, Head.COPY, Head.ARRIVE)
 LONGEST: Final = 64

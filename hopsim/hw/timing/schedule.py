@@ -397,6 +397,8 @@ class TimedSchedule(Schedule):
                 self._begin_children(strand, time)
             if strand.sleeps:
                 strand.sleeps.clear()
+            if strand.matched:
+                strand.matched.clear()
             if strand.done and actor.pending:
                 # A warp that has loads on their way exits when they are back.
                 time = max(time, max(when for when, _ in actor.pending.values()))

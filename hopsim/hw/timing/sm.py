@@ -7,6 +7,7 @@ from hopsim.hw.timing.global_access import L1Cache
 from hopsim.hw.timing.gpc_port import GpcPort
 from hopsim.hw.timing.issue import IssuePorts
 from hopsim.hw.timing.load_gate import Cpc, LoadGate
+from hopsim.hw.timing.match_pipe import MatchPipe
 from hopsim.hw.timing.mma_pipe import MmaPipe
 from hopsim.hw.timing.shared_memory import SharedPipe
 from hopsim.hw.timing.tensor_core import TensorCore
@@ -26,8 +27,8 @@ class Sm:
 
     __slots__ = (
         "_asked", "_copy_rate", "_cpc", "_fill_rate", "_filled", "_local_rate", "_send_rate", "_sent", "active_cycles",
-        "active_since", "ctas", "gpc", "issue", "l1", "loads", "mma", "name", "number", "pipe", "port", "stored", "tensor",
-        "tma", "used",
+        "active_since", "ctas", "gpc", "issue", "l1", "loads", "match", "mma", "name", "number", "pipe", "port", "stored",
+        "tensor", "tma", "used",
     )  # fmt: skip
 
     def __init__(
@@ -45,6 +46,7 @@ class Sm:
         self.pipe = SharedPipe(config.smem)
         self.tensor = TensorCore(config.tensor)
         self.mma = MmaPipe(config.mma_sync, config.device.subpartitions)
+        self.match = MatchPipe(config.issue, config.device.subpartitions)
         self.tma = TmaEngine(config.tma)
         self.l1 = L1Cache(config.l1, shared_bytes, config.l2.line_bytes)
         self.port = port

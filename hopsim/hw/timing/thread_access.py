@@ -257,10 +257,14 @@ class ThreadAccess:
             # One lane of each warp adds for all.
             added = 0.0
             for _ in range(warps):
-                added = self._atomics.take(time + late, note.addresses, 1)
+                added = self._atomics.take(time + late, note.addresses, 1, width=note.count_bytes)
         else:
             added = self._atomics.take(
-                time + late, note.addresses, note.lanes, floats=cost.adds_floats
+                time + late,
+                note.addresses,
+                note.lanes,
+                width=note.count_bytes,
+                does=cost.does,
             )
         taken = max(taken, added - late)
         done = max(done, added, taken)

@@ -48,7 +48,8 @@ def ballot() -> Any:
     return run
 
 
-@shared_form("match.any.sync.{t} d:b32, a:t, m:b32", t=("b32", "b64"), quiet=True, may_block=True,
+# Warps of a sub-partition take turns at `match`, so that a step ends before one.
+@shared_form("match.any.sync.{t} d:b32, a:t, m:b32", t=("b32", "b64"), may_block=True,
              data_operands=("a",), unit="shuffle", source='PTX ISA 8.7, "match.sync"')  # fmt: skip
 def match_any(t: ScalarType) -> Any:
     """The mask of lanes that hold the same value."""
@@ -60,7 +61,7 @@ def match_any(t: ScalarType) -> Any:
     return run
 
 
-@shared_form("match.all.sync.{t} d:b32|p:pred?, a:t, m:b32", t=("b32", "b64"), quiet=True, may_block=True,
+@shared_form("match.all.sync.{t} d:b32|p:pred?, a:t, m:b32", t=("b32", "b64"), may_block=True,
              data_operands=("a",), unit="shuffle", source='PTX ISA 8.7, "match.sync"')  # fmt: skip
 def match_all(t: ScalarType) -> Any:
     """The member mask when all lanes hold the same value, else 0."""

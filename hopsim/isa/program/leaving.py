@@ -2,8 +2,9 @@
 
 That is a `ret`, of which ptxas makes an EXIT of the lanes that branch to it, and a branch to a `ret` by the predicate by
 which they have come.  The latter is a guess (DEVIATIONS D-WAKE): ptxas 13.0 keeps both branches of the microbenchmarks
-`sharing_*`, so that these lanes wait at a BSYNC for the one that works; but SMs that read the same boxes keep step on an
-H100 (tests/silicon/l2_joined.json) as if that one was woken at once, and not as where others wait at `bar.warp.sync`.
+`sharing_*`, so that these lanes wait at a BSYNC for the one that works, which makes it look from time to time on an H100
+(`wake_around`); but SMs that read the same boxes keep step there (tests/silicon/l2_joined.json) as they do here only where
+that one is woken at once.
 """
 
 from __future__ import annotations

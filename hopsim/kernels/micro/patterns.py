@@ -113,8 +113,7 @@ def contended(name: str, threads: int) -> Benchmark:
         c.measure(f"red.global.add.u32 x{length}", reduce, whole_cta=True)
 
     def arguments(gpu: Any) -> list[Any]:
-        words = word_of(np.arange(SMS * threads * most, dtype=np.uint32))
-        return [gpu.array(np.zeros(int(words.max()) + 1, np.uint32)), gpu.array(4 * words)]
+        return placed(gpu, word_of(np.arange(SMS * threads * most, dtype=np.uint32)))
 
     return c.benchmark(
         f"atomics of {SMS} CTAs of {threads} threads on {what}", grid=SMS, block=threads, rows=SMS,
@@ -122,6 +121,8 @@ def contended(name: str, threads: int) -> Benchmark:
     )  # fmt: skip
 
 
+KIB: Final = 1024
+WORD: Final = 4
 PITCH: Final = 65536
 STORES: Final[dict[str, tuple[int, Callable[[Numbers], Numbers]]]] = {
     "word_of_line": (1, lambda t: t % 32 * PITCH + t // 32 * 32),
@@ -169,6 +170,16 @@ def scattered(name: str, places: int) -> Benchmark:
         f"stores of {SMS} CTAs of {THREADS} threads, {name.replace('_', ' ')} each, at {places} places",
         grid=SMS, block=THREADS, rows=SMS, summary=mean_of_rows, arguments=arguments,
     )  # fmt: skip
+
+
+def placed(gpu: Any, words: Numbers, begin: int = 0) -> list[Any]:
+    """Return an array that has such words, and their offsets in it.
+
+    Args:
+        begin: where the first one lies, in bytes behind a KiB of memory: which words meet depends on it.
+    """
+    data = gpu.array(np.zeros(int(words.max()) + 1 + 2 * KIB // WORD, np.uint32))
+    return [data, gpu.array(WORD * words + np.uint32(-data.address % KIB + begin))]
 
 
 def own_places(c: Clocked, columns: int, threads: int, count: int) -> list[Reg]:

@@ -26,6 +26,7 @@ GROUPS: Final = {
     "tensor": "latency and rate of wgmma",
     "copies": "latency of TMA loads and stores",
     "remote": "mbarriers and shared memory between CTAs of a cluster",
+    "matches": "match by how many values the lanes of a warp have",
     "wakes": "from an arrival on an mbarrier until whoever waits for it goes on, by how long it has waited",
     "acquires": "waits for an mbarrier that acquire what other CTAs released, beside those that do not",
     "chases": "latency of L2 by line, SM and working set",

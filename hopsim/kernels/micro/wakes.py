@@ -24,10 +24,15 @@ WARP: Final = 32
 
 
 class Waits(StrEnum):
-    """Which lanes of a warp wait: all; one, while the others wait to meet it again; one, and the others are gone."""
+    """Which lanes of a warp wait.
+
+    All; one, while the others wait at a `bar.warp.sync` to meet it; one, while they wait where the branch around it ends;
+    one, and the others are gone.
+    """
 
     WHOLE = "whole"
     APART = "apart"
+    AROUND = "around"
     ALONE = "alone"
 
 
@@ -68,15 +73,19 @@ def in_cta(waits: Waits) -> Benchmark:
         _keep(c, 1, arrival, is_lead)
         k.emit("bra", met)
         k.place(waiting)
-        if waits is Waits.APART:
-            k.emit("bra", met, unless=is_lead)
+        around = k.label("$around") if waits is Waits.AROUND else met
+        if waits in (Waits.APART, Waits.AROUND):
+            k.emit("bra", around, unless=is_lead)
         begin = c.clock()
         c.wait_parity(barrier, parity)
         on = c.clock()
         _keep(c, 0, begin, is_lead)
         _keep(c, 2, on, is_lead)
+        if waits is Waits.AROUND:
+            k.place(around)
+            k.emit("st.volatile.shared.u32", address(c.shared, 512), lane)
         k.place(met)
-        if waits is not Waits.ALONE:
+        if waits in (Waits.WHOLE, Waits.APART):
             k.emit("bar.warp.sync", -1)
         k.emit("xor.b32", parity, parity, 1)
         c.labels += [f"{delay} {what}" for what in ("begins to wait", "arrives", "goes on")]
@@ -84,6 +93,7 @@ def in_cta(waits: Waits) -> Benchmark:
     who = {
         Waits.WHOLE: "a warp waits",
         Waits.APART: "a lane waits, the others of its warp for it",
+        Waits.AROUND: "a lane waits, the others of its warp where their branch around it ends",
         Waits.ALONE: "a lane waits, the others have exited",
     }[waits]
     return c.benchmark(
