@@ -25,8 +25,9 @@ from hopsim.hw.machine.thread_groups import WARP
 
 PATTERNS_KEPT: Final = 4096
 BLOCK_LINES: Final = 8
-"""Lines two by two have one of the units of such a block, in turn."""
 UNITS_OF_BLOCK: Final = 2
+LINES_IN_TURN: Final = 2
+"""So many have one of the units of a block, the next the other, and so on."""
 
 
 class Does(IntEnum):
@@ -150,7 +151,7 @@ class AtomicUnits:
 
 def _unit(lines: NDArray[np.int64]) -> NDArray[np.int64]:
     """Return the units of lines, counted from the beginning of a block."""
-    return lines // BLOCK_LINES * UNITS_OF_BLOCK + lines // UNITS_OF_BLOCK % UNITS_OF_BLOCK
+    return lines // BLOCK_LINES * UNITS_OF_BLOCK + lines // LINES_IN_TURN % UNITS_OF_BLOCK
 
 
 __all__ = ["AtomicUnits", "Does", "Meeting"]

@@ -16,12 +16,12 @@ from hopsim.hw.machine.operations import Operation
 from hopsim.hw.machine.strand import StrandCore
 from hopsim.hw.machine.tensor_queue import Group
 from hopsim.hw.timing.actor import Actor, Crowding
+from hopsim.hw.timing.coming_results import PENDING_KEPT, ComingResults, forget_past
 from hopsim.hw.timing.costs import CostTable, SegmentCost
 from hopsim.hw.timing.counters import Totals
 from hopsim.hw.timing.crowding import LEAST_CROWDED, Crowds
 from hopsim.hw.timing.first_touch import FirstTouch
 from hopsim.hw.timing.heads import NANOSECONDS, Head
-from hopsim.hw.timing.in_order import NEVER
 from hopsim.hw.timing.paths import Path, PathCosts, Walk, tested_after
 from hopsim.hw.timing.postponed import Postponed, PostponedLoads
 from hopsim.hw.timing.stalls import Stall
@@ -29,7 +29,6 @@ from hopsim.hw.timing.thread_access import ThreadAccess
 from hopsim.hw.timing.wgmma_issue import WgmmaIssue
 from hopsim.isa.program.codegen import Segment
 
-PENDING_KEPT: Final = 1024
 STEPS_KEPT: Final = 4096
 
 
@@ -80,8 +79,10 @@ class Charge:
         self._fence_again = float(config.fence.again_cycles)
         self._nanosecond = NANOSECONDS * config.device.clock_hz
         self._staged = float(config.fence.staged_cycles)
-        self.postponed = PostponedLoads(accesses, totals.stalls, self._defer)
-        self._add = float(config.issue.latency_cycles["fp32"])
+        results = ComingResults(config, totals.stalls)
+        self.await_operands = results.await_operands
+        self._stall, self._owe, self._defer = results.stall, results.owe, results.defer
+        self.postponed = PostponedLoads(accesses, totals.stalls, results.defer)
         self._path_costs = PathCosts(config, costs.segments)
         self._fetch = fetch
         self._steps: dict[tuple[object, ...], Known] = {}
@@ -141,7 +142,7 @@ class Charge:
             stalls[Stall.NOT_SELECTED] += (issued_by - time) * warps
             time = issued_by
         if len(pending) > PENDING_KEPT:
-            _forget_past(pending, time)
+            forget_past(pending, time)
         stalls[Stall.SELECTED] += slots * warps
         for stall, cycles in path.stalls:
             stalls[stall] += cycles * warps
@@ -247,7 +248,7 @@ class Charge:
         if rest > 0.0:
             stalls[Stall.WAIT] += rest * warps
         if len(pending) > PENDING_KEPT:
-            _forget_past(pending, time)
+            forget_past(pending, time)
         return time
 
     def _book_issued(self, position: int, time: float) -> None:
@@ -273,33 +274,6 @@ class Charge:
         for _, group in self.committed:
             self._wgmma.commit(actor, group, time)
         self.committed.clear()
-
-    def await_operands(self, actor: Actor, cost: SegmentCost, time: float) -> float:
-        """Wait for what a segment reads that is on its way; return when it can issue."""
-        deferred = cost.deferred
-        if deferred is not None and deferred.turns > 1:
-            turn = actor.turns.get(actor.strand.segment, 0)
-            actor.turns[actor.strand.segment] = turn + 1
-            if turn % deferred.turns == 0:
-                # What is carried from turn to turn is there before the loads of the next turns.
-                time = self._stall(actor, dict.fromkeys(deferred.carried, 0.0), time)
-        if actor.pending and not actor.pending.keys().isdisjoint(cost.reads):
-            return self._stall(actor, cost.reads, time)
-        return time
-
-    def _stall(self, actor: Actor, reads: dict[int, float], time: float) -> float:
-        """Wait for results that a segment reads."""
-        pending = actor.pending
-        worst = time
-        reason = Stall.WAIT
-        for register in pending.keys() & reads.keys():
-            when, stall = pending.pop(register)
-            when -= reads[register]
-            if when > worst:
-                worst, reason = when, stall
-        if worst > time:
-            self._stalls[reason] += (worst - time) * actor.warps
-        return worst
 
     def _issue_all_mma(self, actor: Actor, time: float) -> float:
         """Wait until the pipe has taken all mma.sync of a strand."""
@@ -409,44 +383,6 @@ class Charge:
             self._book_issued(position, time)
         return self._owe(actor, cost, ready, Stall.MATH_PIPE_THROTTLE, time)
 
-    def _owe(
-        self, actor: Actor, cost: SegmentCost, ready: float, stall: Stall, time: float
-    ) -> float:
-        """Let results of a head come at `ready`; return when the plain run can begin, which waits if it reads them soon."""
-        use = cost.head_use
-        if use != NEVER and ready > time + use:
-            self._stalls[stall] += (ready - time - use) * actor.warps
-            return ready - use
-        pending = actor.pending
-        result = (ready, stall)
-        for register in cost.head_writes:
-            pending[register] = result
-        return time
-
-    def _defer(self, actor: Actor, cost: SegmentCost, ready: float, stall: Stall) -> None:
-        """Let what is computed from a load come when the load and what else it needs are there."""
-        pending = actor.pending
-        deferred, behind = cost.deferred, cost.behind
-        assert deferred is not None, cost
-        assert behind is not None, cost
-        actor.unknown.difference_update(deferred.results)
-        others = max(
-            (pending[register][0] for register in deferred.inputs if register in pending),
-            default=-NEVER,
-        )
-        actor.answered = max(actor.answered, ready)
-        for register in deferred.results:
-            when = max(
-                ready + behind.load.get(register, -NEVER),
-                others + behind.inputs.get(register, -NEVER),
-            )
-            pending[register] = (when, stall)
-        for register in deferred.run:
-            if register in pending:
-                # It waits for the last load of all.
-                when = max(pending[register][0], actor.answered + self._add)
-                pending[register] = (when, stall)
-
     def _issue_tensor(self, actor: Actor, position: int, time: float) -> float:
         """Book the wgmma at `position`; return when what follows it can issue."""
         issued = self.issued
@@ -454,9 +390,3 @@ class Charge:
         while issued and issued[0][0] <= position:
             time = self._wgmma.book(actor, issued.pop(0)[1], time, hidden)
         return time
-
-
-def _forget_past(pending: dict[int, tuple[float, Stall]], time: float) -> None:
-    """Drop results that are there already."""
-    for register in [register for register, (when, _) in pending.items() if when <= time]:
-        del pending[register]
