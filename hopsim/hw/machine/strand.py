@@ -67,7 +67,8 @@ class StrandCore:
         self.access: Any = None
         # Nanoseconds of the sleeps of a step whose time comes from a register, by position in the trail.
         self.sleeps: dict[int, int] = {}
-        # Likewise, how many values the lanes of a warp have at most that a match.any looks at.
+        # Likewise, how many values the lanes of a warp have at most that a match.any looks at; nothing, which counts as one,
+        # where values are not computed, or lanes come from several places.
         self.matched: dict[int, int] = {}
         self.acting: StrandCore | None = None
         self._views: dict[bytes, tuple[Any, Any]] = {}
