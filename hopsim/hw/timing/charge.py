@@ -42,7 +42,7 @@ class Known:
         self.executed = 0
 
 
-class Charge:
+class Charge(ComingResults):
     """Charges steps.
 
     Args:
@@ -67,10 +67,10 @@ class Charge:
         crowds: Crowds,
         fetch: FirstTouch | None = None,
     ) -> None:
+        super().__init__(config, totals.stalls)
         self._costs = costs.segments
         self._accesses = accesses
         self._totals = totals
-        self._stalls = totals.stalls
         self._book = book
         self._wgmma = wgmma
         self._crowds = crowds
@@ -79,10 +79,7 @@ class Charge:
         self._fence_again = float(config.fence.again_cycles)
         self._nanosecond = NANOSECONDS * config.device.clock_hz
         self._staged = float(config.fence.staged_cycles)
-        results = ComingResults(config, totals.stalls)
-        self.await_operands = results.await_operands
-        self._stall, self._owe, self._defer = results.stall, results.owe, results.defer
-        self.postponed = PostponedLoads(accesses, totals.stalls, results.defer)
+        self.postponed = PostponedLoads(accesses, totals.stalls, self._defer)
         self._path_costs = PathCosts(config, costs.segments)
         self._fetch = fetch
         self._steps: dict[tuple[object, ...], Known] = {}

@@ -15,7 +15,7 @@ PENDING_KEPT: Final = 1024
 
 
 class ComingResults:
-    """Books waits for results.
+    """Books waits for results, as a part of what charges steps.
 
     Args:
         config: latencies.
@@ -34,12 +34,12 @@ class ComingResults:
             actor.turns[actor.strand.segment] = turn + 1
             if turn % deferred.turns == 0:
                 # What is carried from turn to turn is there before the loads of the next turns.
-                time = self.stall(actor, dict.fromkeys(deferred.carried, 0.0), time)
+                time = self._stall(actor, dict.fromkeys(deferred.carried, 0.0), time)
         if actor.pending and not actor.pending.keys().isdisjoint(cost.reads):
-            return self.stall(actor, cost.reads, time)
+            return self._stall(actor, cost.reads, time)
         return time
 
-    def stall(self, actor: Actor, reads: dict[int, float], time: float) -> float:
+    def _stall(self, actor: Actor, reads: dict[int, float], time: float) -> float:
         """Wait for results that a segment reads."""
         pending = actor.pending
         worst = time
@@ -53,7 +53,7 @@ class ComingResults:
             self._stalls[reason] += (worst - time) * actor.warps
         return worst
 
-    def owe(
+    def _owe(
         self, actor: Actor, cost: SegmentCost, ready: float, stall: Stall, time: float
     ) -> float:
         """Let results of a head come at `ready`; return when the plain run can begin, which waits if it reads them soon."""
@@ -67,7 +67,7 @@ class ComingResults:
             pending[register] = result
         return time
 
-    def defer(self, actor: Actor, cost: SegmentCost, ready: float, stall: Stall) -> None:
+    def _defer(self, actor: Actor, cost: SegmentCost, ready: float, stall: Stall) -> None:
         """Let what is computed from a load come when the load and what else it needs are there."""
         pending = actor.pending
         deferred, behind = cost.deferred, cost.behind
