@@ -56,5 +56,5 @@ def _texts(source: str) -> list[tuple[int, int]]:
         if isinstance(one, ast.Expr)
         and isinstance(one.value, ast.Constant)
         and isinstance(one.value.value, str)
-        and beside[one.lineno] == 1
+        and beside[one.lineno] == beside[one.end_lineno] == 1
     ]

@@ -53,7 +53,8 @@ def test_numbers_statements_and_texts_are(change: tuple[str, str]) -> None:
 
 
 def test_a_string_beside_other_code_on_its_line_takes_none_of_it_away() -> None:
-    assert code_of('"what"; CYCLES = 7\n') == '"what"; CYCLES = 7\n'
+    for source in ('"what"; CYCLES = 7\n', '"""what\nit is"""; CYCLES = 7\n', 'class A: "what"\n'):
+        assert code_of(source) == source
 
 
 def test_nothing_but_texts_is_taken_from_the_model() -> None:
