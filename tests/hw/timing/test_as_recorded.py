@@ -2,22 +2,15 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
 from statistics import fmean
-from typing import Any, Final, cast
+from typing import Final
 
 import pytest
 
 from hopsim.kernels.micro.clocked import slopes
-from hopsim.kernels.micro.recording import benchmarks, run
-from hopsim.launch.device import Device
-from hopsim.runtime.gpu import Gpu
+from hopsim.kernels.micro.recording import benchmarks
+from tests.hw.timing.recorded import ROWS, simulated
 
-SILICON: Final = Path(__file__).parents[2] / "silicon" / "micro.json"
-ROWS: Final[dict[str, dict[str, Any]]] = {
-    row["name"]: row for row in json.loads(SILICON.read_text(encoding="utf-8"))
-}
 WITHIN: Final = {
     "plain_store_l2_1x128K": 0.05,
     "plain_store_l2_66x128K": 0.1,
@@ -91,9 +84,7 @@ SLOW: Final = [
     [pytest.param(name, marks=pytest.mark.slow if name in SLOW else ()) for name in WITHIN],
 )
 def test_it_takes_as_long_as_recorded(name: str) -> None:
-    (one,) = (one for one in benchmarks() if one.name == name)
-    found = run(cast(Device, Gpu()), one, 0, check=False)["cycles"]
-    assert found == pytest.approx(ROWS[name]["cycles"], rel=WITHIN[name])
+    assert simulated(name) == pytest.approx(ROWS[name]["cycles"], rel=WITHIN[name])
 
 
 @pytest.mark.parametrize("group", GROUPS)
@@ -101,7 +92,7 @@ def test_a_group_takes_as_long_as_recorded_in_the_mean(group: str) -> None:
     errors = []
     for one in benchmarks():
         if one.name.startswith(group):
-            found = run(cast(Device, Gpu()), one, 0, check=False)["cycles"]
+            found = simulated(one.name)
             errors += [
                 abs(found[label] / cycles - 1.0)
                 for label, cycles in ROWS[one.name]["cycles"].items()
@@ -117,8 +108,7 @@ def test_a_group_takes_as_long_as_recorded_in_the_mean(group: str) -> None:
 )
 def test_stores_that_an_sm_can_keep_hold_no_warp(name: str, counts: tuple[int, ...]) -> None:
     """Up to 24 KiB; later ones wait for those before them, on an H100 and here."""
-    (one,) = (one for one in benchmarks() if one.name == name)
-    found = run(cast(Device, Gpu()), one, 0, check=False)["cycles"]
+    found = simulated(name)
     recorded = ROWS[name]["cycles"]
     for count in counts:
         assert max(found[f"{count} stores"], recorded[f"{count} stores"]) <= 16 + 6 * count
@@ -130,9 +120,8 @@ def test_stores_that_an_sm_can_keep_hold_no_warp(name: str, counts: tuple[int, .
 @pytest.mark.parametrize("name", ["n64_SS_w4", "n128_RS_w4", "n256_SS_w4", "n128_SS_w8"])
 def test_arithmetic_is_as_slow_beside_the_tensor_cores_as_recorded(name: str) -> None:
     """What ptxas mixes of several pipes is up to a fifth too quick here (DEVIATIONS D-CROWD)."""
-    (one,) = (one for one in benchmarks("beside") if one.name == f"beside_wgmma_{name}")
-    found = slopes(run(cast(Device, Gpu()), one, 0, check=False)["cycles"])
-    recorded = slopes(ROWS[one.name]["cycles"])
+    found = slopes(simulated(f"beside_wgmma_{name}", "beside"))
+    recorded = slopes(ROWS[f"beside_wgmma_{name}"]["cycles"])
     alone = slopes(ROWS[f"beside_wgmma_none_{name[-2:]}"]["cycles"])
     for label, cycles in recorded.items():
         assert found[label] == pytest.approx(cycles, rel=0.23 if "," in label else 0.15), label
@@ -142,9 +131,8 @@ def test_arithmetic_is_as_slow_beside_the_tensor_cores_as_recorded(name: str) ->
 @pytest.mark.parametrize("name", ["n64_w4", "n128_w1", "n128_w8"])
 def test_arithmetic_slows_products_as_recorded(name: str) -> None:
     """Products of addresses that no memory is asked with cost them nothing here (DEVIATIONS D-CROWD)."""
-    (one,) = (one for one in benchmarks("slowed") if one.name == f"slowed_wgmma_{name}")
-    found = run(cast(Device, Gpu()), one, 0, check=False)["cycles"]
-    for label, cycles in ROWS[one.name]["cycles"].items():
+    found = simulated(f"slowed_wgmma_{name}", "slowed")
+    for label, cycles in ROWS[f"slowed_wgmma_{name}"]["cycles"].items():
         if "wide" not in label:
             alike = 0.25 if label[-3:] == "f32" and label[:3] in ("fma", "mul", "add") else 0.06
             assert found[label] == pytest.approx(cycles, rel=alike), label
@@ -162,9 +150,8 @@ def test_turns_of_loops_take_as_long_as_recorded() -> None:
 
     Of few additions ptxas makes loops of several turns, which are other loops than these.
     """
-    (one,) = (one for one in benchmarks("loops") if one.name == "loops_w1")
-    found = slopes(run(cast(Device, Gpu()), one, 0, check=False)["cycles"])
-    recorded = slopes(ROWS[one.name]["cycles"])
+    found = slopes(simulated("loops_w1", "loops"))
+    recorded = slopes(ROWS["loops_w1"]["cycles"])
     assert recorded["left by a sum"] == pytest.approx(4 + 14 + 10, abs=0.1)
     for label, within in TURNS.items():
         assert found[label] == pytest.approx(recorded[label], rel=within), label
@@ -172,17 +159,15 @@ def test_turns_of_loops_take_as_long_as_recorded() -> None:
 
 @pytest.mark.parametrize("part", ["least", "median", "p90"])
 def test_ctas_follow_each_other_as_unevenly_as_recorded(part: str) -> None:
-    (one,) = (one for one in benchmarks("placement") if one.name == "cta_eight_waves")
     label = f"cycles from end to next start, {part}"
-    found = run(cast(Device, Gpu()), one, 0, check=False)["cycles"][label]
+    found = simulated("cta_eight_waves", "placement")[label]
     assert found == pytest.approx(ROWS["cta_eight_waves"]["cycles"][label], abs=10)
 
 
 @pytest.mark.parametrize("warps", [4, 8])
 def test_the_steps_of_an_epilogue_take_as_long_as_recorded(warps: int) -> None:
-    (one,) = (one for one in benchmarks("staging") if one.name == f"staging_w{warps}")
-    found = slopes(run(cast(Device, Gpu()), one, 0, check=False)["cycles"])
-    recorded = ROWS[one.name]["slopes"]
+    found = slopes(simulated(f"staging_w{warps}", "staging"))
+    recorded = ROWS[f"staging_w{warps}"]["slopes"]
     assert found == pytest.approx(recorded, rel=0.09)
     # Who issues no store by a predicate branches around its commit all the same.
     assert found["barrier, store that none issues"] == pytest.approx(found["barrier, store"])

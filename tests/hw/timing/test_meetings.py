@@ -2,21 +2,13 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
-from typing import Any, Final, cast
+from typing import Final
 
 import pytest
 
 from hopsim.kernels.micro.meetings import BESIDE
-from hopsim.kernels.micro.recording import benchmarks, run
-from hopsim.launch.device import Device
-from hopsim.runtime.gpu import Gpu
+from tests.hw.timing.recorded import ROWS, simulated
 
-SILICON: Final = Path(__file__).parents[2] / "silicon" / "micro.json"
-ROWS: Final[dict[str, dict[str, Any]]] = {
-    row["name"]: row for row in json.loads(SILICON.read_text(encoding="utf-8"))
-}
 WITHIN: Final = {
     "red_word_8": 0.01,
     "red_word_l1_8": 0.05,
@@ -36,11 +28,6 @@ WITHIN: Final = {
 QUICK: Final = ("red_random_256_at_512_8", "cas_random_4096_8")
 
 
-def simulated(group: str, name: str) -> dict[str, float]:
-    (one,) = (one for one in benchmarks(group) if one.name == name)
-    return dict(run(cast(Device, Gpu()), one, 0, check=False)["cycles"])
-
-
 def latest(cycles: dict[str, float]) -> float:
     (found,) = (value for label, value in cycles.items() if label.endswith("latest SM"))
     return found
@@ -52,7 +39,7 @@ def latest(cycles: dict[str, float]) -> float:
 )
 def test_atomics_that_meet_take_as_long_as_recorded(name: str) -> None:
     recorded = latest(ROWS[f"meetings_{name}"]["cycles"])
-    assert latest(simulated("meetings", f"meetings_{name}")) == pytest.approx(
+    assert latest(simulated(f"meetings_{name}", "meetings")) == pytest.approx(
         recorded, rel=WITHIN[name]
     )
 
@@ -62,7 +49,7 @@ def test_two_lines_take_as_long_as_one_where_they_have_a_unit_together() -> None
     names = {behind: f"meetings_red_line_and_{behind}_8" for behind in BESIDE}
     for cycles in (
         {behind: latest(ROWS[name]["cycles"]) for behind, name in names.items()},
-        {behind: latest(simulated("meetings", name)) for behind, name in names.items()},
+        {behind: latest(simulated(name, "meetings")) for behind, name in names.items()},
     ):
         together = {behind for behind, took in cycles.items() if took > 30_000}
         assert together == {1, 4, 5}
@@ -72,7 +59,7 @@ def test_two_lines_take_as_long_as_one_where_they_have_a_unit_together() -> None
 
 @pytest.mark.parametrize("name", ["any_w1", "any_w4", "any_w16", "all_w1", "all_w16"])
 def test_a_match_takes_as_long_for_each_value_as_recorded(name: str) -> None:
-    found, recorded = simulated("matches", f"match_{name}"), ROWS[f"match_{name}"]["cycles"]
+    found, recorded = simulated(f"match_{name}", "matches"), ROWS[f"match_{name}"]["cycles"]
     assert found.keys() == recorded.keys()
     for label, cycles in recorded.items():
         # A chain begins some 30 cycles late on an H100.

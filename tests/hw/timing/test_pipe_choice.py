@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from hopsim.hw.timing.pipe_choice import SHARE, multiplied
-from hopsim.kernels.micro.recording import benchmarks, run
-from hopsim.runtime.gpu import Gpu
+from hopsim.kernels.micro.clocked import slopes
 from tests.hw.timing.kernels import kernel
+from tests.hw.timing.recorded import ROWS, simulated
 
-SILICON = Path(__file__).parents[2] / "silicon" / "micro.json"
-ROWS: dict[str, dict[str, Any]] = {
-    row["name"]: row for row in json.loads(SILICON.read_text(encoding="utf-8"))
-}
 LOGIC = "lop3.b32 %r9,%r9,%r8,%r7,0x6a;"
 PRODUCT = "fma.rn.f32 %f1,%f1,%f2,%f3;"
 EITHER = "shl.b32 %r1,%r2,3; add.s32 %r3,%r4,%r5; add.s32 %r6,%r4,7; selp.u32 %r10,1,0,%p1; add.s32 %r11,%r10,%r5;"
@@ -53,9 +47,8 @@ def test_of_sums_alone_one_in_five_stays() -> None:
 
 @pytest.mark.parametrize(("warps", "within"), [(8, 0.2), (16, 0.2)])
 def test_mixes_take_what_they_took_on_an_h100(warps: int, within: float) -> None:
-    (chosen,) = (one for one in benchmarks("pipes") if one.name == f"pipes_w{warps}")
-    found = run(Gpu(), chosen, 0, check=False)["slopes"]
-    recorded = ROWS[chosen.name]["slopes"]
+    found = slopes(simulated(f"pipes_w{warps}", "pipes"))
+    recorded = ROWS[f"pipes_w{warps}"]["slopes"]
     # (Registers that are written again and again keep predicates from being joined here, not by ptxas.)
     labels = recorded.keys() - {"two setp, selp, add"}
     assert {one: found[one] for one in labels} == pytest.approx(

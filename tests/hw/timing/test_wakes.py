@@ -2,36 +2,23 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
-from typing import Any, Final, cast
+from typing import Final
 
 import pytest
 
 from hopsim.kernels.micro.clocked import slopes
-from hopsim.kernels.micro.recording import benchmarks, run
 from hopsim.kernels.micro.wakes import DELAYS
-from hopsim.launch.device import Device
-from hopsim.runtime.gpu import Gpu
+from tests.hw.timing.recorded import ROWS, simulated
 
-SILICON: Final = Path(__file__).parents[2] / "silicon" / "micro.json"
-ROWS: Final[dict[str, dict[str, Any]]] = {
-    row["name"]: row for row in json.loads(SILICON.read_text(encoding="utf-8"))
-}
 FIRST: Final = 171.0
 """When lanes that are apart look first after they have begun to wait, in cycles."""
 INTERVAL: Final = 148.4
 """From one look to the next."""
 
 
-def simulated(name: str) -> dict[str, float]:
-    (one,) = (one for one in benchmarks("wakes") if one.name == name)
-    return dict(run(cast(Device, Gpu()), one, 0, check=False)["cycles"])
-
-
 @pytest.mark.parametrize("name", ["wake_whole", "wake_alone"])
 def test_who_waits_with_all_that_is_left_of_its_warp_is_woken(name: str) -> None:
-    for cycles in (ROWS[name]["cycles"], simulated(name)):
+    for cycles in (ROWS[name]["cycles"], simulated(name, "wakes")):
         after = [cycles[f"{delay}, goes on"] - cycles[f"{delay}, arrival"] for delay in DELAYS]
         assert after == pytest.approx([46] * len(DELAYS), abs=2)
 
@@ -40,7 +27,7 @@ def test_who_waits_with_all_that_is_left_of_its_warp_is_woken(name: str) -> None
 def test_lanes_that_others_of_their_warp_wait_for_look_from_time_to_time(name: str) -> None:
     # (Of lanes around whom others branched, one look after 4,000 cycles came half an interval early on an H100.)
     delays = DELAYS[:-1] if name == "wake_around" else DELAYS
-    for cycles in (ROWS[name]["cycles"], simulated(name)):
+    for cycles in (ROWS[name]["cycles"], simulated(name, "wakes")):
         for delay in delays:
             arrival, on = cycles[f"{delay}, arrival"], cycles[f"{delay}, goes on"]
             looks = round((on - FIRST) / INTERVAL)
@@ -51,6 +38,6 @@ def test_lanes_that_others_of_their_warp_wait_for_look_from_time_to_time(name: s
 
 
 def test_the_state_of_an_arrival_comes_as_late_as_recorded() -> None:
-    (found,) = slopes(simulated("mbarrier_state")).values()
+    (found,) = slopes(simulated("mbarrier_state", "wakes")).values()
     (recorded,) = ROWS["mbarrier_state"]["slopes"].values()
     assert found == pytest.approx(recorded, rel=0.1)
