@@ -137,12 +137,13 @@ class StrandCore:
     # -- steps -------------------------------------------------------------------------------------
 
     def step(self) -> bool:
-        """Execute up to the next shared instruction.
+        """Execute up to the next shared instruction, or to where warps leave: a step is of the same warps throughout.
 
         Returns: False when the strand is blocked, parked at a join, or done; True when it can take another step.
         """
         program = self.machine.program
         registers = self.registers
+        warps = self.warps
         trail = self.trail
         trail.clear()
         segment = program[self.segment]
@@ -164,8 +165,11 @@ class StrandCore:
             join = self.join
             if join is not None and number == join.segment:
                 return self._arrive_at_join(join)
-            # A split replaces the registers, so that the local name must follow.
-            registers = self.registers
+            if self.registers is not registers:
+                # Who parts ways has registers of its own.
+                if self.warps != warps:
+                    return True
+                registers = self.registers
             segment = program[number]
             if segment.stop:
                 return True

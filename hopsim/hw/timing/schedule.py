@@ -388,9 +388,9 @@ class TimedSchedule(Schedule):
                 self._arrive_extra = 0.0
             else:
                 more = strand.step()
+            time = charge.step(actor, time)
             if strand.lanes != actor.lanes and not strand.done:
                 actor.refresh()
-            time = charge.step(actor, time)
             self._current = None
             actor.time = time
             if self._newborn:

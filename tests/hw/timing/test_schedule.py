@@ -14,6 +14,7 @@ from hopsim.config import load
 from hopsim.kernels.gemm.kernel import build
 from hopsim.kernels.gemm.launch import launch as gemm
 from hopsim.kernels.gemm.problem import GemmProblem
+from hopsim.kernels.measured.workloads.recording import INSTRUCTIONS
 from tests.hw.timing.kernels import launch
 
 CONFIG = load("h100-sxm")
@@ -184,3 +185,20 @@ def test_stores_beside_copies_do_not_run_away() -> None:
         cycles.append(done.result.cycles)
     plain, stored = cycles
     assert 0.9 * plain < stored < 1.1 * plain
+
+
+def test_warps_that_leave_a_loop_count_its_turns_no_more() -> None:
+    def instructions(turns: str) -> int:
+        text = f"""
+        ld.param.u64 %rd1,[out]; mov.u32 %r1,%tid.x; shr.u32 %r1,%r1,5; mov.u32 %r2,0;
+        AGAIN:
+        add.u32 %r2,%r2,1; xor.b32 %r3,%r3,%r2; setp.lt.u32 %p1,%r2,{turns}; @%p1 bra AGAIN;
+        st.global.u32 [%rd1],%r3; ret;"""
+        gpu = hs.Gpu("h100-sxm")
+        out = gpu.array(np.zeros(1, np.uint32))
+        return int(launch(text, gpu=gpu, args=[out], block=8 * 32).counters[INSTRUCTIONS])
+
+    # Warp w goes round w times, but once at least.
+    together = [instructions(str(max(warp, 1))) for warp in range(8)]
+    assert 8 * instructions("%r1") == sum(together)
+    assert together[7] > together[1]
