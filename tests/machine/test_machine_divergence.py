@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.machine.programs import expect
+from tests.machine.programs import ORDERS, TIMED, expect
 
 LANES = np.arange(32)
 
@@ -396,6 +396,43 @@ def test_a_spin_lock_taken_by_every_lane_of_a_warp() -> None:
     st.global.u32 [%mine], %r4;
     """
     expect(body, np.full(40, 40 * 39 // 2), block=40)
+
+
+def test_lanes_that_count_how_often_they_try_get_the_lock_too() -> None:
+    # No turn of the loop is like the one before.
+    body = """
+    mov.u32 %r5, 0;
+    TRY:
+    add.u32 %r5, %r5, 1;
+    atom.global.cas.b32 %r1, [%out+128], 0, 1;
+    setp.ne.u32 %p2, %r1, 0;
+    @%p2 bra TRY;
+    ld.volatile.global.u32 %r2, [%out+132];
+    add.u32 %r2, %r2, 1;
+    st.volatile.global.u32 [%out+132], %r2;
+    membar.gl;
+    atom.global.exch.b32 %r3, [%out+128], 0;
+    min.u32 %r5, %r5, 1;
+    st.global.u32 [%mine], %r5;
+    """
+    expect(body, [*[1] * 32, 0, 32], orders=(*ORDERS, TIMED))
+
+
+def test_lanes_that_look_at_a_clock_while_they_wait_for_a_lane_of_their_warp() -> None:
+    body = """
+    setp.eq.u32 %p1, %t, 5;
+    @%p1 bra OVER;
+    LOOK:
+    ld.relaxed.gpu.global.u32 %r1, [%out+128];
+    mov.u32 %r2, %clock;
+    xor.b32 %r4, %r4, %r2;
+    setp.eq.u32 %p2, %r1, 0;
+    @%p2 bra LOOK;
+    OVER:
+    st.relaxed.gpu.global.u32 [%out+128], 7;
+    st.global.u32 [%mine], 1;
+    """
+    expect(body, [*[1] * 32, 7], orders=(*ORDERS, TIMED))
 
 
 def test_a_lane_waits_on_an_mbarrier_that_lanes_beyond_the_meeting_point_complete() -> None:

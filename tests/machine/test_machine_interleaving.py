@@ -12,7 +12,7 @@ from hopsim.kernels.gemm.kernel import build
 from hopsim.kernels.gemm.problem import GemmProblem
 from hopsim.mutate.subjects import gemm_case
 from hopsim.runtime.gpu import Gpu
-from tests.machine.programs import ADVERSARIAL, IN_ORDER
+from tests.machine.programs import ADVERSARIAL, IN_ORDER, expect
 from tests.machine.programs import build as build_body
 
 SEEDS = [{"schedule": "seeded", "seed": seed} for seed in range(12)]
@@ -135,3 +135,21 @@ def test_ctas_that_run_at_once_are_on_different_sms(order: dict[str, Any]) -> No
     body = "mov.u32 %r1, %smid; st.global.u32 [%mine], %r1;"
     gpu.launch(build_body(body), 140, 1, args=[out], check=False, **order)
     assert out.numpy().tolist() == [cta % 132 for cta in range(140)]
+
+
+@pytest.mark.parametrize("news", ["add.u32 %r2, %r2, 1;", "mov.u32 %r2, %clock;"])
+def test_a_cta_that_counts_while_it_waits_lets_the_next_one_start(news: str) -> None:
+    body = f"""
+    mov.u32 %r1, %ctaid.x;
+    setp.eq.u32 %p1, %r1, 1;
+    @%p1 bra SET;
+    LOOK:
+    {news}
+    ld.acquire.gpu.global.u32 %r3, [%out];
+    setp.eq.u32 %p2, %r3, 0;
+    @%p2 bra LOOK;
+    ret;
+    SET:
+    st.release.gpu.global.u32 [%out], 1;
+    """
+    expect(body, [1], orders=(IN_ORDER, *ORDERS), grid=2, block=1)

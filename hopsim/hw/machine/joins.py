@@ -1,9 +1,9 @@
 """Where lanes of one warp that parted meet again.
 
 A join has parties: strands, or joins inside it that count as one.  A party arrives, leaves the program, or is brought
-together with lanes outside by a collective; when all that are left have arrived they become one strand and go on.  Where
-the missing lanes wait for those that arrived, the join is opened as a last resort: PTX promises progress to each thread,
-not that warps converge.
+together with lanes outside by a collective; when all that are left have arrived they become one strand and go on.  It is
+opened before that where a missing lane asks for news in a loop (`yielding`), and, as a last resort, where nothing else can
+happen: PTX promises progress to each thread, not that warps converge.
 
 Source: PTX ISA 8.7 "Independent Thread Scheduling"; CUDA C++ Programming Guide, "Independent Thread Scheduling".
 """
@@ -63,18 +63,35 @@ def open_all(parted: dict[Join, None]) -> bool:
     joins = list(parted)
     parted.clear()
     for join in joins:
-        strands, join.arrived = join.arrived, []
-        if not strands:
-            continue
-        leader = _unite(strands, join.segment)
-        join.expected -= len(strands) - 1
-        outer: Join | None = join
-        while outer is not None and outer.segment == join.segment:
-            outer = outer.outer
-            _step_out(leader)
-        leader.is_apart = True
-        leader.machine.spawned(leader)
+        _open(join)
     return bool(joins)
+
+
+def give_way(strand: StrandCore) -> None:
+    """Let lanes that wait for a strand, at any join that it is inside of, go on without it."""
+    join = strand.join
+    while join is not None:
+        # Who is let go may join those who wait farther out.
+        outer = join.outer
+        if join.arrived:
+            strand.machine.parted.pop(join, None)
+            _open(join)
+        join = outer
+
+
+def _open(join: Join) -> None:
+    """Let lanes that wait at a join go on without the missing ones."""
+    strands, join.arrived = join.arrived, []
+    if not strands:
+        return
+    leader = _unite(strands, join.segment)
+    join.expected -= len(strands) - 1
+    outer: Join | None = join
+    while outer is not None and outer.segment == join.segment:
+        outer = outer.outer
+        _step_out(leader)
+    leader.is_apart = True
+    leader.machine.spawned(leader)
 
 
 def _is_inside(strand: StrandCore, join: Join) -> bool:

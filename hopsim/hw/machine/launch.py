@@ -26,6 +26,7 @@ from hopsim.hw.machine.thread_groups import WARP, WARPGROUP
 from hopsim.hw.machine.waiting import Wait
 from hopsim.isa.program.codegen import Segment
 from hopsim.isa.program.leaving import leaving
+from hopsim.isa.program.yielding import yielding
 from hopsim.isa.values import Value
 
 
@@ -74,6 +75,7 @@ class Machine:
         self.path = setup.path
         self.program = setup.program
         self.leaving = leaving(setup.program)
+        self.yielding = yielding(setup.program)
         self.register_widths = setup.register_widths
         self.grid = setup.grid
         self.block = setup.block
@@ -105,7 +107,9 @@ class Machine:
         self.is_dry = schedule.timed and not setup.values and not (probe.access or probe.operation)
         # What threads printed, in the order in which they did.
         self.printed: list[str] = []
+        # How often anything changed that a thread can see, and a clock was read, which gives each time another value.
         self.version = 0
+        self.clock_reads = 0
         self.steps = 0
         self.waiting: dict[Strand, None] = {}
         # Joins at which lanes wait for others of their warp, in order of arrival.
@@ -213,6 +217,11 @@ class Machine:
         A schedule asks for it when nothing else can happen: the others may wait for what these lanes do next.
         """
         return open_all(self.parted)
+
+    @property
+    def news(self) -> int:
+        """Grows with everything that can lead a strand elsewhere when it comes back to the same state."""
+        return self.version + self.clock_reads
 
     def blocked(self, strand: Any) -> None:
         """A strand said what it waits for."""

@@ -1,7 +1,7 @@
 """Find out that strands spin, or try, for ever: they come back to the same state while nothing in the machine changes.
 
 A strand is deterministic: when its place and its live registers are what they were before, and no memory, barrier or
-operation changed in between (`Machine.version`), it will go round the same loop until something else changes.  When that
+operation changed in between (`Machine.news`), it will go round the same loop until something else changes.  When that
 holds for every strand that can step, nothing will.  A clock that was read counts as a change, so that timeouts are left
 alone.
 
@@ -38,7 +38,7 @@ class SpinWatch:
         """Look at the strands that can step; return whether all of them are known to spin.
 
         Args:
-            version: of the machine.
+            version: `Machine.news`.
             strands: all that can step; each is between two steps.
         """
         if version != self._version:
@@ -81,7 +81,7 @@ class Peeks:
             for strand in machine.waiting
             if strand.waiting is not None and strand.waiting.kind == "mbarrier"
         ]
-        again = machine.version == self._version and len(parked) == len(self._told)
+        again = machine.news == self._version and len(parked) == len(self._told)
         if not parked or (
             again and all(s in self._told and same_state(s, self._told[s]) for s, _ in parked)
         ):
@@ -92,7 +92,7 @@ class Peeks:
             if strand in barrier.waiters:
                 barrier.waiters.remove(strand)
             machine.wake(strand)
-        self._version = machine.version
+        self._version = machine.news
         return True
 
 

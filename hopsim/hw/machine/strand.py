@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hopsim.errors import MachineFault, ValuesNeeded
-from hopsim.hw.machine.joins import Join, leave, meet, share
+from hopsim.hw.machine.joins import Join, give_way, leave, meet, share
 from hopsim.hw.machine.operations import describe
 from hopsim.hw.machine.specials import Specials
 from hopsim.hw.machine.thread_groups import WARP
@@ -56,6 +56,8 @@ class StrandCore:
         # Whether the schedule knows this strand; whether its warp was let part where it should meet (`joins.open_all`).
         self.is_scheduled = False
         self.is_apart = False
+        # Where it asked for news last, which it may do in a loop (`yielding`).
+        self.asked = -1
         self.is_settled = False
         self.waiting: Wait | None = None
         self.resumed: Wait | None = None
@@ -146,6 +148,10 @@ class StrandCore:
         warps = self.warps
         trail = self.trail
         trail.clear()
+        if self.join is not None and self.segment in self.machine.yielding:
+            if self.segment <= self.asked:
+                give_way(self)
+            self.asked = self.segment
         segment = program[self.segment]
         for _ in range(LONGEST_PLAIN_RUN):
             head = segment.head

@@ -7,10 +7,10 @@
 - adversarial: several clusters are resident, and their strands take turns; operations land as late as legal, the youngest
   first, so that what was not waited for is overtaken.
 
-When nothing can happen any more - every strand waits, or goes round a loop that changes nothing - the schedule tries, in
-this order: more clusters than are resident, as far as the chip has room (flags between CTAs), "not yet" for every
-`try_wait` (a program may peek, or give up after so many tries), and letting lanes go on without those of their warp that
-they should meet.  When that changes nothing either, it is a deadlock.
+When nothing can happen any more - every strand waits, or goes round a loop that changes nothing - or nothing has changed
+for long, the schedule tries, in this order: more clusters than are resident, as far as the chip has room (flags between
+CTAs), "not yet" for every `try_wait` (a program may peek, or give up after so many tries), and letting lanes go on without
+those of their warp that they should meet.  When nothing can happen after that either, it is a deadlock.
 """
 
 from __future__ import annotations
@@ -29,6 +29,9 @@ from hopsim.hw.machine.waiting import Wait
 TURN = 64
 # Steps without any change after which strands are suspected to spin, and operations and clusters get their turn.
 PATIENCE = 512
+# Steps without any change after which others get their turn though it is not known that strands spin: loops that count
+# their turns, or look at a clock, never come back to the same state.
+FAIRNESS = 8192
 # Steps of one strand in a row while it is suspected: the loops of those who wait are short.
 QUIET_TURN = 8
 # So many segments of one step count as one step more: a loop that meets nobody comes to the limit too.
@@ -56,8 +59,10 @@ class Untimed(Schedule):
         self.machine: Machine | None = None
         self.ticks: int = 0
         self._watch = SpinWatch()
-        self._version = -1
+        self._news = -1
         self._quiet_until = 0
+        self._version = -1
+        self._fair_until = 0
         self._turns = 0
         self._peeks = Peeks()
 
@@ -117,19 +122,25 @@ class Untimed(Schedule):
             if self.flights and (not self.ready or quiet or self.wants_landing()):
                 self._land(machine)
             elif self.ready and not (quiet and self._all_spin(machine)):
+                if self._starves_others(machine):
+                    self._let_others(machine)
                 self._step(quiet)
             elif self._start(machine, self.resident_clusters):
                 pass
             elif machine.clusters_done == machine.cluster_count:
                 return Outcome("finished")
-            elif not (
-                self._start(machine, machine.cluster_count)
-                or self._peeks.tell(machine)
-                or machine.part_warps()
-            ):
+            elif not self._let_others(machine):
                 return self._stop(machine, "deadlock")
             if self.ticks > self.step_limit or len(machine.flying) > FLYING_MAX:
                 return self._stop(machine, "cap")
+
+    def _let_others(self, machine: Machine) -> bool:
+        """Let somebody go on who waits for no event of the machine; return whether there was anybody."""
+        return (
+            self._start(machine, machine.cluster_count)
+            or self._peeks.tell(machine)
+            or machine.part_warps()
+        )
 
     def _stop(self, machine: Machine, ended: str) -> Outcome:
         machine.spinning = [strand for strand in self.ready if not strand.done]
@@ -137,11 +148,20 @@ class Untimed(Schedule):
 
     def _is_quiet(self, machine: Machine) -> bool:
         """Whether nothing has changed for a while although strands take steps."""
-        if machine.version != self._version:
-            self._version = machine.version
+        if machine.news != self._news:
+            self._news = machine.news
             self._quiet_until = self.ticks + max(PATIENCE, 2 * QUIET_TURN * len(self.ready))
             return False
         return self.ticks > self._quiet_until
+
+    def _starves_others(self, machine: Machine) -> bool:
+        """Whether nothing has changed for so long that it is time for others, who may be waited for."""
+        if machine.version == self._version and self.ticks <= self._fair_until:
+            return False
+        is_time = machine.version == self._version
+        self._version = machine.version
+        self._fair_until = self.ticks + max(FAIRNESS, 2 * TURN * len(self.ready))
+        return is_time
 
     def _all_spin(self, machine: Machine) -> bool:
         # A look at everybody, now and then: about once a round.
@@ -149,7 +169,7 @@ class Untimed(Schedule):
         if self._turns < len(self.ready):
             return False
         self._turns = 0
-        return self._watch.sample(machine.version, self.ready)
+        return self._watch.sample(machine.news, self.ready)
 
     def _start(self, machine: Machine, limit: int) -> bool:
         if self.resident >= limit or machine.clusters_started == machine.cluster_count:

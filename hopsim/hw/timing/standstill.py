@@ -31,8 +31,8 @@ class Standstill:
 
     def is_reached(self, machine: Machine) -> bool:
         """Say whether strands step, but none of them, nor anything that is set to happen, will ever change anything."""
-        if machine.version != self._version:
-            self._version = machine.version
+        if machine.news != self._version:
+            self._version = machine.news
             self._quiet_looks = 0
             return False
         self._quiet_looks += 1
@@ -48,7 +48,7 @@ class Standstill:
                 self._watch.moved(actor.strand)
         # A time that is yet to be settled grows without a step.
         self._looked_at = {actor: actor.time for actor in actors if actor.crowding is None}
-        return self._watch.sample(machine.version, [actor.strand for actor in actors])
+        return self._watch.sample(machine.news, [actor.strand for actor in actors])
 
 
 __all__ = ["Standstill"]
