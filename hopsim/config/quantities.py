@@ -47,9 +47,11 @@ SLOWING: Final = ("fp32", "fma", "imad_wide")
 SEQUENCES: Final = (
     "div_s32", "div_u32", "rem_s32", "rem_u32", "div_s32_again", "div_u32_again", "rem_s32_again", "rem_u32_again",
     "div_64", "div_f32", "rcp_f32", "sqrt_f32", "div_f64", "div_approx", "div_full", "rcp_approx", "sqrt_approx",
-    "rsqrt_approx", "ex2_approx", "lg2_approx", "sin_approx", "mbarrier_init", "prefetch_tensormap", "bulk_copy",
+    "rsqrt_approx", "ex2_approx", "lg2_approx", "sin_approx", "div_approx_ftz", "div_full_ftz", "rcp_f64", "sqrt_f64",
+    "rsqrt_f64", "extreme_f64", "mul_lo_64", "mul_hi_s64", "mul_hi_u64", "abs_s64", "brev_b64", "clz_b32", "fns",
+    "vabsdiff2", "vabsdiff4", "round_tf32", "approx_f16x2", "mbarrier_init", "prefetch_tensormap", "bulk_copy",
 )  # fmt: skip
-RESULTS: Final = SEQUENCES[:21]
+RESULTS: Final = SEQUENCES[:-3]
 # PTX's names of the multiplicand types of wgmma and mma.sync.
 TENSOR_TYPES: Final = ("f16", "bf16", "tf32", "e4m3", "e5m2", "s8", "u8")
 

@@ -9,6 +9,7 @@ from typing import Final
 from hopsim.config import HardwareConfig
 from hopsim.hw.timing.joined import joined
 from hopsim.hw.timing.pipe_choice import MULTIPLIER, multiplied
+from hopsim.hw.timing.sequences import sequence_of
 from hopsim.hw.timing.wide_loads import wide_loads
 from hopsim.isa.forms.bound import AddressArg, BoundInstruction, ConstantArg, RegisterArg
 from hopsim.isa.numerics.mma_kinds import FP8
@@ -38,8 +39,6 @@ BULK_COPY: Final = 10
 EXTRACT: Final = 2
 MATRICES: Final = ("tensor", "mma")
 """Units that multiply them."""
-APPROXIMATED: Final = ("div", "rcp", "sqrt", "rsqrt", "ex2", "lg2", "sin", "cos")
-"""Functions of f32 that the MUFU approximates; what it makes of subnormal numbers is not what PTX says without `.ftz`."""
 
 
 class MachineCode:
@@ -74,7 +73,7 @@ class MachineCode:
 
     def sequence(self, bound: BoundInstruction) -> str | None:
         """Return the name in `issue.sequence` of what ptxas makes several instructions of."""
-        name = _sequence(bound)
+        name = sequence_of(bound)
         return f"{name}_again" if id(bound) in self._again else name
 
     def unit(self, bound: BoundInstruction) -> str:
@@ -158,38 +157,11 @@ class MachineCode:
             return FENCE_ASYNC
         if bound.form.name.startswith("cp.async.bulk.commit_group"):
             return BULK_COMMIT
-        if _sequence(bound) == "bulk_copy":
+        if sequence_of(bound) == "bulk_copy":
             return BULK_COPY
         if id(bound) in self._uniform and _has_wide_result(bound):
             return DESCRIPTOR_SUM
         return self._length(bound)
-
-
-def _sequence(bound: BoundInstruction) -> str | None:
-    """Return what a sequence is called when it stands alone."""
-    opcode = bound.instruction.opcode
-    name, kind = opcode[0], opcode[-1]
-    if name in ("div", "rem"):
-        if kind in ("s32", "u32"):
-            return f"{name}_{kind}"
-        if kind in ("s64", "u64"):
-            return "div_64"
-        if kind == "f64":
-            return "div_f64"
-    if name in APPROXIMATED and kind == "f32" and "ftz" not in opcode:
-        # Small operands are scaled before, and results after.
-        if "approx" in opcode and name in ("sin", "cos"):
-            return "sin_approx"
-        return f"{name}_{opcode[1]}" if opcode[1] in ("approx", "full") else f"{name}_f32"
-    if name in ("div", "rcp", "sqrt") and kind == "f32":
-        return None if "approx" in opcode or "full" in opcode else f"{name}_f32"
-    if name == "mbarrier" and opcode[1] == "init":
-        return "mbarrier_init"
-    if name == "prefetch" and "tensormap" in opcode:
-        return "prefetch_tensormap"
-    if bound.form.name.startswith(("cp.async.bulk.tensor", "cp.reduce.async.bulk.tensor")):
-        return "bulk_copy"
-    return None
 
 
 def _divisions_again(instructions: Iterable[BoundInstruction]) -> Iterator[BoundInstruction]:
@@ -225,7 +197,7 @@ def _offsets(instructions: Iterable[BoundInstruction]) -> frozenset[int]:
     writes: Counter[int] = Counter()
     for bound in instructions:
         writes.update(bound.writes)
-        bases = _bases((bound,)) if _sequence(bound) != "bulk_copy" else frozenset[int]()
+        bases = _bases((bound,)) if sequence_of(bound) != "bulk_copy" else frozenset[int]()
         used |= bound.reads - bases
         if _is_addition(bound) and isinstance(bound.args[-1], ConstantArg):
             sums |= bound.writes - bound.reads
