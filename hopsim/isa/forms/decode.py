@@ -25,6 +25,7 @@ from hopsim.isa.forms.operand_rules import (
     Mismatch,
     check_address,
     check_limit,
+    check_part,
     check_place,
     check_register,
     check_sink,
@@ -233,6 +234,7 @@ class _Binder:
         )
         if spec.immediate and not isinstance(operand, Immediate):
             raise Mismatch(f"operand {spec.name} must be an immediate")
+        check_part(operand)
         if isinstance(operand, Register):
             self.reads.add(operand.index)
             check_register(spec, kind, operand)
@@ -306,6 +308,7 @@ class _Binder:
         if isinstance(operand, Sink):
             self.destinations.append(Destination(None, part_bits(kind), False))
             return
+        check_part(operand)
         if not isinstance(operand, Register):
             raise Mismatch(f"destination {spec.name} must be a register")
         check_register(spec, kind, operand)

@@ -139,6 +139,15 @@ def check_variable(form: Form, slots: dict[str, str], spec: OperandSpec, symbol:
         )
 
 
+def check_part(operand: FlatOperand) -> None:
+    """Check that an operand is no part of a register, as video instructions take them.
+
+    Raises: NotModelled.
+    """
+    if isinstance(operand, SymbolRef) and operand.kind == "part":
+        raise NotModelled(f"part {operand.name} of a register is not modelled")
+
+
 def check_sink(form: Form, spec: OperandSpec) -> None:
     """Check whether an instruction may throw its whole result away.
 

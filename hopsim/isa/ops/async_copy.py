@@ -261,17 +261,17 @@ def cp_async(dst: str, l2: str, hint: str) -> Any:
     return run
 
 
-@shared_form("cp.async.ca.{dst}.global{.l2}{.hint} [b], [a], #n:u32, p:pred", limits=COPIED, agree=copied_problem,
+@shared_form("cp.async.ca.{dst}.global{.l2}{.hint} [b], [a], #n:u32, p:pred, policy:b64?", limits=COPIED, agree=copied_problem,
              dst=("shared", "shared::cta"), l2=("L2::64B", "L2::128B", "L2::256B"), hint=HINT, unit="cp_async",
              effects=("reads [a]", "writes [b]", "cp.async group"), source=LEGACY)  # fmt: skip
-@shared_form("cp.async.cg.{dst}.global{.l2}{.hint} [b], [a], #n:u32, p:pred", limits=PAST_L1, agree=copied_problem,
+@shared_form("cp.async.cg.{dst}.global{.l2}{.hint} [b], [a], #n:u32, p:pred, policy:b64?", limits=PAST_L1, agree=copied_problem,
              dst=("shared", "shared::cta"), l2=("L2::64B", "L2::128B", "L2::256B"), hint=HINT, unit="cp_async",
              effects=("reads [a]", "writes [b]", "cp.async group"), source=LEGACY)  # fmt: skip
 def cp_async_ignore(dst: str, l2: str, hint: str) -> Any:
     """The form with ignore-src: where the predicate holds, zeros are written."""
     fetch_bytes = fetch_bytes_of(l2)
 
-    def run(ctx: Context, b: Value, a: Value, n: int, p: Any) -> None:
+    def run(ctx: Context, b: Value, a: Value, n: int, p: Any, policy: Value | None = None) -> None:
         ctx.cp_async(b, a, n, select(p, 0, n, 32), fetch_bytes)
 
     return run

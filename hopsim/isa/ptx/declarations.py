@@ -23,7 +23,7 @@ from hopsim.isa.ptx.ast import (
 from hopsim.isa.ptx.constants import WARP_SIZE, parse_constant, parse_number, parse_offset
 from hopsim.isa.ptx.lexer import IDENTIFIER, Cursor, Source
 from hopsim.isa.ptx.suggest import closest
-from hopsim.isa.types import TYPES
+from hopsim.isa.types import OPAQUE_BYTES, TYPES
 
 SPACES: Final = ("global", "const", "shared", "local", "param")
 """State spaces in which a variable can be declared."""
@@ -191,7 +191,8 @@ class _Modifiers:
             else:
                 self.vector = _VECTORS[last]
         type_start = cursor.start
-        self.type = _type(cursor, f"'{last}'")
+        is_opaque = self.space == "global" and cursor.text[1:] in OPAQUE_BYTES
+        self.type = cursor.take()[1:] if is_opaque else _type(cursor, f"'{last}'")
         if self.type == "pred" and self.space != "reg":
             cursor.source.fail(
                 f"a predicate cannot be in '.{self.space}', only in '.reg'",
