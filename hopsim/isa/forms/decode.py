@@ -27,6 +27,7 @@ from hopsim.isa.forms.operand_rules import (
     check_limit,
     check_part,
     check_place,
+    check_policy,
     check_register,
     check_sink,
     check_sinks,
@@ -111,6 +112,7 @@ class _Binder:
         if position < len(given):
             raise Mismatch(f"operand {position + 1} does not fit")
         self._carry()
+        check_policy(self.slots, self.names, self.args)
         if self.form.agree is not None:
             wrong = self.form.agree(self.slots, given)
             if wrong:
