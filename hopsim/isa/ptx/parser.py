@@ -96,7 +96,11 @@ _PERFORMANCE: Final = {
 "Cluster Dimension Directives", "Kernel and Function Directives"."""
 
 _FUNCTIONS_ONLY: Final = ("noreturn", "abi_preserve", "abi_preserve_control")
-_SINCE: Final = dict.fromkeys(("blocksareclusters", "abi_preserve", "abi_preserve_control"), (9, 0))
+_SINCE: Final[dict[str, tuple[int, int]]] = {
+    "blocksareclusters": (9, 0),
+    "abi_preserve": (9, 0),
+    "abi_preserve_control": (9, 0),
+}
 """The `.version` from which on ptxas (13.0) takes a directive."""
 _POSITIVE: Final = ("maxnreg", "maxntid", "reqntid", "minnctapersm")
 _EXCLUSIVE: Final = (("maxntid", "reqntid"), ("reqnctapercluster", "maxclusterrank"))
