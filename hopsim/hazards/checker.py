@@ -236,7 +236,7 @@ class Checker(Observer):
                     )
                 )  # fmt: skip
         first = self.world.cta(0).agents[0]
-        if not facts.has_register_bound:
+        if not facts.moves_registers:
             for line in facts.kernel_lines:
                 if facts.mnemonic(line).startswith("setmaxnreg"):
                     findings.add(
@@ -244,7 +244,7 @@ class Checker(Observer):
                             "HS602", "note", RULES["HS602"].sentence, None,
                             findings.thread_side(first, first.live | first.exited, line, "setmaxnreg", space="register"),
                             "a register bound: ptxas ignores setmaxnreg without one (C7508)",
-                            "at the entry:  .maxntid or .reqntid", cause=(),
+                            "at the entry:  .maxnreg, or .maxntid or .reqntid with .minnctapersm", cause=(),
                         )
                     )  # fmt: skip
         if facts.serialised_lines:

@@ -89,7 +89,7 @@ class LaunchFacts:
         shared_bytes: of a CTA, the reserved first KiB included.
         register_names: of virtual registers, by number.
         unchecked: what the program uses and no rule covers: (PTX line, text, why).
-        has_register_bound: whether the entry bounds its registers, so that setmaxnreg counts.
+        moves_registers: whether ptxas knows the registers at entry, so that setmaxnreg counts.
         serialised_lines: PTX lines of wgmma that ptxas will wait for one by one.
         poll_lines: PTX lines of loads that a loop repeats until their value ends it.
         choice_lines: PTX lines of other strong loads whose value decides the branch that follows.
@@ -114,7 +114,7 @@ class LaunchFacts:
     shared_bytes: int
     register_names: Sequence[str] = ()
     unchecked: Sequence[tuple[int, str, str]] = ()
-    has_register_bound: bool = True
+    moves_registers: bool = True
     serialised_lines: Sequence[int] = ()
     poll_lines: frozenset[int] = frozenset()
     choice_lines: frozenset[int] = frozenset()

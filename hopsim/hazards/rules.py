@@ -138,7 +138,7 @@ HS514|spin-in-vain|a loop waits for what nobody changes any more|ld, atom|H|chec
 HS515|warp-collective-divergent|lanes of one warp wait for each other at different warp collectives|shfl.sync, vote.sync, bar.warp.sync|H,U|checked
 HS516|both-may-miss|each of two threads writes a word and looks at the other's, with no fence.sc: both may miss|Memory Consistency Model, "Fence-SC Order"|S|checked
 HS601|setmaxnreg-oversubscribed|the sum of registers exceeds the register file|setmaxnreg|H|checked
-HS602|setmaxnreg-ignored|no register bound at entry|setmaxnreg|P,C,U|checked
+HS602|setmaxnreg-ignored|the registers at entry are not known|setmaxnreg|P,C,U|checked
 HS603|swizzle-base-misaligned|base off the period of the swizzle|tensor map, "Swizzling Modes"|S|checked
 HS604|descriptor-wrong|offsets or swizzle of a matrix descriptor are wrong|wgmma, "Matrix Descriptor Format"|S,E|by-fault
 HS605|pdl-read-before-wait|global access before griddepcontrol.wait|griddepcontrol|S,E|checked

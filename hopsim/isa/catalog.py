@@ -21,6 +21,7 @@ from hopsim.isa.ops import (
     mbarriers,
     memory,
     moves,
+    tensor_maps,
     video,
     warp,
     wgmma,
@@ -28,7 +29,7 @@ from hopsim.isa.ops import (
 
 FAMILIES = (
     async_copy, atomics, barriers, compare, control, convert, device_runtime, floating, integer, logic, matrix, mbarriers,
-    memory, moves, video, warp, wgmma,
+    memory, moves, tensor_maps, video, warp, wgmma,
 )  # fmt: skip
 
 __all__ = ["FAMILIES", "FORMS"]

@@ -60,6 +60,12 @@ DTYPES: Final[dict[int, np.dtype[np.unsignedinteger]]] = {
     64: np.dtype(np.uint64),
 }
 
+OPERANDS_ONLY: Final = ("bf16", "bf16x2", "tf32", "e4m3x2", "e5m2x2")
+"""Types of instructions that no register is declared with (ptxas 13.0)."""
+
+OPAQUE_BYTES: Final = {"texref": 8, "surfref": 8}
+"""Types of module variables that stand for textures and surfaces, which are not modelled, and the room that they take."""
+
 WIDEST_BITS: Final = 64
 """The widest register of the machine; one of `.b128` is two of these."""
 

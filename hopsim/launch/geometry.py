@@ -163,17 +163,19 @@ def _check_threads(kernel: Kernel, block: Triple, count: int, where: str) -> Non
 def registers_per_thread(kernel: Kernel, threads: int, per_sm: int) -> int:
     """Return the registers a thread gets at launch.
 
-    `.maxnreg` decides where given.  A kernel that moves registers with `setmaxnreg` gets an equal share of the register
-    file, as ptxas gives it.  Else what ptxas is taken to give it (D-REGS).
+    A kernel that moves registers with `setmaxnreg` gets what ptxas knows from its directives.  Else `.maxnreg` decides
+    where given, or what ptxas is taken to give it (D-REGS).
     """
+    if any(bound.form.name == "setmaxnreg" for bound in kernel.instructions):
+        known = kernel.entry_registers
+        if known is not None:
+            return known
     most = kernel.directive("maxnreg")
+    if most:
+        return min(most[0], 255)
     share = min(255, per_sm // max(threads, 32) // 8 * 8)
     per_cta = kernel.directive("minnctapersm")
     if per_cta:
         share = min(share, per_sm // (max(threads, 32) * per_cta[0]) // 8 * 8)
-    if most:
-        return min(most[0], 255)
-    if any(bound.form.name == "setmaxnreg" for bound in kernel.instructions):
-        return share
     wanted = kernel.registers_wanted
     return max(24, min(share if share else 255, (wanted + 7) // 8 * 8))

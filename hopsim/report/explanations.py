@@ -257,7 +257,7 @@ HS601 setmaxnreg.inc waits until registers are free. If the sum is more than the
   that never happens.
   > Keep the sum over all warps within 64K registers, and let the producers decrease first.
 HS602 ptxas ignores setmaxnreg where it cannot know how many registers the kernel starts with.
-  > State .reqntid or .maxntid with .maxnreg, and compile the kernel as a whole.
+  > State .maxnreg, or .reqntid or .maxntid with .minnctapersm, and compile the kernel as a whole.
 HS603 The swizzle permutes address bits; it fits only if the tile begins at a multiple of its
   period.
   > Align to 1024 bytes for 128B, 512 for 64B, 256 for 32B.

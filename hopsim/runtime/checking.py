@@ -83,7 +83,7 @@ def launch_facts(
         shared_bytes=SHARED_RESERVED_BYTES + shapes.shared_bytes,
         register_names=[register.name for register in kernel.registers],
         unchecked=unchecked,
-        has_register_bound=kernel.has_register_bound,
+        moves_registers=kernel.entry_registers is not None,
         serialised_lines=[line_of(bound, places) for bound in kernel.serialised_wgmma],
         poll_lines=poll_lines(program),
         choice_lines=choice_lines(program),

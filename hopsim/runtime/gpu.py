@@ -299,6 +299,7 @@ class Gpu:
             # The checker finds reads of shared memory that nobody wrote, and goes on.
             track_initialisation=False,
             has_register_bound=kernel.has_register_bound,
+            moves_registers=kernel.entry_registers is not None,
             kept_loops=kernel.kept_loops,
             serialised_wgmma=bool(kernel.serialised_wgmma),
             parameter_offsets={one.name: one.offset for one in kernel.params},

@@ -84,7 +84,7 @@ def text_of(body: str, good: bool, threads: int, version: str, bound: bool = Tru
             continue
         lines.append(rest.strip() if mark in "+-" else line.strip())
     return (
-        HEAD.format(bound=f".reqntid {threads}" if bound else "", version=version)
+        HEAD.format(bound=f".reqntid {threads} .minnctapersm 1" if bound else "", version=version)
         + "\n".join(lines)
         + "\nret;\n}\n"
     )

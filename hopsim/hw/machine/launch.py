@@ -59,6 +59,7 @@ class Setup:
     explicit_cluster: bool = False
     track_initialisation: bool = True
     has_register_bound: bool = True
+    moves_registers: bool = True
     kept_loops: tuple[int, ...] = ()
     serialised_wgmma: bool = False
     workspace: int = 0

@@ -22,7 +22,7 @@ class RegisterOps(ConvergenceOps):
     def setmaxnreg(self, action: str, count: int) -> Any:
         """setmaxnreg: give registers of this warpgroup to the pool of the CTA, or take some (and wait for them)."""
         cta = self.cta
-        if not self.machine.setup.has_register_bound:
+        if not self.machine.setup.moves_registers:
             return None  # ptxas ignores it; the checker says so (HS602)
         what = f"setmaxnreg.{action} {count}"
         if self.converge(what, TOGETHER, SETMAXNREG) is BLOCKED:

@@ -25,7 +25,9 @@ from hopsim.isa.forms.operand_rules import (
     Mismatch,
     check_address,
     check_limit,
+    check_part,
     check_place,
+    check_policy,
     check_register,
     check_sink,
     check_sinks,
@@ -110,6 +112,7 @@ class _Binder:
         if position < len(given):
             raise Mismatch(f"operand {position + 1} does not fit")
         self._carry()
+        check_policy(self.slots, self.names, self.args)
         if self.form.agree is not None:
             wrong = self.form.agree(self.slots, given)
             if wrong:
@@ -233,6 +236,7 @@ class _Binder:
         )
         if spec.immediate and not isinstance(operand, Immediate):
             raise Mismatch(f"operand {spec.name} must be an immediate")
+        check_part(operand)
         if isinstance(operand, Register):
             self.reads.add(operand.index)
             check_register(spec, kind, operand)
@@ -306,6 +310,7 @@ class _Binder:
         if isinstance(operand, Sink):
             self.destinations.append(Destination(None, part_bits(kind), False))
             return
+        check_part(operand)
         if not isinstance(operand, Register):
             raise Mismatch(f"destination {spec.name} must be a register")
         check_register(spec, kind, operand)

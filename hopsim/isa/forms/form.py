@@ -58,6 +58,8 @@ UNITS: Final = (
 
 ANYWHERE: Final = frozenset({"approx", "cc", "relu", "rn", "sat", *TYPES})
 """Words that stand anywhere behind the first one, as ptxas 13.0 takes them: `add.s32.sat`, `ex2.f32.approx`."""
+COPY_SPACES: Final = frozenset({"global", "shared", "shared::cta", "shared::cluster"})
+"""State spaces that a copy names two of."""
 PARAMETERS: Final = ("param", "dparam")
 """Names of operands that are parameters of calls."""
 
@@ -144,6 +146,20 @@ class Form:
         words = (number for number, word in enumerate(self.base) if number and word in ANYWHERE)
         return next(words, len(self.base))
 
+    @cached_property
+    def spaces(self) -> tuple[tuple[str, ...], ...]:
+        """What each state space of a copy may be, in the order of the syntax: the first is written."""
+        alternatives = {slot.name: slot.alternatives for slot in self.slots}
+        head = self.syntax.partition(" ")[0]
+        words = [alternatives.get(word.strip("{}."), (word,)) for word in _WORD.findall(head)]
+        return tuple(word for word in words if set(word) <= COPY_SPACES)
+
+    def _swaps_spaces(self, opcode: tuple[str, ...]) -> bool:
+        given = [word for word in opcode if word in COPY_SPACES]
+        return len(given) > 1 and any(
+            word not in allowed for word, allowed in zip(given, self.spaces, strict=False)
+        )
+
     @property
     def uses_carry(self) -> bool:
         """Whether it takes or leaves CC.CF."""
@@ -185,9 +201,10 @@ class Form:
                 if not slot.optional:
                     return None
                 found[slot.name] = ""
-        return found
+        return None if self._swaps_spaces(opcode) else found
 
 
+_WORD = re.compile(r"\{[^}]*\}|[^.{}]+")
 _SLOT = re.compile(r"\{(\.?)(\w+)\}")
 _ITEM = re.compile(
     r"(?P<mark>[+&#])?(?:"

@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 
 from hopsim.errors import NotModelled
+from hopsim.isa.forms.bound import Arg, MissingArg
 from hopsim.isa.forms.form import Form, OperandSpec
 from hopsim.isa.ptx.ast import Immediate, Sink
-from hopsim.isa.ptx.flat import FlatOperand, Register, SymbolRef
+from hopsim.isa.ptx.flat import FlatAddress, FlatOperand, Register, SymbolRef
 from hopsim.isa.ptx.special import has_components, is_modelled, widths_of
 from hopsim.isa.types import TYPES, WIDEST_BITS, ScalarType
 
@@ -139,6 +140,29 @@ def check_variable(form: Form, slots: dict[str, str], spec: OperandSpec, symbol:
         )
 
 
+def check_part(operand: FlatOperand) -> None:
+    """Check that an operand is no part of a register, as video instructions take them.
+
+    Raises: NotModelled.
+    """
+    if isinstance(operand, SymbolRef) and operand.kind == "part":
+        raise NotModelled(f"part {operand.name} of a register is not modelled")
+
+
+def check_policy(slots: dict[str, str], names: Sequence[str], args: Sequence[Arg]) -> None:
+    """Check that a cache policy is there where the opcode announces one, and only there.
+
+    Raises: Mismatch.
+    """
+    if "hint" not in slots or "policy" not in names:
+        return
+    is_given = not isinstance(args[names.index("policy")], MissingArg)
+    if slots["hint"] and not is_given:
+        raise Mismatch(f".{slots['hint']} needs a cache policy as its last operand, got none")
+    if is_given and not slots["hint"]:
+        raise Mismatch("a cache policy as the last operand needs .L2::cache_hint in the opcode")
+
+
 def check_sink(form: Form, spec: OperandSpec) -> None:
     """Check whether an instruction may throw its whole result away.
 
@@ -203,6 +227,16 @@ def copied_problem(slots: dict[str, str], operands: Sequence[FlatOperand]) -> st
         and read.value > written.value
     ):
         return f"operand s is {read.value}, expected at most the {written.value} bytes that are written"
+    return ""
+
+
+def prefetched_problem(slots: dict[str, str], operands: Sequence[FlatOperand]) -> str:
+    """Say what is wrong with the address of a `prefetch` of no named space, which is a generic one."""
+    del slots
+    (place,) = operands
+    base = place.base if isinstance(place, FlatAddress) else None
+    if isinstance(base, SymbolRef) and base.kind in ("param", "const"):
+        return f"{base.name} is a .{base.kind} variable, expected a generic address"
     return ""
 
 

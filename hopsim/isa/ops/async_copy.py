@@ -1,4 +1,4 @@
-"""cp.async, cp.async.bulk, cp.async.bulk.tensor, cp.reduce.async.bulk, prefetches, tensormap.replace.
+"""cp.async, cp.async.bulk, cp.async.bulk.tensor, cp.reduce.async.bulk, prefetches.
 
 None of these copies anything when it executes: the operation lands later, when the schedule says.
 """
@@ -10,11 +10,10 @@ from typing import Any
 from hopsim.isa.context import Context
 from hopsim.isa.forms.form import shared_form
 from hopsim.isa.forms.operand_rules import copied_problem
-from hopsim.isa.ops.atomics import noftz_problem
+from hopsim.isa.ops.atomics import HALVES, noftz_problem
 from hopsim.isa.ops.memory import fetch_bytes_of
 from hopsim.isa.types import ScalarType
 from hopsim.isa.values import Value, select
-from hopsim.layout.tensormap import MAP_BYTES
 
 DIM = ("1d", "2d", "3d", "4d", "5d")
 CLUSTER = ("shared::cluster", "shared::cta")
@@ -31,8 +30,22 @@ COPIED = {"n": (4, 8, 16)}
 PAST_L1 = {"n": (16,)}
 
 
+REDUCED = {
+    "add": ("u32", "s32", "u64", "f16", "bf16", "f32", "f64"),
+    **dict.fromkeys(("min", "max"), ("u32", "s32", "u64", "s64", "f16", "bf16")),
+    **dict.fromkeys(("inc", "dec"), ("u32",)),
+    **dict.fromkeys(("and", "or", "xor"), ("b32", "b64")),
+}
+"""Types of each operation of a bulk reduction, as ptxas 13.0 has them."""
+
+
 def _reduce_problem(slots: dict[str, str]) -> str:
-    return noftz_problem(slots["op"], slots["t"], slots["ftz"])
+    op, t, ftz = slots["op"], slots["t"], slots["ftz"]
+    if t not in REDUCED[op]:
+        return f".{op} does not take .{t}; expected .{', .'.join(REDUCED[op])}"
+    if ftz and (op != "add" or t not in HALVES):
+        return f".{op}.{t} takes no .{ftz}"
+    return noftz_problem(op, t, ftz)
 
 
 def _coordinates(slots: dict[str, str]) -> dict[str, int]:
@@ -238,13 +251,19 @@ def bulk_wait(read: str) -> Any:
 # --- cp.async -------------------------------------------------------------------------------------
 
 
-@shared_form("cp.async.ca.{dst}.global{.l2}{.hint} [b], [a], #n:u32, s:u32?, policy:b64?", limits=COPIED, agree=copied_problem,
+@shared_form("cp.async.ca.{dst}.global{.l2} [b], [a], #n:u32, s:u32?", limits=COPIED, agree=copied_problem,
+             dst=("shared", "shared::cta"), l2=("L2::64B", "L2::128B", "L2::256B"), unit="cp_async",
+             effects=("reads [a]", "writes [b]", "cp.async group"), source=LEGACY)  # fmt: skip
+@shared_form("cp.async.ca.{dst}.global{.l2}.{hint} [b], [a], #n:u32, s:u32?, policy:b64", limits=COPIED, agree=copied_problem,
              dst=("shared", "shared::cta"), l2=("L2::64B", "L2::128B", "L2::256B"), hint=HINT, unit="cp_async",
              effects=("reads [a]", "writes [b]", "cp.async group"), source=LEGACY)  # fmt: skip
-@shared_form("cp.async.cg.{dst}.global{.l2}{.hint} [b], [a], #n:u32, s:u32?, policy:b64?", limits=PAST_L1, agree=copied_problem,
+@shared_form("cp.async.cg.{dst}.global{.l2} [b], [a], #n:u32, s:u32?", limits=PAST_L1, agree=copied_problem,
+             dst=("shared", "shared::cta"), l2=("L2::64B", "L2::128B", "L2::256B"), unit="cp_async",
+             effects=("reads [a]", "writes [b]", "cp.async group"), source=LEGACY)  # fmt: skip
+@shared_form("cp.async.cg.{dst}.global{.l2}.{hint} [b], [a], #n:u32, s:u32?, policy:b64", limits=PAST_L1, agree=copied_problem,
              dst=("shared", "shared::cta"), l2=("L2::64B", "L2::128B", "L2::256B"), hint=HINT, unit="cp_async",
              effects=("reads [a]", "writes [b]", "cp.async group"), source=LEGACY)  # fmt: skip
-def cp_async(dst: str, l2: str, hint: str) -> Any:
+def cp_async(dst: str, l2: str, hint: str = "") -> Any:
     """Each thread copies 4, 8 or 16 bytes; bytes past the source size are zero."""
     fetch_bytes = fetch_bytes_of(l2)
 
@@ -261,17 +280,17 @@ def cp_async(dst: str, l2: str, hint: str) -> Any:
     return run
 
 
-@shared_form("cp.async.ca.{dst}.global{.l2}{.hint} [b], [a], #n:u32, p:pred", limits=COPIED, agree=copied_problem,
+@shared_form("cp.async.ca.{dst}.global{.l2}{.hint} [b], [a], #n:u32, p:pred, policy:b64?", limits=COPIED, agree=copied_problem,
              dst=("shared", "shared::cta"), l2=("L2::64B", "L2::128B", "L2::256B"), hint=HINT, unit="cp_async",
              effects=("reads [a]", "writes [b]", "cp.async group"), source=LEGACY)  # fmt: skip
-@shared_form("cp.async.cg.{dst}.global{.l2}{.hint} [b], [a], #n:u32, p:pred", limits=PAST_L1, agree=copied_problem,
+@shared_form("cp.async.cg.{dst}.global{.l2}{.hint} [b], [a], #n:u32, p:pred, policy:b64?", limits=PAST_L1, agree=copied_problem,
              dst=("shared", "shared::cta"), l2=("L2::64B", "L2::128B", "L2::256B"), hint=HINT, unit="cp_async",
              effects=("reads [a]", "writes [b]", "cp.async group"), source=LEGACY)  # fmt: skip
 def cp_async_ignore(dst: str, l2: str, hint: str) -> Any:
     """The form with ignore-src: where the predicate holds, zeros are written."""
     fetch_bytes = fetch_bytes_of(l2)
 
-    def run(ctx: Context, b: Value, a: Value, n: int, p: Any) -> None:
+    def run(ctx: Context, b: Value, a: Value, n: int, p: Any, policy: Value | None = None) -> None:
         ctx.cp_async(b, a, n, select(p, 0, n, 32), fetch_bytes)
 
     return run
@@ -328,63 +347,5 @@ def cp_async_mbarrier(noinc: str, space: str) -> Any:
 
     def run(ctx: Context, a: Value) -> None:
         ctx.cp_async_mbarrier(space, a, bool(noinc))
-
-    return run
-
-
-# --- tensor maps on the device ----------------------------------------------------------------------
-
-REPLACE = 'PTX ISA 8.7, "tensormap.replace"'
-WORDS = (
-    "box_dim",
-    "element_stride",
-    "elemtype",
-    "fill_mode",
-    "global_dim",
-    "interleave_layout",
-    "rank",
-    "swizzle_mode",
-)
-
-
-@shared_form("tensormap.replace.tile.{field}{.space}.b1024.b32 [a], n:b32, v:b32?", field=WORDS,
-             space=("global", "shared::cta"), unit="tma_sync", effects=("writes [a]",), source=REPLACE)  # fmt: skip
-def tensormap_replace(field: str, space: str) -> Any:
-    """Changes one field of a tensor map in memory; indexed fields have the index first."""
-
-    def run(ctx: Context, a: Value, n: Value, v: Value | None = None) -> None:
-        if v is None:
-            ctx.replace_map_field(space, a, field, 0, n)
-        else:
-            ctx.replace_map_field(space, a, field, n, v)
-
-    return run
-
-
-@shared_form("tensormap.replace.tile.{field}{.space}.b1024.b64 [a], n:b64, v:b64?",
-             field=("global_address", "global_stride"), space=("global", "shared::cta"), unit="tma_sync",
-             effects=("writes [a]",), source=REPLACE)  # fmt: skip
-def tensormap_replace_wide(field: str, space: str) -> Any:
-    """Changes a 64-bit field of a tensor map in memory."""
-
-    def run(ctx: Context, a: Value, n: Value, v: Value | None = None) -> None:
-        if v is None:
-            ctx.replace_map_field(space, a, field, 0, n)
-        else:
-            ctx.replace_map_field(space, a, field, n, v)
-
-    return run
-
-
-@shared_form(
-    "tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release.{scope}.sync.aligned [b], [a], #n:b32", limits={"n": (MAP_BYTES,)},
-    scope=("cta", "cluster", "gpu", "sys"), unit="tma_sync", effects=("reads [a]", "writes [b]", "proxy fence"),
-    source='PTX ISA 8.7, "tensormap.cp_fenceproxy"',
-)  # fmt: skip
-def tensormap_cp_fenceproxy(scope: str) -> Any:
-    """Copies a tensor map from shared to global memory and publishes it."""
-
-    def run(ctx: Context, b: Value, a: Value, n: Value) -> None:
-        ctx.copy_map(b, a, scope)
 
     return run

@@ -68,8 +68,12 @@ def _problem(slots: dict[str, str]) -> str:
     wrong = noftz_problem(op, t, ftz)
     if wrong:
         return wrong
-    if ftz and op == "add" and t not in HALVES:
-        return f".add.{t} takes no .{ftz}"
+    if ftz and t not in HALVES:
+        return f".{op}.{t} takes no .{ftz}"
+    if slots.get("hint") and slots["space"] not in ("global", ""):
+        return f".{slots['hint']} cannot be applied to .{slots['space']}"
+    if v and t not in (*HALVES, "f32"):
+        return f".{v} is of .f32 and of 16-bit floats, not of .{t}"
     if v and slots.get("space") not in ("global", ""):
         return "vector atomics work on global memory only"
     if v and TYPES[t].width_bits * LENGTH[v] > 128:
@@ -156,9 +160,22 @@ def atom(
     return run
 
 
+def _async_problem(slots: dict[str, str]) -> str:
+    op, t = slots["op"], slots["t"]
+    if not (slots["sem"] and slots["scope"]):
+        return "red.async needs .relaxed.cluster"
+    if t == "u64" and op in ("min", "max"):
+        return f".{op} of red.async does not take .u64; expected .u32, .s32"
+    return _problem(slots)
+
+
+def _cas_problem(slots: dict[str, str]) -> str:
+    return f".cas takes no .{slots['hint']}" if slots["hint"] else ""
+
+
 @shared_form(
     "atom{.space}{.sem}{.scope}.cas{.hint}.{t} d:t, [a], b:t, c:t, policy:b64?", space=SPACE, sem=SEM, scope=SCOPE,
-    hint=HINT, t=("b16", "b32", "b64"), data=True, data_operands=("b", "c"), unit="atomic",
+    hint=HINT, t=("b16", "b32", "b64"), check=_cas_problem, data=True, data_operands=("b", "c"), unit="atomic",
     effects=("reads and writes [a]",), source=ATOM,
 )  # fmt: skip
 def atom_cas(space: str, sem: str, scope: str, hint: str, t: ScalarType) -> Any:
@@ -184,7 +201,7 @@ def _pair_counts(slots: dict[str, str]) -> dict[str, int]:
 
 @shared_form(
     "atom{.space}{.sem}{.scope}.cas{.hint}.b128 {d}:b128?, [a], {b}:b128, {c}:b128, policy:b64?", space=SPACE, sem=SEM,
-    scope=SCOPE, hint=HINT, data=True, data_operands=("b", "c"), counts=_pair_counts, unit="atomic",
+    scope=SCOPE, hint=HINT, check=_cas_problem, data=True, data_operands=("b", "c"), counts=_pair_counts, unit="atomic",
     effects=("reads and writes [a]",), source=ATOM,
 )  # fmt: skip
 def atom_cas128(space: str, sem: str, scope: str, hint: str) -> Any:
@@ -226,7 +243,7 @@ def red(
 @shared_form(
     "red.async{.sem}{.scope}{.space}.mbarrier::complete_tx::bytes.{op}.{t} [a], b:t, [m]", sem=("relaxed",),
     scope=("cluster",), space=("shared::cluster",), op=("add", "min", "max", "inc", "dec", "and", "or", "xor"),
-    t=("u32", "s32", "u64", "b32"), check=_problem, data_operands=("b",), unit="cp_async",
+    t=("u32", "s32", "u64", "b32"), check=_async_problem, data_operands=("b",), unit="cp_async",
     effects=("reads and writes [a]", "completes_tx [m]"), source='PTX ISA 8.7, "red.async"',
 )  # fmt: skip
 def red_async(sem: str, scope: str, space: str, op: str, t: ScalarType) -> Any:
@@ -239,8 +256,14 @@ def red_async(sem: str, scope: str, space: str, op: str, t: ScalarType) -> Any:
     return run
 
 
+def _st_problem(slots: dict[str, str]) -> str:
+    if slots["sem"] == "relaxed":
+        return ".relaxed is of red.async; st.async is .weak by itself"
+    return ".weak and .cluster exclude each other" if slots["sem"] and slots["scope"] else ""
+
+
 @shared_form(
-    "st.async{.sem}{.scope}{.space}.mbarrier::complete_tx::bytes{.v}.{t} [a], {b}:t?, [m]", sem=("weak", "relaxed"),
+    "st.async{.sem}{.scope}{.space}.mbarrier::complete_tx::bytes{.v}.{t} [a], {b}:t?, [m]", sem=("weak", "relaxed"), check=_st_problem,
     scope=("cluster",), space=("shared::cluster",), v=("v2", "v4"),
     t=("b32", "b64", "u32", "u64", "s32", "s64", "f32", "f64"), counts=vector_counts, data_operands=("b",), unit="cp_async",
     effects=("writes [a]", "completes_tx [m]"), source='PTX ISA 8.7, "st.async"',

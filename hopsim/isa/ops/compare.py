@@ -212,8 +212,8 @@ def _set_problem(slots: dict[str, str]) -> str:
         return _set_packed_problem(result, t) or _comparison_problem(slots)
     if result not in RESULTS:
         return f"a .{result} result is not legal, expected one of {' '.join(RESULTS)}"
-    if result == "bf16" and t != "bf16":
-        return f"a .bf16 result needs .bf16 operands, got .{t}"
+    if result == "bf16" and slots["ftz"]:
+        return "set with a .bf16 result takes no .ftz"
     if t in HALVES and result in ("f32", "f16") and result != t:
         return f"set of .{t} operands does not give a .{result}"
     if result in ("u16", "s16") and t not in HALVES:

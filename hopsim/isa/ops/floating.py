@@ -271,8 +271,8 @@ _declare_extreme(
 
 
 def _sign_problem(slots: dict[str, str]) -> str:
-    if slots["ftz"] and slots["t"] not in ("f32", "f16"):
-        return f".ftz does not apply to .{slots['t']}, expected .f32 or .f16"
+    if slots["ftz"] and slots["t"] not in ("f32", "f16", "f16x2"):
+        return f".ftz does not apply to .{slots['t']}, expected .f32, .f16 or .f16x2"
     return ""
 
 

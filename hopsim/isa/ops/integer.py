@@ -21,6 +21,8 @@ SIGNED: Final = ("s16", "s32", "s64")
 NARROW: Final = ("u16", "s16")
 MIDDLE: Final = ("u32", "s32")
 WIDE: Final = ("u32", "u64", "s32", "s64")
+BYTE: Final = range(256)
+"""Positions and lengths of fields as immediates."""
 PACKED: Final = ("u16x2", "s16x2")
 HALF: Final = ("lo", "hi")
 
@@ -242,13 +244,21 @@ def brev(t: ScalarType) -> Callable[..., Value]:
     return bitfield.make_brev(t.width_bits)
 
 
-@form("bfe.{t} d, a, b:b32, c:b32", t=WIDE, unit="alu", source=_source("bfe"))
+@form(
+    "bfe.{t} d, a, b:b32, c:b32",
+    limits={"b": BYTE, "c": BYTE},
+    t=WIDE,
+    unit="alu",
+    source=_source("bfe"),
+)
 def bfe(t: ScalarType) -> Callable[..., Value]:
     """The field of c bits at position b."""
     return bitfield.make_bfe(t.width_bits, t.is_signed)
 
 
-@form("bfi.{t} d, a, b, c:b32, e:b32", t=("b32", "b64"), unit="alu", source=_source("bfi"))
+@form(
+    "bfi.{t} d, a, b, c:b32, e:b32", limits={"c": BYTE, "e": BYTE}, t=("b32", "b64"), unit="alu", source=_source("bfi"),
+)  # fmt: skip
 def bfi(t: ScalarType) -> Callable[..., Value]:
     """b with e bits of a at position c."""
     return bitfield.make_bfi(t.width_bits)

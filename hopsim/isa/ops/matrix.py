@@ -87,11 +87,18 @@ BYTE_SHAPES = ("m16n8k16", "m16n8k32")
 FP8 = ("e4m3", "e5m2")
 
 
+def _same_results(slots: dict[str, str]) -> str:
+    if slots["dt"] != slots["ct"]:
+        return f"D is .{slots['dt']} and C is .{slots['ct']}: they must be the same"
+    return ""
+
+
 def _half_problem(slots: dict[str, str]) -> str:
     if slots["at"] != slots["bt"]:
         return f"A is .{slots['at']} and B is .{slots['bt']}: they must be the same"
-    if slots["dt"] != slots["ct"]:
-        return f"D is .{slots['dt']} and C is .{slots['ct']}: they must be the same"
+    wrong = _same_results(slots)
+    if wrong:
+        return wrong
     if slots["at"] == "bf16" and slots["dt"] != "f32":
         return ".bf16 accumulates in .f32"
     return ""
@@ -138,7 +145,7 @@ def mma_tf32(shape: str) -> Any:
 
 
 @shared_form("mma.sync.aligned.{shape}.row.col.{dt}.{at}.{bt}.{ct} {d}:b32, {a}:b32, {b}:b32, {c}:b32",
-             shape=BYTE_SHAPES, dt=("f32", "f16"), at=FP8, bt=FP8, ct=("f32", "f16"), quiet=True,
+             shape=BYTE_SHAPES, dt=("f32", "f16"), at=FP8, bt=FP8, ct=("f32", "f16"), check=_same_results, quiet=True,
              data_operands=("a", "b", "c"), collective=True, counts=_fragments, unit="mma", source=MMA)  # fmt: skip
 def mma_fp8(shape: str, dt: ScalarType, at: ScalarType, bt: ScalarType, ct: ScalarType) -> Any:
     """8-bit floating-point operands."""

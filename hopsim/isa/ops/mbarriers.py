@@ -48,12 +48,22 @@ def mbarrier_inval(space: str) -> Any:
     return run
 
 
+def _order_problem(slots: dict[str, str]) -> str:
+    """Return what is wrong with an order without a scope, or a scope without an order."""
+    sem, scope = slots["sem"], slots["scope"]
+    if sem and not scope:
+        return f".{sem} needs a scope: .{' or .'.join(SCOPE)}"
+    return f".{scope} needs an order before it, as in .relaxed.{scope}" if scope and not sem else ""
+
+
 def _arrive_problem(slots: dict[str, str]) -> str:
     if slots.get("nocomplete") and slots.get("tx"):
         return ".noComplete and .expect_tx exclude each other"
     if slots.get("nocomplete") and slots.get("space") == "shared::cluster":
         return ".noComplete cannot be applied to .shared::cluster"
-    return ""
+    if slots.get("nocomplete") and slots["sem"] == "relaxed":
+        return ".noComplete and .relaxed exclude each other"
+    return _order_problem(slots)
 
 
 def _arrive(drop: bool, tx: str, sem: str, scope: str, space: str, nocomplete: str) -> Any:
@@ -87,7 +97,7 @@ def mbarrier_arrive_drop(tx: str, nocomplete: str, sem: str, scope: str, space: 
 
 
 @shared_form("mbarrier.expect_tx{.sem}{.scope}{.space}.b64 [a], n:u32", sem=("relaxed",), scope=SCOPE, space=SPACE,
-             unit="mbarrier", effects=("mbarrier expect_tx",), source=_source("expect_tx"))  # fmt: skip
+             check=_order_problem, unit="mbarrier", effects=("mbarrier expect_tx",), source=_source("expect_tx"))  # fmt: skip
 def mbarrier_expect_tx(sem: str, scope: str, space: str) -> Any:
     """Raises the tx-count of the current phase."""
 
@@ -98,7 +108,7 @@ def mbarrier_expect_tx(sem: str, scope: str, space: str) -> Any:
 
 
 @shared_form("mbarrier.complete_tx{.sem}{.scope}{.space}.b64 [a], n:u32", sem=("relaxed",), scope=SCOPE, space=SPACE,
-             unit="mbarrier", effects=("mbarrier complete_tx",), source=_source("complete_tx"))  # fmt: skip
+             check=_order_problem, unit="mbarrier", effects=("mbarrier complete_tx",), source=_source("complete_tx"))  # fmt: skip
 def mbarrier_complete_tx(sem: str, scope: str, space: str) -> Any:
     """Lowers the tx-count as a copy would."""
 
@@ -109,7 +119,7 @@ def mbarrier_complete_tx(sem: str, scope: str, space: str) -> Any:
 
 
 @shared_form("mbarrier.test_wait{.sem}{.scope}{.space}.b64 d:pred, [a], s:b64", sem=WAIT_SEM, scope=SCOPE, space=LOCAL,
-             unit="mbarrier", effects=("mbarrier wait",), source=_source("test_wait"))  # fmt: skip
+             check=_order_problem, unit="mbarrier", effects=("mbarrier wait",), source=_source("test_wait"))  # fmt: skip
 def mbarrier_test_wait(sem: str, scope: str, space: str) -> Any:
     """Whether the phase of a state word has completed; never waits."""
 
@@ -120,7 +130,7 @@ def mbarrier_test_wait(sem: str, scope: str, space: str) -> Any:
 
 
 @shared_form("mbarrier.test_wait.parity{.sem}{.scope}{.space}.b64 d:pred, [a], p:u32", limits=PARITY, sem=WAIT_SEM, scope=SCOPE,
-             space=LOCAL, unit="mbarrier", effects=("mbarrier wait",), source=_source("test_wait"))  # fmt: skip
+             space=LOCAL, check=_order_problem, unit="mbarrier", effects=("mbarrier wait",), source=_source("test_wait"))  # fmt: skip
 def mbarrier_test_wait_parity(sem: str, scope: str, space: str) -> Any:
     """Whether the phase with this parity has completed; never waits."""
 
@@ -131,7 +141,7 @@ def mbarrier_test_wait_parity(sem: str, scope: str, space: str) -> Any:
 
 
 @shared_form("mbarrier.try_wait{.sem}{.scope}{.space}.b64 d:pred, [a], s:b64, t:u32?", sem=WAIT_SEM, scope=SCOPE,
-             space=LOCAL, may_block=True, unit="mbarrier", effects=("mbarrier wait",),
+             space=LOCAL, may_block=True, check=_order_problem, unit="mbarrier", effects=("mbarrier wait",),
              source=_source("try_wait"))  # fmt: skip
 def mbarrier_try_wait(sem: str, scope: str, space: str) -> Any:
     """Waits for the phase of a state word, up to a time limit."""
@@ -143,7 +153,7 @@ def mbarrier_try_wait(sem: str, scope: str, space: str) -> Any:
 
 
 @shared_form("mbarrier.try_wait.parity{.sem}{.scope}{.space}.b64 d:pred, [a], p:u32, t:u32?", limits=PARITY, sem=WAIT_SEM,
-             scope=SCOPE, space=LOCAL, may_block=True, unit="mbarrier", effects=("mbarrier wait",),
+             scope=SCOPE, space=LOCAL, may_block=True, check=_order_problem, unit="mbarrier", effects=("mbarrier wait",),
              source=_source("try_wait"))  # fmt: skip
 def mbarrier_try_wait_parity(sem: str, scope: str, space: str) -> Any:
     """Waits for the phase with this parity, up to a time limit."""

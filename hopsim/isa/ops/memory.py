@@ -12,6 +12,7 @@ import numpy as np
 
 from hopsim.isa.context import Context
 from hopsim.isa.forms.form import form, local_form, shared_form
+from hopsim.isa.forms.operand_rules import prefetched_problem
 from hopsim.isa.numerics.convert import make_cvt
 from hopsim.isa.numerics.floating import make_mul
 from hopsim.isa.ops.accesses import HINT, LENGTH, SCOPE, VECTOR, vector_counts, words_of
@@ -219,9 +220,17 @@ def store_global(space: str, sem: str, scope: str, v: str, t: ScalarType, **_: A
     return _store(space, sem, scope, v, t)
 
 
+def _prefetch_problem(slots: dict[str, str]) -> str:
+    if not slots["level"]:
+        return "a prefetch needs a cache level: .L1 or .L2"
+    if slots["space"] == "local" and "::" in slots["level"]:
+        return f".{slots['level']} cannot be applied to .local"
+    return ""
+
+
 @shared_form(
     "prefetch{.space}{.level} [a]", space=("global", "local"), level=("L1", "L2", "L2::evict_last", "L2::evict_normal"),
-    quiet=True, unit="lsu_global", source='PTX ISA 8.7, "prefetch"',
+    check=_prefetch_problem, agree=prefetched_problem, quiet=True, unit="lsu_global", source='PTX ISA 8.7, "prefetch"',
 )  # fmt: skip
 def prefetch(space: str, level: str) -> Any:
     """A hint: no effect on values."""

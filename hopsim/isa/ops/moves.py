@@ -173,6 +173,9 @@ def cvta_to(space: str) -> Callable[[Context, Value], Value]:
 
 
 @local_form(
+    "isspacep.{space} d:pred, a:b32", space=SPACES, unit="alu", source='PTX ISA 8.7, "isspacep"'
+)
+@local_form(
     "isspacep.{space} d:pred, a:b64", space=SPACES, unit="alu", source='PTX ISA 8.7, "isspacep"'
 )
 def isspacep(space: str) -> Callable[[Context, Value], Any]:

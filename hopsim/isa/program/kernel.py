@@ -25,6 +25,7 @@ from hopsim.isa.program.building import without_collection
 from hopsim.isa.program.calls import Expanded, expand
 from hopsim.isa.program.codegen import Segment, generate
 from hopsim.isa.program.contraction import Contracted, contract
+from hopsim.isa.program.entry_registers import entry_registers
 from hopsim.isa.program.functions import Functions
 from hopsim.isa.program.limits import too_large
 from hopsim.isa.program.pipeline import serialised_by
@@ -132,8 +133,13 @@ class Kernel:
 
     @property
     def has_register_bound(self) -> bool:
-        """Whether ptxas can bound registers at entry, without which `setmaxnreg` is ignored."""
+        """Whether the entry bounds its threads or their registers."""
         return any(self.directive(name) is not None for name in ("reqntid", "maxntid", "maxnreg"))
+
+    @cached_property
+    def entry_registers(self) -> int | None:
+        """Registers of a thread at entry by its directives; None where ptxas does not know them and ignores `setmaxnreg`."""
+        return entry_registers(self.function.directives, self.instructions)
 
     @cached_property
     def kept_loops(self) -> tuple[int, ...]:

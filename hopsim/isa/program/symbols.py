@@ -24,7 +24,7 @@ from hopsim.isa.ptx.ast import (
     symbol_of,
 )
 from hopsim.isa.ptx.flat import FlatAddress, FlatBody, FlatOperand, FlatPair, FlatVector, SymbolRef
-from hopsim.isa.types import TYPES
+from hopsim.isa.types import OPAQUE_BYTES, TYPES
 
 FLOAT_BYTES: Final = 4
 CODE_BASE: Final = 0x1000_0000
@@ -36,7 +36,7 @@ SHARED_RESERVED_BYTES: Final = 0x400
 
 def size_of(variable: Variable) -> int:
     """Return the size of a variable in bytes (an open dimension counts as 0)."""
-    size = TYPES[variable.type].bytes * max(1, variable.vector)
+    size = _element_bytes(variable)
     for dim in variable.dims:
         size *= dim
     return size
@@ -44,7 +44,12 @@ def size_of(variable: Variable) -> int:
 
 def alignment_of(variable: Variable) -> int:
     """Return its alignment in bytes: declared, or that of its element."""
-    return variable.align or TYPES[variable.type].bytes * max(1, variable.vector)
+    return variable.align or _element_bytes(variable)
+
+
+def _element_bytes(variable: Variable) -> int:
+    opaque = OPAQUE_BYTES.get(variable.type)
+    return opaque or TYPES[variable.type].bytes * max(1, variable.vector)
 
 
 def _up(offset: int, alignment: int) -> int:
@@ -197,7 +202,7 @@ def initial_bytes(variable: Variable, addresses: dict[str, int]) -> NDArray[np.u
     Raises:
         NotModelled: an initialiser that hopsim cannot evaluate.
     """
-    element = TYPES[variable.type].bytes
+    element = OPAQUE_BYTES.get(variable.type) or TYPES[variable.type].bytes
     data = np.zeros(max(size_of(variable), element), np.uint8)
     for index, item in enumerate(variable.init or ()):
         if isinstance(item, Immediate):

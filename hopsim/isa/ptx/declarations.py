@@ -23,7 +23,7 @@ from hopsim.isa.ptx.ast import (
 from hopsim.isa.ptx.constants import WARP_SIZE, parse_constant, parse_number, parse_offset
 from hopsim.isa.ptx.lexer import IDENTIFIER, Cursor, Source
 from hopsim.isa.ptx.suggest import closest
-from hopsim.isa.types import TYPES
+from hopsim.isa.types import OPAQUE_BYTES, OPERANDS_ONLY, TYPES
 
 SPACES: Final = ("global", "const", "shared", "local", "param")
 """State spaces in which a variable can be declared."""
@@ -69,6 +69,8 @@ def simple_declaration(
     match = _SIMPLE.match(source.code, offset)
     if match is None or (kind := match["type"]) not in TYPES:
         return None
+    if match["space"] == "reg" and kind in OPERANDS_ONLY:
+        return None
     span = source.locate(match.start("space") - 1)
     space, size = match["space"], match["size"]
     if space == "reg":
@@ -95,6 +97,11 @@ def parse_registers(cursor: Cursor) -> RegisterDeclaration:
     vector = 0
     if cursor.text in _VECTORS:
         vector = _VECTORS[cursor.take()]
+    if cursor.text[1:] in OPERANDS_ONLY:
+        cursor.fail(
+            f"a register cannot be '{cursor.text}', which is a type of instructions",
+            f"declare it .b{TYPES[cursor.text[1:]].width_bits}",
+        )
     kind = _type(cursor, "'.reg'")
     names: list[tuple[str, int | None]] = []
     while True:
@@ -137,8 +144,8 @@ def parse_variables(cursor: Cursor, linkage: tuple[str, ...] = ()) -> list[Varia
     return variables
 
 
-def parse_parameters(cursor: Cursor) -> tuple[Variable, ...]:
-    """Read a parameter list from `(` to behind `)`.
+def parse_parameters(cursor: Cursor, kind: str = "func") -> tuple[Variable, ...]:
+    """Read a parameter list of an `entry` or a `func` from `(` to behind `)`.
 
     Raises:
         PtxError: the list is malformed.
@@ -148,10 +155,15 @@ def parse_parameters(cursor: Cursor) -> tuple[Variable, ...]:
     if cursor.accept(")"):
         return ()
     while True:
-        if cursor.text not in (".param", ".reg"):
+        if cursor.text not in ((".param", ".reg") if kind == "func" else (".param",)):
             cursor.fail(f"expected '.param' in a parameter list, got {cursor.shown()}")
-        kind = _Modifiers(cursor, ())
-        parameters.append(kind.variable(cursor, f"'.{kind.type}'"))
+        start = cursor.start
+        written = _Modifiers(cursor, ())
+        if written.vector and written.space == "param":
+            cursor.source.fail(
+                "a parameter cannot be a vector", start, "declare an array, as in .param .align 16 .b8 p[16]"
+            )  # fmt: skip
+        parameters.append(written.variable(cursor, f"'.{written.type}'"))
         if cursor.accept(")"):
             return tuple(parameters)
         if not cursor.accept(","):
@@ -191,7 +203,8 @@ class _Modifiers:
             else:
                 self.vector = _VECTORS[last]
         type_start = cursor.start
-        self.type = _type(cursor, f"'{last}'")
+        is_opaque = self.space == "global" and cursor.text[1:] in OPAQUE_BYTES
+        self.type = cursor.take()[1:] if is_opaque else _type(cursor, f"'{last}'")
         if self.type == "pred" and self.space != "reg":
             cursor.source.fail(
                 f"a predicate cannot be in '.{self.space}', only in '.reg'",
@@ -284,11 +297,9 @@ def _initialiser(
     sizes = (*dims, vector) if vector else dims
     if sizes:
         return tuple(_row(cursor, sizes, kind))
-    if not cursor.accept("{"):
-        return (_element(cursor, kind),)
-    element = _element(cursor, kind)
-    cursor.expect("}", "after the initial value of a scalar")
-    return (element,)
+    if cursor.text == "{":
+        cursor.fail("the initial value of a scalar stands without braces", "delete '{' and '}'")
+    return (_element(cursor, kind),)
 
 
 def _row(cursor: Cursor, sizes: tuple[int, ...], kind: str) -> list[Initialiser]:

@@ -38,9 +38,9 @@ class LabelRef:
 
 @dataclass(frozen=True, slots=True)
 class SymbolRef:
-    """A variable, parameter, function, special register (`%tid.x`) or `.callprototype` label.
+    """Variable, parameter, function, special register (`%tid.x`), `.callprototype` label or part of a register (`%r1.b0`).
 
-    `kind`: `special`, `param`, `shared`, `global`, `const`, `local`, `function`, `prototype`.
+    `kind`: `special`, `param`, `shared`, `global`, `const`, `local`, `function`, `prototype`, `part`.
     """
 
     kind: str

@@ -23,6 +23,9 @@ _DECIMAL: Final = re.compile(r"-?(?:0|[1-9]\d{0,17})", re.ASCII)
 _ADDRESS: Final = re.compile(
     rf"\[\s*+({IDENTIFIER})\s*+(?:\+\s*+(-?(?:0|[1-9]\d{{0,17}}))\s*+)?\]", re.ASCII
 )
+_PARTS: Final = re.compile(r"\.(?:b[0-7]{1,4}|h[0-3]{1,2})", re.ASCII)
+"""Parts of a register that an operand of a video instruction selects: `%r1.b0`, `%r1.h10`."""
+_VIDEO: Final = re.compile(r"v(?:add|sub|absdiff|min|max|shl|shr|mad|set|avrg)[24]?(?:\.|$)")
 _OPCODE: Final = re.compile(r"[\w$%]+(?:\.[\w:]+)*")
 
 
@@ -66,7 +69,7 @@ class OperandReader:
             operand = known.get(item) or self._read_simple(item)
             if operand is None:
                 walked = self.walk(offset, opcode)
-                if len(walked) == len(items) and "(" not in text:
+                if len(walked) == len(items) and "(" not in text and not _VIDEO.match(opcode):
                     known.update(zip(items, walked, strict=True))
                 return walked
             operands.append(operand)
@@ -100,11 +103,10 @@ class OperandReader:
     def walk(self, offset: int, opcode: str) -> tuple[Operand, ...]:
         """Return the operands from `offset` on token by token: what `read` does, slowly."""
         cursor = Cursor(self._source, offset)
-        is_call = opcode.partition(".")[0] == "call"
         before, operands = f"'{opcode}'", list[Operand]()
         while True:
             start = cursor.start
-            operands.append(_operand(cursor, before, is_call))
+            operands.append(_operand(cursor, before, opcode))
             if cursor.text != ",":
                 break
             cursor.advance()
@@ -118,15 +120,17 @@ class OperandReader:
 # --- the token walk ------------------------------------------------------------------------------
 
 
-def _operand(cursor: Cursor, before: str, is_call: bool) -> Operand:
+def _operand(cursor: Cursor, before: str, opcode: str) -> Operand:
     text = cursor.text
+    if _VIDEO.match(opcode) and (part := _part(cursor)) is not None:
+        return part
     if cursor.at("name") and text != "WARP_SZ":
         return _name_operand(cursor, before)
     if text == "[":
         return _address(cursor)
     if text == "{":
         return _vector(cursor, "}")
-    if text == "(" and is_call:
+    if text == "(" and opcode.partition(".")[0] == "call":
         return _vector(cursor, ")")
     if text == "!":
         place = cursor.start
@@ -137,6 +141,17 @@ def _operand(cursor: Cursor, before: str, is_call: bool) -> Operand:
     if not cursor.at("number") and text not in ("-", "+", "~", "!", "(", "WARP_SZ"):
         _fail_operand(cursor, before)
     return parse_constant(cursor)
+
+
+def _part(cursor: Cursor) -> Name | None:
+    """Take a register with the parts that are selected of it; None where it is another operand."""
+    start = cursor.start
+    if cursor.at("name") and "." not in cursor.text:
+        name = cursor.take()
+        if _PARTS.fullmatch(cursor.text):
+            return Name(name, cursor.take()[1:])
+        cursor.seek(start)
+    return None
 
 
 def _name_operand(cursor: Cursor, before: str) -> Operand:

@@ -84,7 +84,6 @@ _PERFORMANCE: Final = {
     "maxntid": (1, 3),
     "reqntid": (1, 3),
     "minnctapersm": (1, 1),
-    "maxnctapersm": (1, 1),
     "reqnctapercluster": (1, 3),
     "maxclusterrank": (1, 1),
     "explicitcluster": (0, 0),
@@ -96,6 +95,13 @@ _PERFORMANCE: Final = {
 """Least and most numbers after each.  Source: PTX ISA 8.7 "Performance-Tuning Directives",
 "Cluster Dimension Directives", "Kernel and Function Directives"."""
 
+_FUNCTIONS_ONLY: Final = ("noreturn", "abi_preserve", "abi_preserve_control")
+_SINCE: Final[dict[str, tuple[int, int]]] = {
+    "blocksareclusters": (9, 0),
+    "abi_preserve": (9, 0),
+    "abi_preserve_control": (9, 0),
+}
+"""The `.version` from which on ptxas (13.0) takes a directive."""
 _POSITIVE: Final = ("maxnreg", "maxntid", "reqntid", "minnctapersm")
 _EXCLUSIVE: Final = (("maxntid", "reqntid"), ("reqnctapercluster", "maxclusterrank"))
 """Of these ptxas (13.0) takes one only."""
@@ -122,12 +128,14 @@ class _Parser:
         self.source = source
         self.operands = OperandReader(source)
         self.opcodes: dict[str, tuple[str, ...]] = {}
+        self.version = (0, 0)
 
     # --- module ----------------------------------------------------------------------------------
 
     def module(self) -> PtxModule:
         cursor = Cursor(self.source, 0)
         version, target, address_size = read_header(cursor)
+        self.version = version
         items: list[Function | Variable | Directive] = []
         while not cursor.at("end"):
             items.extend(self._item(cursor))
@@ -143,7 +151,11 @@ class _Parser:
         if word == "section":
             return [self._section(cursor)]
         if word in _MODULE_TEXT:
-            return [self._text_directive(cursor)]
+            directive = self._text_directive(cursor)
+            names = [name.strip() for name in directive.text.split(",")]
+            if word == "alias" and len(set(names)) < len(names):
+                self.source.fail(f"'.alias' gives '{names[0]}' its own name", start)
+            return [directive]
         linkage: tuple[str, ...] = ()
         if word in _LINKAGE:
             linkage = (word,)
@@ -231,17 +243,17 @@ class _Parser:
 
     def _function(self, cursor: Cursor, linkage: tuple[str, ...], start: int) -> Function:
         kind = cursor.take()[1:]
-        directives = self._performance(cursor) if kind == "func" else []
+        directives = self._performance(cursor, kind) if kind == "func" else []
         returns: tuple[Variable, ...] = ()
         if kind == "func" and cursor.text == "(":
             returns = parse_parameters(cursor)
         name = declared_name(cursor, f"'.{kind}'")
-        params = parse_parameters(cursor) if cursor.text == "(" else ()
-        directives += self._performance(cursor)
+        params = parse_parameters(cursor, kind) if cursor.text == "(" else ()
+        directives += self._performance(cursor, kind)
         pragmas: list[Directive] = []
         while cursor.text == ".pragma":
             pragmas.append(self._text_directive(cursor))
-            directives += self._performance(cursor)
+            directives += self._performance(cursor, kind)
         body = None
         if cursor.text == "{":
             place = cursor.start
@@ -254,11 +266,17 @@ class _Parser:
             self.source.locate(start), kind, name, linkage, returns, params, tuple(directives), body, tuple(pragmas)
         )  # fmt: skip
 
-    def _performance(self, cursor: Cursor) -> list[tuple[str, tuple[int, ...]]]:
+    def _performance(self, cursor: Cursor, kind: str) -> list[tuple[str, tuple[int, ...]]]:
         directives: list[tuple[str, tuple[int, ...]]] = []
         while cursor.at("dotted") and cursor.text != ".pragma":
             word = self._directive_word(cursor, tuple(_PERFORMANCE), "in a function header")
             start = cursor.start
+            since = _SINCE.get(word, self.version)
+            if kind == "entry" and word in _FUNCTIONS_ONLY:
+                self.source.fail(f"'.{word}' is of '.func' functions, not of an '.entry'", start)
+            if self.version < since:
+                needed, got = (f"{major}.{minor}" for major, minor in (since, self.version))
+                self.source.fail(f"'.{word}' needs .version {needed} or later, got {got}", start)
             cursor.advance()
             numbers: list[int] = []
             if cursor.at("number") or cursor.text == "WARP_SZ":

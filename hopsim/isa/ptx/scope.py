@@ -259,6 +259,8 @@ class _Flattening:
         return FlatVector(meaning.labels) if isinstance(meaning, Targets) else meaning
 
     def component(self, name: Name, meaning: Meaning) -> Register | SymbolRef:
+        if isinstance(meaning, Declared) and len(name.component) > 1:
+            return SymbolRef("part", f"{name.name}.{name.component}")
         letter = _COLOURS.get(name.component, name.component)
         if isinstance(meaning, Declared) and COMPONENTS.index(letter) < meaning.vector:
             return self.names.use(meaning)[COMPONENTS.index(letter)]

@@ -56,7 +56,7 @@ __device__ void cl_wait() { PTX("barrier.cluster.wait.acquire.aligned;" ::); }
 __device__ void init_fence() { PTX("fence.mbarrier_init.release.cluster;" ::); }
 
 // As FlashAttention-3: two warpgroups take turns by named barriers, a third one loads.
-extern "C" __global__ void __launch_bounds__(384) attention(const int *x, int *y) {
+extern "C" __global__ void __launch_bounds__(384, 1) attention(const int *x, int *y) {
   constexpr int stages = 2, rows = 6;
   __shared__ alignas(128) int kv[stages][128];
   __shared__ alignas(128) int q[128], shared_acc[128];

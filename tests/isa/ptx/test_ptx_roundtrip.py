@@ -115,7 +115,8 @@ dims = st.lists(st.integers(1, 3), max_size=2).map(tuple)
 @st.composite
 def variables(draw: st.DrawFn, space: str) -> Variable:
     is_global = space in ("global", "const")
-    size, vector, kind = draw(dims), draw(vectors), draw(types)
+    size, kind = draw(dims), draw(types)
+    vector = 0 if space == "param" else draw(vectors)
     init = None
     if is_global and draw(st.booleans()):
         count = vector or 1
