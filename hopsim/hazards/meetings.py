@@ -179,9 +179,10 @@ class Meetings:
     # -- warps -------------------------------------------------------------------------------------
 
     def warp(self, event: SyncEvent) -> None:
-        """bar.warp.sync."""
+        """bar.warp.sync: it orders lanes of one mask among each other, and no others that execute it with them."""
         for agent, mask in self.world.parties(event.agent):
-            agent.meet(mask)
+            for lanes in _groups(event, agent, mask):
+                agent.meet(lanes)
             agent.end_epoch("bar.warp.sync", event.line)
 
     def exchange(self, event: SyncEvent) -> None:
