@@ -78,6 +78,13 @@ ADVICE_TWINS = [
         threads=96,
         verdict="deadlock",
     ),
+    Twin(
+        "named-id-collision of more warps than the count",
+        "setp.lt.u32 %p0, %w, 2;\n@%p0 bra ARRIVE;\n-bar.sync 1, 96; //a\n+bar.sync 1, 128;\nbra END;\n"
+        "ARRIVE:\n-bar.arrive 1, 96;\n+bar.arrive 1, 128;\nEND:\n",
+        (("HS504", "a", "a"),),
+        verdict="deadlock",
+    ),
     # The issuer arrives behind a wait that leaves the last group pending.
     Twin(
         "wait-without-rejoin whose wait leaves the group pending",
