@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from tests.hazards.programs import (
+    COMMIT_MMA,
     COMMIT_STORE,
     EMPTY,
+    FENCE_REGS,
     FULL,
     OTHER,
     WAIT_READ,
@@ -14,10 +16,12 @@ from tests.hazards.programs import (
     get,
     init,
     load,
+    mma,
     only,
     put,
     store,
     wait,
+    wait_mma,
 )
 
 SYNC = "bar.sync 0;\n"
@@ -84,6 +88,19 @@ ADVICE_TWINS = [
         "ARRIVE:\n-bar.arrive 1, 96;\n+bar.arrive 1, 128;\nEND:\n",
         (("HS504", "a", "a"),),
         verdict="deadlock",
+    ),
+    # What was read before, and waited for, is read once more; the write should have waited for that.
+    Twin(
+        "store-source-reuse of a source that is read twice",
+        put() + PROXY_FENCE + SYNC + store() + COMMIT_STORE + WAIT_READ + SYNC + store(name="a", to=2048) + COMMIT_STORE
+        + "+" + WAIT_READ + SYNC + put("b") + WAIT_STORE,
+        (("HS301", "a", "b"),),
+    ),
+    Twin(
+        "wgmma-wait-off-by-one of operands that are read twice",
+        init() + SYNC + expect() + load() + wait() + FENCE_REGS + mma() + COMMIT_MMA + wait_mma() + SYNC + FENCE_REGS
+        + mma("a", d=4) + COMMIT_MMA + wait_mma(1, "-") + wait_mma(0, "+") + SYNC + put("b") + wait_mma(),
+        (("HS009", "a", "b"),),
     ),
     # The issuer arrives behind a wait that leaves the last group pending.
     Twin(

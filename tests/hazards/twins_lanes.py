@@ -143,5 +143,13 @@ LANES = [
         (("HS208", "a", "b"),),
         threads=64,
     ),
+    Twin(
+        "missing-syncwarp behind a word that is read twice",
+        "mad.lo.u32 %r0, %t, 4, %s;\nxor.b32 %r5, %r0, 4;\nst.shared.b32 [%r0], %t;\nbar.warp.sync -1;\n"
+        "ld.shared.b32 %r1, [%r5];\nbar.warp.sync -1;\nld.shared.b32 %r2, [%r5]; //a\n+bar.warp.sync -1;\n"
+        "st.shared.b32 [%r0], %r2; //b\n",
+        (("HS502", "a", "b"),),
+        threads=32,
+    ),
 ]  # fmt: skip
 """Bad and good twins of exchanges between lanes."""
