@@ -143,7 +143,7 @@ def examine(
 
 
 def _to_judge(baseline: Ending, endings: Sequence[Ending]) -> list[Order]:
-    """Return the orders to judge beside the run in order: the first that ends otherwise, and a few that reach other steps."""
+    """Return the orders to judge beside the run in order: the first that ends otherwise, and a few with other steps."""
     chosen = [one for one in endings if one.differs(baseline) and one.ended != "cap"][:1]
     known = baseline.reached.union(*(one.reached for one in chosen))
     for one in endings:
