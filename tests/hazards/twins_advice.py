@@ -102,6 +102,22 @@ ADVICE_TWINS = [
         + mma("a", d=4) + COMMIT_MMA + wait_mma(1, "-") + wait_mma(0, "+") + SYNC + put("b") + wait_mma(),
         (("HS009", "a", "b"),),
     ),
+    Twin(
+        "st-async-to-async-read of what red.async adds",
+        init() + "@%leader st.shared.v4.b32 [%s], {%z, %z, %z, %z};\n" + PROXY_FENCE + SYNC + expect(count_bytes=4) + "mapa.shared::cluster.u32 %r1, %s, 0;\n"
+        "add.u32 %r2, %r1, 8192;\n@%leader red.async.relaxed.cluster.shared::cluster.mbarrier::complete_tx::bytes.add.u32"
+        " [%r1], 1, [%r2]; //a\n" + wait() + "+" + PROXY_FENCE
+        + "@%leader " + store(name="b", count_bytes=16, guard="") + COMMIT_STORE + WAIT_STORE,
+        (("HS109", "a", "b"),),
+    ),
+    Twin(
+        "misaligned-access by ldmatrix",
+        "st.shared.v4.b32 [%s], {%t, %t, %t, %t};\nbar.warp.sync -1;\n"
+        "-add.u32 %r0, %s, 8;\n+mov.u32 %r0, %s;\n"
+        "ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%r1}, [%r0]; //b\n",
+        (("HS704", "", "b"),),
+        threads=32,
+    ),
     # The issuer arrives behind a wait that leaves the last group pending.
     Twin(
         "wait-without-rejoin whose wait leaves the group pending",
