@@ -26,7 +26,7 @@ class Chain:
     """Edges from one agent to another, oldest first, in words.
 
     `weak` lists why some of them do not count; `lines` are the PTX lines of those, or of all; `fences` are fences whose
-    scope is too narrow, as (PTX line, scope it takes); `epoch` is that in which the first edge begins; `is_released` says that
+    scope is too narrow, as (PTX line, scope it takes); `epoch` is that in which the first edge begins; `is_released`:
     only the reading sides of those that do not count lack something.
     """
 
