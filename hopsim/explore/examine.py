@@ -31,6 +31,8 @@ from hopsim.results import LaunchResult
 from hopsim.runtime.gpu import Gpu
 
 Bits = NDArray[Any]
+# So many orders are judged, each in the time of a run or a few, beside the one in order.
+JUDGED_MAX = 4
 
 
 @dataclass(frozen=True)
@@ -60,7 +62,8 @@ class Schedules:
 class Checked:
     """The checked run, and the sweep over other orders.
 
-    The run is that in order; or, where that is clean and other orders end otherwise, the first of them if it is not.
+    The run is that in order; or, where that is clean, the first that is not of a few others: one that ends otherwise, and
+    those in which CTAs take other paths.
     """
 
     result: LaunchResult
@@ -123,17 +126,31 @@ def examine(
         return Checked(result, Schedules([], baseline))
     endings = sweep(case, wanted, machine, kernel=made, processes=processes, limit=in_order.limit)
     shown = next((one.order for one in endings if one.differs(baseline)), None)
+    if result.verdict == "clean" and only is None:
+        for order in _to_judge(baseline, endings):
+            # What a flag or an atomic had in order was right by luck: another order breaks the rule for all to see.
+            again, _ = check_once(case, made, order, options, machine)
+            if again.verdict in ("hazard", "deadlock"):
+                result = again
+                break
     if shown is None:
         return Checked(result, Schedules(endings, baseline))
     if next(one.ended for one in endings if one.order == shown) == "cap":
         return Checked(result, Schedules(endings, baseline, shown))
-    if result.verdict == "clean" and shown != only:
-        # What a flag or an atomic had in order was right by luck: another order breaks the rule for all to see.
-        again, _ = check_once(case, made, shown, options, machine)
-        result = again if again.verdict in ("hazard", "deadlock") else result
     changed = _changed(case, made, shown, machine)
     minimal = minimise(case, made, shown, baseline, machine, tries) if tries else None
     return Checked(result, Schedules(endings, baseline, shown, changed, minimal))
+
+
+def _to_judge(baseline: Ending, endings: Sequence[Ending]) -> list[Order]:
+    """Return the orders to judge beside the run in order: the first that ends otherwise, and a few with other steps."""
+    chosen = [one for one in endings if one.differs(baseline) and one.ended != "cap"][:1]
+    known = baseline.reached.union(*(one.reached for one in chosen))
+    for one in endings:
+        if len(chosen) < JUDGED_MAX and one.ended != "cap" and not one.reached <= known:
+            chosen.append(one)
+            known |= one.reached
+    return [one.order for one in chosen]
 
 
 def _changed(

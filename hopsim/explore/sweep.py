@@ -71,12 +71,14 @@ class Ending:
         ended: `finished`, `deadlock`, `cap` or `fault`.
         bits: a fingerprint of each array.
         what: the fault.
+        reached: (CTA, PTX line) of every step.
     """
 
     order: Order
     ended: str
     bits: Mapping[str, str]
     what: str = ""
+    reached: frozenset[tuple[int, int]] = field(default=frozenset(), compare=False, repr=False)
 
     def differs(self, other: Ending) -> bool:
         """Whether this order has other bits, or another end."""
@@ -141,7 +143,13 @@ def run(
         ended = "deadlock" if result.deadlock is not None else "finished"
         if any(note.why.startswith("the run was ended by") for note in result.not_modelled):
             ended = "cap"
-    ending = Ending(order, ended, digests(made.arrays), what)
+    reached = frozenset(
+        (point.cta, point.line)
+        for turn in plan.turns
+        for point in turn.points
+        if point.kind == "step"
+    )
+    ending = Ending(order, ended, digests(made.arrays), what, reached)
     return Run(ending, plan.turns, result, made, plan.ticks)
 
 

@@ -8,7 +8,7 @@ from hopsim.hazards import advice_texts as texts
 from hopsim.hazards.records import Record
 from hopsim.hazards.rules import RULES
 from hopsim.hazards.swaps import is_mixed
-from hopsim.hazards.world import CtaState
+from hopsim.hazards.world import CtaState, scope_around
 
 
 def refill(first: Record, second: Record, released: str) -> str:
@@ -110,9 +110,13 @@ def advise(
     missing, hint = texts.ADVICE.get(rule, texts.NO_ADVICE)
     if rule == "HS217" and "fences" in places:
         missing, hint = texts.NARROW_FENCE
+    if rule == "HS308" and places.get("lacking"):
+        missing, hint = texts.HALF_MAP[places["lacking"]]
     if rule == "HS216" and "sent" in places:
         if not places["is_weak"]:
             missing, hint = texts.BEHIND_FENCE
+        elif places["is_released"]:
+            missing, hint = texts.TAKE_UP
         else:
             missing, hint = texts.CARRY if places["sent"] != places["seen"] else texts.CARRY_ON
     if rule == "HS500" and "acq_rel" in places:
@@ -138,7 +142,7 @@ def advise(
         hint = texts.COPIED_BY_OTHERS
     plain, strong = (second, first) if first.scope else (first, second)
     facts = {
-        "weak": plain.line, "strong": strong.line, "wide": strong.scope,
+        "weak": plain.line, "strong": strong.line, "wide": strong.scope, "scope": scope_around(first.cta, second.cta),
         "a": first.line, "b": second.line,
         "refill": refill(first, second, places.get("released", "")) + places.get("apart", ""),
         "between": between(first, second) + places.get("instead", ""), "left": left_pending(first),

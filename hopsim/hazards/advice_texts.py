@@ -181,7 +181,7 @@ ADVICE: Final[dict[str, tuple[str, str]]] = {
     ),
     "HS510": (
         "a scope that includes both threads",
-        "use .cluster or .gpu scope at both accesses: .cta does not reach another CTA",
+        "use .{scope} scope at both accesses: a narrower one does not reach the other CTA",
     ),
     "HS511": (
         "an acquire: red never acquires",
@@ -197,6 +197,17 @@ CARRY: Final = (
     "use .release at {sent} and .acquire at {seen}; or before {sent}, in its thread:  fence.acq_rel.{scope};  and another"
     " behind {seen}, where there is none  (in CUDA: {cuda})",
 )
+# Where one of the two fences of a tensor map is there: what the other one is.
+HALF_MAP: Final = {
+    "release": (
+        "a release of the map in the tensormap proxy, after :{a}{narrow}",
+        "after :{a}:  fence.proxy.tensormap::generic.release.gpu;",
+    ),
+    "acquire": (
+        "an acquire of the map in the tensormap proxy, before :{b}{narrow}",
+        "before :{b}:  fence.proxy.tensormap::generic.acquire.gpu [map], 128;",
+    ),
+}
 BEHIND_FENCE: Final = (
     "a fence between :{a} and {sent}: those before :{a} publish only what stands before them",
     "between :{a} and {sent}, in the thread of {sent}:  fence.acq_rel.{scope};  (in CUDA: {cuda})  or .release at {sent}",
@@ -205,6 +216,10 @@ CARRY_ON: Final = (
     "release and acquire at {sent}: .relaxed carries nothing",
     "use .acq_rel at {sent}; or before it, in its thread:  fence.acq_rel.{scope};  and another behind it, where there is"
     " none  (in CUDA: {cuda})",
+)
+TAKE_UP: Final = (
+    "an acquire at {seen}: .relaxed and volatile learn nothing of what was released",
+    "behind {seen}, in its thread:  fence.acq_rel.{scope};  (in CUDA: {cuda})  or .acquire at {seen}",
 )
 HAND_ON: Final = (
     "an edge to :{b} from the thread of its CTA that has learned of :{a} at {learned}",

@@ -26,7 +26,8 @@ class Chain:
     """Edges from one agent to another, oldest first, in words.
 
     `weak` lists why some of them do not count; `lines` are the PTX lines of those, or of all; `fences` are fences whose
-    scope is too narrow, as (PTX line, scope it takes); `epoch` is that in which the first edge begins.
+    scope is too narrow, as (PTX line, scope it takes); `epoch` is that in which the first edge begins; `is_released`:
+    only the reading sides of those that do not count lack something.
     """
 
     steps: tuple[str, ...]
@@ -34,6 +35,7 @@ class Chain:
     lines: tuple[int, ...]
     fences: tuple[tuple[int, str], ...]
     epoch: int
+    is_released: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +46,7 @@ class _Step:
     label: str
     fences: tuple[tuple[int, str], ...]
     epoch: int
+    is_released: bool
 
 
 def find_chain(start: Agent, epoch: int, end: Agent, until: int, weak: bool) -> Chain | None:
@@ -122,7 +125,7 @@ def _step(source: Source, what: str, line: int, reader: Agent) -> _Step:
                 fences.append(line)
     needed = scope_around(one, other)
     narrow = tuple((at, needed) for at in fences)
-    return _Step(name, source.line, line, label, narrow, source.epoch)
+    return _Step(name, source.line, line, label, narrow, source.epoch, not source.weak)
 
 
 def _told(path: tuple[_Step, ...]) -> Chain:
@@ -140,4 +143,5 @@ def _told(path: tuple[_Step, ...]) -> Chain:
         line for step in path if step.label or not weak for line in (step.from_line, step.to_line)
     )
     fences = tuple(fence for step in path for fence in step.fences)
-    return Chain(tuple(steps), weak, lines, fences, path[0].epoch)
+    is_released = all(step.is_released for step in path)
+    return Chain(tuple(steps), weak, lines, fences, path[0].epoch, is_released)

@@ -103,6 +103,11 @@ class View:
             self.past = {}
         raise_to(self.past, past)
 
+    def covers(self, agent: Agent, epoch: int, mask: int) -> bool:
+        """Whether what lanes of a warp did in an epoch came before, be it through edges of too narrow a scope or none."""
+        known = (self.hb if self.loose is None else self.loose, self.past)
+        return any(clock and sees(clock, agent, epoch, mask) for clock in known)
+
     def bridge(self, space: int, key: int, epoch: int) -> None:
         """Let the async proxy rely on all that is known, and on `key` up to `epoch`."""
         clock = self.bridges[space]

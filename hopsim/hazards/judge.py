@@ -111,7 +111,7 @@ class Judge:
         for reader in readers:
             if not stands_for(record, reader, eyes):
                 kept.append(reader)
-            elif reader.is_thread == record.is_thread and reader.parts[0][0] is record.parts[0][0]:
+            elif reader.line == record.line and reader.parts[0][0] is record.parts[0][0]:
                 record.before = reader.before or reader
         return tuple(kept)
 

@@ -63,7 +63,7 @@ class Maps:
         semantics, scope = event.detail[:2]
         is_wide = scope not in ("cta", "cluster")
         for agent, mask in self.world.parties(event.agent):
-            agent.cta.map_fences[event.line] = scope
+            agent.cta.map_fences[event.line] = (semantics, scope)
             near = self.released.setdefault(agent.cta.cluster, deque(maxlen=RELEASES_KEPT))
             if semantics == "release":
                 if self.world.facts.mnemonic(event.line).startswith(COLLECTIVE):

@@ -5,8 +5,6 @@ Source: PTX ISA 8.7 "mbarrier"; 9.4 "mbarrier" for the proxy of the operand.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Final
 
 from hopsim.events import BarrierEvent
@@ -17,7 +15,6 @@ from hopsim.hazards.clocks import (
     Agent,
     Done,
     View,
-    bits,
     raise_to,
     sees,
 )
@@ -27,22 +24,11 @@ from hopsim.hazards.lifetime import Lifetime
 from hopsim.hazards.object_life import LATER, ObjectLife
 from hopsim.hazards.objects import Barrier, Phase, Source, knows, learn
 from hopsim.hazards.records import Flight, Record
+from hopsim.hazards.turns import Sent, Turns, met
 from hopsim.hazards.world import Parties, World
 
 INIT_FENCE_UNTIL: Final = (9, 3)
 FLYING_KEPT: Final = 1 << 14
-
-
-@dataclass(slots=True)
-class Sent:
-    """An arrive on its way: who sent it, and what it publishes."""
-
-    agent: Agent
-    epoch: int
-    mask: int
-    line: int
-    published: Published
-    copies: list[Done]
 
 
 class Mbarriers:
@@ -54,6 +40,7 @@ class Mbarriers:
         self.lifetime = lifetime
         self.sent: dict[int, list[Sent]] = {}
         self.life = ObjectLife(world, findings, lifetime)
+        self.turns = Turns(self.life)
         self.flying = self.life.flying
         self._handlers = {
             "init": self.life.init, "inval": self.life.inval,
@@ -166,7 +153,7 @@ class Mbarriers:
         return sum(
             1 << position
             for position, (waiter, epoch, _, _) in enumerate(last.waits)
-            if covers(waiter, epoch) or _met(covers, waiter, epoch)
+            if covers(waiter, epoch) or met(covers, waiter, epoch)
         )
 
     # -- arrivals ----------------------------------------------------------------------------------
@@ -207,8 +194,8 @@ class Mbarriers:
                 published = self.flags.published(agent, mask, event.semantics == "release")
                 epoch = agent.end_epoch("mbarrier.arrive", event.line)
                 arrivals.append(Sent(agent, epoch, mask, event.line, published, []))
-        if not phase.arrivals and barrier.index > 0:
-            self._check_consumed(barrier, arrivals)
+        if barrier.index > 0:
+            self.turns.check_arrivals(barrier, arrivals)
         for arrival in arrivals:
             weak = self._carry(barrier, phase, arrival, event.scope)
             phase.members.append(
@@ -238,52 +225,17 @@ class Mbarriers:
                     phase.far = View.empty()
                 phase.far.join(view, across)
         if not arrival.published.is_whole:
+            self.turns.is_vague = True
             return "relaxed"
         return "cta scope" if scope == "cta" and not is_own else ""
 
-    def _check_consumed(self, barrier: Barrier, arrivals: list[Sent]) -> None:
-        last = barrier.phases.get(barrier.index - 1)
-        if last is None or last.waits or not arrivals:
-            return
-        arrival = arrivals[0]
-        self.life.misuse(
-            "HS215",
-            "hazard",
-            None,
-            (arrival.agent, arrival.mask, arrival.line, "arrive"),
-            barrier.address,
-            "a wait that sees the phase before it is followed by the next",
-            f"wait for the phase before :{arrival.line} arrives again"
-            + _counted_apart(barrier, last, arrivals),
-            late=lambda: "" if any(flight.raced for flight in last.flights) else None,
-        )
-
     def _phase(self, event: BarrierEvent) -> None:
-        """A phase completed: those who waited for the one before must be known to have seen it.
-
-        It is enough that one arrival, or bytes without which it could not complete, came from who knew.
-        """
         barrier = self.life.find(event)
         if barrier is None:
             return
         index = event.phase - 1
         phase = barrier.phase(index)
-        last = barrier.phases.get(index - 1)
-        if last is not None:
-            for position, (agent, epoch, mask, line) in enumerate(last.waits):
-                if (
-                    phase.members
-                    and not phase.covers(agent, epoch)
-                    and not _met(phase.covers, agent, epoch)
-                    and not phase.held_by_bytes(position)
-                ):
-                    first = phase.members[-1]
-                    self.life.misuse(
-                        "HS005", "hazard", (agent, mask, line, "wait"), (first.agent, first.mask, first.line, "arrive"),
-                        barrier.address, f"an edge from the wait at :{line} to an arrival of the next phase",
-                        "let the waiting warp arrive on a barrier that the next phase depends on",
-                    )  # fmt: skip
-                    break
+        self.turns.check_complete(barrier, index)
         phase.close()
         barrier.index = event.phase
         barrier.pending = barrier.expected
@@ -310,6 +262,7 @@ class Mbarriers:
                 continue
             phase.waits.append((agent, agent.now, mask, event.line))
             if relaxed:
+                self.turns.is_vague = True
                 self.flags.learn_later(agent, mask, phase, event.scope, event.line)
             else:
                 learn(agent, mask, phase, narrow)
@@ -346,29 +299,3 @@ class Mbarriers:
                 "a loop around try_wait: it may return false after a time limit",
                 f"after :{line}, branch back to it while the predicate is false",
             )  # fmt: skip
-
-
-def _met(covers: Callable[[Agent, int], bool], agent: Agent, epoch: int) -> bool:
-    """Whether what `covers` an epoch follows a wgmma that all four warps issued, this one in `epoch` or later."""
-    first = agent.warp // 4 * 4
-    for other in agent.cta.agents[first : first + 4]:
-        for own_epoch, parts in other.met:
-            if any(one is agent and when >= epoch for one, when, _ in parts) and covers(
-                other, own_epoch
-            ):
-                return True
-    return False
-
-
-def _counted_apart(barrier: Barrier, last: Phase, arrivals: list[Sent]) -> str:
-    """Return what else may be wrong where others arrive than for the phase before: both may be meant for one phase."""
-    before = {(one.agent, lane) for one in last.members for lane in bits(one.mask)}
-    if not before or any(
-        (one.agent, lane) in before for one in arrivals for lane in bits(one.mask)
-    ):
-        return ""
-    count = last.arrivals + sum(one.mask.bit_count() for one in arrivals)
-    return (
-        f"; or, if those of the phase before and these belong to one phase, at :{barrier.born[3]}:  mbarrier.init with a"
-        f" count of at least {count}"
-    )

@@ -96,8 +96,7 @@ class Meetings:
                 self.findings.thread_side(agent, mask, event.line, "barrier"),
                 f"an edge that says that the use of barrier {event.barrier} at :{line} is over before :{event.line}",
                 "wait for somebody who passed the barrier before arriving on it again" if told_of
-                else f"give the use at :{event.line} a barrier number of its own; or, if it is meant to be that of :{line},"
-                f" the same count of threads: that one was complete with {_arrived(last)}",
+                else _apart(last, event.line, line),
             )
         )  # fmt: skip
 
@@ -179,9 +178,10 @@ class Meetings:
     # -- warps -------------------------------------------------------------------------------------
 
     def warp(self, event: SyncEvent) -> None:
-        """bar.warp.sync."""
+        """bar.warp.sync: it orders lanes of one mask among each other, and no others that execute it with them."""
         for agent, mask in self.world.parties(event.agent):
-            agent.meet(mask)
+            for lanes in _groups(event, agent, mask):
+                agent.meet(lanes)
             agent.end_epoch("bar.warp.sync", event.line)
 
     def exchange(self, event: SyncEvent) -> None:
@@ -246,9 +246,19 @@ def _learn_all(agent: Agent, mask: int, view: View) -> None:
             agent.parts = []
 
 
-def _arrived(meeting: Meeting | None) -> int:
-    """Return how many threads a completed use of a named barrier took."""
-    return 0 if meeting is None else sum(source.mask.bit_count() for source in meeting.members)
+def _apart(last: Meeting | None, line: int, other: int) -> str:
+    """Return what to do where warps come at a line to a barrier that was complete without them."""
+    members = () if last is None else last.members
+    count = sum(source.mask.bit_count() for source in members)
+    if any(source.line == line for source in members):
+        return (
+            f"a count of all threads that come at :{line}: the use before was complete with {count}; or, if they are"
+            " groups of their own, a barrier number for each"
+        )
+    return (
+        f"give the use at :{line} a barrier number of its own; or, if it is meant to be that of :{other}, the same count"
+        f" of threads: that one was complete with {count}"
+    )
 
 
 def _member(meeting: Meeting) -> tuple[Agent, int, int]:

@@ -14,11 +14,9 @@ from hopsim.hazards.lifetime import Lifetime
 from hopsim.hazards.maps import Maps
 from hopsim.hazards.mbarriers import Mbarriers
 from hopsim.hazards.observations import Observations
-from hopsim.hazards.records import Flight, Ints, Record
+from hopsim.hazards.records import REMOTE_STORES, Flight, Ints, Record
 from hopsim.hazards.shadow import Region
 from hopsim.hazards.world import CtaState, World
-
-REMOTE_STORES = frozenset({"st.async", "red.async"})
 
 
 class Memory:

@@ -10,7 +10,7 @@ from hopsim.hazards.chains import find_chain
 from hopsim.hazards.clocks import ANY, CLUSTER_SHARED, GLOBAL, NEVER, Agent, Clock, sees
 from hopsim.hazards.objects import Barrier
 from hopsim.hazards.ordering import BRIDGE, SCOPE, Gap, bridge_of
-from hopsim.hazards.records import LOADS, Eye, Flight, Record
+from hopsim.hazards.records import LOADS, REMOTE_STORES, Eye, Flight, Record
 from hopsim.hazards.strength import is_morally_strong
 from hopsim.hazards.swaps import swap_story
 from hopsim.hazards.world import World
@@ -140,7 +140,7 @@ class Names:
     # the proxies differ
 
     def _bridge(self, first: Record, second: Record, gap: Gap) -> tuple[str, tuple[str, ...]]:
-        if first.flight is not None and first.flight.kind == "st.async":
+        if first.flight is not None and first.flight.kind in REMOTE_STORES:
             return "HS109", ()
         other = second.flight
         assert other is not None

@@ -38,7 +38,7 @@ def narrow_map_fences(first: Record, second: Record) -> str:
         {
             line
             for cta in (first.cta, second.cta)
-            for line, scope in cta.map_fences.items()
+            for line, (_, scope) in cta.map_fences.items()
             if not includes(scope, first.cta, second.cta)
         }
     )
@@ -46,6 +46,22 @@ def narrow_map_fences(first: Record, second: Record) -> str:
         return ""
     scope = scope_around(first.cta, second.cta)
     return f", of .{scope} scope: too narrow at {' and '.join(f':{line}' for line in lines)}"
+
+
+def lacking_map_fence(first: Record, second: Record, gap: Gap) -> str:
+    """Return which fence of the tensormap proxy is missing, `release` or `acquire`, where the other one is there."""
+    if not second.is_map or gap.first is None:
+        return ""
+    agent = gap.first[0]
+    since = epoch_of(first, agent)
+    is_released = any(
+        ended >= since and kind == "fence.proxy.tensormap"
+        for ended, (kind, _) in agent.epochs.items()
+    )
+    is_acquired = any(what == "acquire" for what, _ in second.cta.map_fences.values())
+    if is_released == is_acquired:
+        return ""
+    return "acquire" if is_released else "release"
 
 
 def expected_at(record: Record) -> str:
@@ -82,6 +98,7 @@ def flag_of(chain: Chain | None, first: Record, second: Record) -> dict[str, str
     return {
         "sent": f":{chain.lines[0]}",
         "is_weak": "yes" if chain.weak else "",
+        "is_released": "yes" if chain.is_released else "",
         "seen": f":{chain.lines[-1]}",
         "scope": scope,
         "cuda": "__threadfence_block()" if scope == "cta" else "__threadfence()",

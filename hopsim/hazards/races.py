@@ -80,12 +80,15 @@ class Races:
     def _too_early(self, first: Record, second: Record, eyes: list[Eye]) -> bool:
         """Whether a read that a write is not ordered with should have waited for that write.
 
-        It read what nobody had written, or read once more what the writer knows to have been read.
+        It read what nobody had written, or threads read once more what the writer knows to have been read.  Where the writer
+        itself reads before it writes, or issued an operation that reads, it has yet to wait for that.
         """
         if first.unwritten:
             return True
         before = first.before
-        return before is not None and find_gap(before, second, eyes, None) is None
+        if before is None or not first.is_thread or _in_program_order(first, second):
+            return False
+        return find_gap(before, second, eyes, None) is None
 
     def _who(self, record: Record, who: tuple[Agent, int]) -> tuple[Agent, int] | None:
         return who if record.is_thread else None
@@ -135,7 +138,8 @@ class Races:
             "expect": places.expected_at(first),
             "wait": f"at :{second.fresh[2]}" if second.fresh is not None else "before it",
             "awaited": places.awaited(first, second, gap), "gather": places.gather(first, gap),
-            "narrow": places.narrow_map_fences(first, second), **self._narrow_fences(chain),
+            "narrow": places.narrow_map_fences(first, second),
+            "lacking": places.lacking_map_fence(first, second, gap), **self._narrow_fences(chain),
             "swap": swap_story(first, second, self.world.facts),
             **places.flag_of(chain, first, second), "instead": places.announced_by(first, second, gap),
             **places.told_to(first, second, gap), "released": places.released_by(second, gap),
@@ -296,6 +300,12 @@ class Races:
             if chain is not None and not TOO_NARROW.isdisjoint(chain.weak):
                 return chain
         return None
+
+
+def _in_program_order(first: Record, second: Record) -> bool:
+    """Whether a warp that made the second access has made the first one before."""
+    agents = {agent for agent, _, _ in second.parts}
+    return any(agent in agents for agent, _, _ in first.parts)
 
 
 def _whole(record: Record) -> tuple[Agent, int]:

@@ -16,6 +16,8 @@ Addresses: TypeAlias = "int | Ints | Callable[[], Ints] | None"
 
 # Operations that fill shared memory and tell an mbarrier.
 LOADS: Final = frozenset({"tma load", "bulk load", "bulk peer copy"})
+# Words into a peer's shared memory, counted on its mbarrier.
+REMOTE_STORES: Final = frozenset({"st.async", "red.async"})
 
 # Who an access belongs to: the warp, its epoch, the lanes.
 Part = tuple[Agent, int, int]

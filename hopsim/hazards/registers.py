@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any
+from typing import Any, Final
 
 from hopsim.events import FlightEvent, RegisterEvent, SyncEvent
 from hopsim.hazards.clocks import Agent, bits
@@ -16,6 +16,12 @@ from hopsim.hazards.findings import Finding, Findings, Level
 from hopsim.hazards.records import Flight
 from hopsim.hazards.rules import RULES
 from hopsim.hazards.world import World
+
+# CUTLASS's warpgroup_fence_operand.
+KEPT_IN_PLACE: Final = (
+    "(in CUDA, before it for each register, so that nvcc moves no access behind it:"
+    '  asm volatile("" : "+f"(r) :: "memory");)'
+)
 
 
 @lru_cache(maxsize=4096)
@@ -168,7 +174,7 @@ class Registers:
                 "HS012", "hazard", RULES["HS012"].sentence,
                 None if first is None else self.findings.thread_side(agent, mask, first, "register access", **facts),
                 self.findings.thread_side(agent, mask, line, "register access", actor="wgmma", proxy="async", **facts),
-                f"wgmma.fence {when}", f"before :{line}, in all four warps:  wgmma.fence.sync.aligned;",
+                f"wgmma.fence {when}", f"before :{line}, in all four warps:  wgmma.fence.sync.aligned;  {KEPT_IN_PLACE}",
             )
         )  # fmt: skip
 

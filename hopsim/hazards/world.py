@@ -49,8 +49,8 @@ class CtaState:
         self.warpgroups: dict[int, Any] = {}
         # Proxy fences: (event, warp, lanes, PTX line, spaces).
         self.fences: deque[tuple[int, Agent, int, int, tuple[int, ...]]] = deque(maxlen=FENCES_KEPT)
-        # Scopes of the fences of the tensormap proxy, by PTX line.
-        self.map_fences: dict[int, str] = {}
+        # Fences of the tensormap proxy, by PTX line: (`release` or `acquire`, scope).
+        self.map_fences: dict[int, tuple[str, str]] = {}
         # Waits for bulk groups: (event, warp, lanes, PTX line).
         self.store_waits: deque[tuple[int, Agent, int, int]] = deque(maxlen=FENCES_KEPT)
         # Who touched this CTA's shared memory from outside, by site and threads, and operations that read or write it.

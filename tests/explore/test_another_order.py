@@ -1,4 +1,4 @@
-"""A flag that is read without waiting is right by luck in order; another order is judged, and names the rule."""
+"""What is right by luck in order: another order is judged, and names the rule, whether or not it ends otherwise."""
 
 from __future__ import annotations
 
@@ -32,17 +32,46 @@ READER:
     ret;
 }
 """
+# The CTA that comes last adds up what all wrote; only CTA 1 fences before it reads.
+LAST_ADDS = """.version 8.0
+.target sm_90a
+.address_size 64
+.visible .entry k(.param .u64 out)
+{
+    .reg .b32 %cta, %ticket, %v<2>;
+    .reg .b64 %out, %mine;
+    .reg .pred %p;
+    ld.param.u64 %out, [out];
+    mov.u32 %cta, %ctaid.x;
+    mad.wide.u32 %mine, %cta, 4, %out;
+    st.global.b32 [%mine+128], 7;
+    fence.acq_rel.gpu;
+    atom.relaxed.gpu.global.add.u32 %ticket, [%out], 1;
+    setp.eq.u32 %p, %ticket, 0;
+    @%p ret;
+    setp.eq.u32 %p, %cta, 0;
+    @%p bra ADD;
+    fence.acq_rel.gpu;
+ADD:
+    ld.global.b32 %v0, [%out+128];
+    ld.global.b32 %v1, [%out+132];
+    add.u32 %v0, %v0, %v1;
+    st.global.b32 [%out+64], %v0;
+    ret;
+}
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Program:
+    text: str = LOOKS_ONCE
     grid: int = 2
     block: int = 1
     cluster: int | None = None
     shared_bytes: int = 0
 
     def kernel(self) -> Kernel:
-        return loads(LOOKS_ONCE)["k"]
+        return loads(self.text)["k"]
 
     def arguments(self, gpu: Device) -> Arguments:
         out = gpu.array(np.zeros(64, np.uint32))
@@ -58,3 +87,15 @@ def test_the_order_that_differs_is_judged() -> None:
     assert found.result.verdict == "hazard"
     assert [hazard.rule for hazard in found.result.hazards] == ["HS500"]
     assert (found.result.schedule, found.result.seed) == ("seeded", found.schedules.shown.seed)
+
+
+def test_an_order_in_which_another_cta_takes_a_path_is_judged() -> None:
+    case = Program(LAST_ADDS)
+    in_order, _ = check_once(case, case.kernel())
+    assert in_order.verdict == "clean"
+    found = examine(case, seeds=8)
+    assert found.schedules.shown is None
+    assert [hazard.rule for hazard in found.result.hazards] == ["HS216"]
+    assert found.result.schedule == "seeded"
+    mended = Program(LAST_ADDS.replace("@%p bra ADD;", ""))
+    assert examine(mended, seeds=8).result.verdict == "clean"

@@ -72,6 +72,17 @@ NAMES = (
     "bulk store waited for before a flag with no release",
     "slot-overwrite by the load of a slot that lies over it",
     "volatile sums before a ticket with no fence",
+    "tensormap-fence-missing: no release",
+    "flag without acquire",
+    "words of all threads before a ticket of one, with no fence behind it",
+    "relaxed wait",
+    "wgmma-fence-missing at first",
+    "scope-too-narrow",
+    "bulk-size-or-alignment",
+    "misaligned-access by ldmatrix",
+    "st-async-to-async-read of what red.async adds",
+    "phase-unconsumed by one of two who arrive",
+    "named-id-collision of more warps than the count",
     "elected flag behind a fence of all lanes, without a warp barrier",
 )
 CHOSEN = [next(twin for twin in TWINS if twin.name == name) for name in NAMES]

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from tests.hazards.programs import (
+    COMMIT_MMA,
     COMMIT_STORE,
     EMPTY,
+    FENCE_REGS,
     FULL,
     OTHER,
     WAIT_READ,
@@ -14,10 +16,12 @@ from tests.hazards.programs import (
     get,
     init,
     load,
+    mma,
     only,
     put,
     store,
     wait,
+    wait_mma,
 )
 
 SYNC = "bar.sync 0;\n"
@@ -77,6 +81,42 @@ ADVICE_TWINS = [
         (("HS504", "a", "b"),),
         threads=96,
         verdict="deadlock",
+    ),
+    Twin(
+        "named-id-collision of more warps than the count",
+        "setp.lt.u32 %p0, %w, 2;\n@%p0 bra ARRIVE;\n-bar.sync 1, 96; //a\n+bar.sync 1, 128;\nbra END;\n"
+        "ARRIVE:\n-bar.arrive 1, 96;\n+bar.arrive 1, 128;\nEND:\n",
+        (("HS504", "a", "a"),),
+        verdict="deadlock",
+    ),
+    # What was read before, and waited for, is read once more; the write should have waited for that.
+    Twin(
+        "store-source-reuse of a source that is read twice",
+        put() + PROXY_FENCE + SYNC + store() + COMMIT_STORE + WAIT_READ + SYNC + store(name="a", to=2048) + COMMIT_STORE
+        + "+" + WAIT_READ + SYNC + put("b") + WAIT_STORE,
+        (("HS301", "a", "b"),),
+    ),
+    Twin(
+        "wgmma-wait-off-by-one of operands that are read twice",
+        init() + SYNC + expect() + load() + wait() + FENCE_REGS + mma() + COMMIT_MMA + wait_mma() + SYNC + FENCE_REGS
+        + mma("a", d=4) + COMMIT_MMA + wait_mma(1, "-") + wait_mma(0, "+") + SYNC + put("b") + wait_mma(),
+        (("HS009", "a", "b"),),
+    ),
+    Twin(
+        "st-async-to-async-read of what red.async adds",
+        init() + "@%leader st.shared.v4.b32 [%s], {%z, %z, %z, %z};\n" + PROXY_FENCE + SYNC + expect(count_bytes=4) + "mapa.shared::cluster.u32 %r1, %s, 0;\n"
+        "add.u32 %r2, %r1, 8192;\n@%leader red.async.relaxed.cluster.shared::cluster.mbarrier::complete_tx::bytes.add.u32"
+        " [%r1], 1, [%r2]; //a\n" + wait() + "+" + PROXY_FENCE
+        + "@%leader " + store(name="b", count_bytes=16, guard="") + COMMIT_STORE + WAIT_STORE,
+        (("HS109", "a", "b"),),
+    ),
+    Twin(
+        "misaligned-access by ldmatrix",
+        "st.shared.v4.b32 [%s], {%t, %t, %t, %t};\nbar.warp.sync -1;\n"
+        "-add.u32 %r0, %s, 8;\n+mov.u32 %r0, %s;\n"
+        "ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%r1}, [%r0]; //b\n",
+        (("HS704", "", "b"),),
+        threads=32,
     ),
     # The issuer arrives behind a wait that leaves the last group pending.
     Twin(

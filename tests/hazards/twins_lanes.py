@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hopsim.hazards.facts import CheckOptions
-from tests.hazards.programs import FULL, Twin, expect, init, load, wait
+from tests.hazards.programs import FULL, Twin, expect, init, load, put, wait
 
 # Warp 0 writes 32 words and sets a flag, warp 1 waits for it by its first lane, and all its lanes read a word of another.
 MEETING = "bar.warp.sync -1;\n"
@@ -116,6 +116,40 @@ LANES = [
         (("HS500", "a", "b"),),
         threads=64,
         options=CheckOptions(lane_values="nothing"),
+    ),
+    *(
+        Twin(
+            f"missing-syncwarp between halves of a warp that each name their own mask, {name}",
+            put("a") + "setp.lt.u32 %p5, %l, 16;\nselp.b32 %r6, 0xffff, 0xffff0000, %p5;\n"
+            + places + "xor.b32 %r5, %t, 31;\n+xor.b32 %r5, %t, 15;\nmad.lo.u32 %r0, %r5, 16, %s;\n"
+            "ld.shared.b32 %r1, [%r0]; //b\n",
+            (("HS502", "a", "b"),),
+            threads=32,
+        )
+        for name, places in (
+            ("at one place", "bar.warp.sync %r6;\n"),
+            (
+                "at two",
+                "@%p5 bra LOW;\nbar.warp.sync 0xffff0000;\nbra MEET;\nLOW:\nbar.warp.sync 0xffff;\nMEET:\n",
+            ),
+        )
+    ),
+    Twin(
+        "elected flag behind a warp barrier of the leader's half alone",
+        warp_to_warp(
+            "setp.lt.u32 %p5, %l, 16;\nselp.b32 %r6, 0xffff, 0xffff0000, %p5;\n+mov.b32 %r6, -1;\nbar.warp.sync %r6;\n",
+            HANDED.replace("VALUE", SHUFFLE),
+        ),
+        (("HS208", "a", "b"),),
+        threads=64,
+    ),
+    Twin(
+        "missing-syncwarp behind a word that is read twice",
+        "mad.lo.u32 %r0, %t, 4, %s;\nxor.b32 %r5, %r0, 4;\nst.shared.b32 [%r0], %t;\nbar.warp.sync -1;\n"
+        "ld.shared.b32 %r1, [%r5];\nbar.warp.sync -1;\nld.shared.b32 %r2, [%r5]; //a\n+bar.warp.sync -1;\n"
+        "st.shared.b32 [%r0], %r2; //b\n",
+        (("HS502", "a", "b"),),
+        threads=32,
     ),
 ]  # fmt: skip
 """Bad and good twins of exchanges between lanes."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.hazards.programs import Twin, get, init, put, wait
+from tests.hazards.programs import OTHER, Twin, expect, get, init, load, put, wait
 
 SYNC = "bar.sync 0;\n"
 ARRIVE = "mbarrier.arrive.shared::cta.b64 _, [%s+8192];"
@@ -136,4 +136,20 @@ NON_COHERENT = [
         "+ld.global.nc.u16 %r1, [%out];\n",
         (("HS114", "a", "b"),),
     ),
-]
+    Twin(
+        # Warp 0 has waited, and warp 1 arrives once more: that may have stood for the arrival of warp 0.
+        "phase-unconsumed by one of two who arrive",
+        init(count=2) + init(OTHER) + SYNC + f"@%leader {ARRIVE} //a\n{SECOND}{ARRIVE}\n"
+        + (expect(OTHER) + load(barrier=OTHER)).replace("%leader", "%p0") + "setp.eq.u32 %p2, %w, 0;\n@%p2 bra BOTH;\n"
+        + wait(OTHER) + f"-@%p0 {ARRIVE} //b\nBOTH:\n"
+        + wait(),
+        (("HS215", "a", "b"),),
+        threads=64,
+    ),
+    Twin(
+        "phase-unconsumed by lanes of one warp",
+        init(count=32) + f"{SYNC}{ARRIVE} //a\n-@%leader {ARRIVE} //b\n{wait()}+@%leader {ARRIVE}\n",
+        (("HS215", "", "b"),),
+        threads=32,
+    ),
+]  # fmt: skip

@@ -266,12 +266,34 @@ def test_illegal_ids_and_counts(barrier: str, what: str) -> None:
 
 
 def test_too_many_arrivals_are_a_fault() -> None:
-    # Three warps arrive on a barrier for 64 before anybody can go on: two arrive at once as one strand.
-    body = "bar.arrive 1, 64;"
+    # Half of warp 0 has arrived when warps 1 and 2 fill the count; the other half passes it.
+    body = """
+    .shared .align 4 .b32 flag;
+    setp.lt.u32 %p1, %t, 16;
+    @%p1 bra LATE;
+    barrier.arrive 1, 64;
+    setp.eq.u32 %p2, %t, 64;
+    @%p2 st.volatile.shared.u32 [flag], 1;
+    bra END;
+    LATE:
+    ld.volatile.shared.u32 %r1, [flag];
+    setp.eq.u32 %p2, %r1, 0;
+    @%p2 bra LATE;
+    barrier.arrive 1, 64;
+    END:
+    """
     text = fault_of(body, block=96, orders=UNTIMED[:1])
     assert text.startswith(
-        "cta (0,0,0) warps 0-2: 96 threads arrived on barrier 1, which waits for 64"
+        "cta (0,0,0) warp 0 lanes 0-15: 96 threads arrived on barrier 1, which waits for 64"
     )
+
+
+def test_warps_beyond_the_count_arrive_for_the_next_use() -> None:
+    # However many warps step together: they count one by one, and the last two begin a use of their own.
+    expect("bar.arrive 1, 64;\nst.global.u32 [%mine], %t;", np.arange(96), block=96)
+    expect("bar.arrive 1, 96;\nst.global.u32 [%mine], %t;", np.arange(160), block=160)
+    body = "bar.sync 1, 64;\nst.global.u32 [%mine], %t;"
+    expect(body, np.arange(128), block=128)
 
 
 # --- clusters -------------------------------------------------------------------------------------

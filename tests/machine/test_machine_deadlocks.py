@@ -140,6 +140,22 @@ def test_a_named_barrier_that_never_completes() -> None:
         assert story.chains == ("warp 1 -> barrier 3 -> warp 0 (exited)",)
 
 
+def test_a_named_barrier_whose_count_is_reached_by_fewer_warps() -> None:
+    # A third warp completes it, however many step together; the fourth waits for a next use.
+    body = """
+    setp.lt.u32 %p1, %t, 64;
+    @%p1 bra ARRIVE;
+    bar.sync 3, 96;
+    ret;
+    ARRIVE:
+    bar.arrive 3, 96;
+    """
+    for _, order in each_order(UNTIMED[:1]):
+        (wait,) = deadlock(body, order, block=128).waiting
+        assert (wait.kind, wait.address, wait.warp) in [("bar", 3, 2), ("bar", 3, 3)]
+        assert (wait.pending_arrivals, wait.expected_arrivals) == (64, 96)
+
+
 def test_two_named_barriers_taken_in_the_wrong_order() -> None:
     body = """
     setp.lt.u32 %p1, %t, 32;

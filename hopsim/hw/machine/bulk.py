@@ -96,13 +96,15 @@ class BulkOps(CopyOps):
         if size % 16 or size == 0:
             raise self.fault(
                 f"a bulk copy of {size} bytes: the size must be a positive multiple of 16",
-                source=BULK,
+                "copy whole 16 bytes, and what is left over by plain loads and stores",
+                BULK,
             )
         for address in addresses:
             if address % 16:
                 raise self.fault(
                     f"the address {address:#x} of a bulk copy is not aligned to 16 bytes",
-                    source=BULK,
+                    "align the array (.align 16; in CUDA alignas(16)), and begin at a multiple of 16 bytes",
+                    BULK,
                 )
         return size
 

@@ -174,6 +174,10 @@ class ConvergenceOps(MemoryOps):
         groups = self.groups_of_warps(*values)
         if groups is None or len(groups) == 1:
             return None
+        return self.part(groups)
+
+    def part(self, groups: Sequence[Any]) -> Any:
+        """Let groups of warps execute this instruction again, each by itself; returns BLOCKED."""
         self.divide(groups)
         self.block(Wait("collective", self.warpgroup, "its own operands"))
         self.machine.wake(self)

@@ -264,17 +264,18 @@ class CopyOps(WarpOps):
         columns = [lanes(value, self.lanes, word * 8).tolist() for value in values] if known else []
         size = word * len(values)
         line = self.line
+        kind = "st.async" if reduce is None else "red.async"
         for lane, (target, where) in enumerate(zip(targets, barriers, strict=True)):
             region = self.shared_region("shared::cluster", target)
             barrier = self.mbarrier_at("shared::cluster", where)
             try:
                 offset = region.check(target, size, size)
             except RegionFault as fault:
-                raise self.fault(f"st.async: {fault.what}") from None
+                raise self.fault(f"{kind}: {fault.what}") from None
             assert isinstance(offset, int)
             if region is not barrier.cta.shared:
                 raise self.fault(
-                    f"st.async writes to CTA rank {target >> RANK_SHIFT}, but its mbarrier is in CTA rank "
+                    f"{kind} writes to CTA rank {target >> RANK_SHIFT}, but its mbarrier is in CTA rank "
                     f"{barrier.cta.rank}", "map both addresses to the same CTA", 'PTX ISA 8.7, "st.async"',
                 )  # fmt: skip
             words = [column[lane] for column in columns]
@@ -292,7 +293,7 @@ class CopyOps(WarpOps):
                 self.complete_tx(barrier, size, line, landing[0].number)
 
             operation = Operation(
-                self.machine, "st.async", "cp_async", [land], cta=self.cta, issuer=self, line=self.line,
+                self.machine, kind, "cp_async", [land], cta=self.cta, issuer=self, line=self.line,
                 work=CopyWork("peer", target, size, 1, (barrier.cta,)),
             )  # fmt: skip
             landing.append(operation)
@@ -305,7 +306,7 @@ class CopyOps(WarpOps):
                 event = FlightEvent(
                     (self.cta.index, self.tids[lane : lane + 1]),
                     line,
-                    "st.async",
+                    kind,
                     operation.number,
                     "mbarrier",
                     (touch,),

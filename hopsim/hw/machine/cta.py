@@ -67,6 +67,8 @@ class Cta:
         self._live_of_warp = [min(WARP, threads - first) for first in range(0, threads, WARP)]
         self.warpgroups = [Warpgroup(self, number) for number in range(-(-threads // WARPGROUP))]
         self.mbarriers: dict[int, Mbarrier] = {}
+        # PTX line of the last mbarrier.inval, by offset.
+        self.invalidated: dict[int, int] = {}
         self.named: dict[int, NamedBarrier] = {}
         # setmaxnreg moves registers between warps of the CTA through this pool.
         self.free_registers = 0

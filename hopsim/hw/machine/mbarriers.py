@@ -58,10 +58,14 @@ class MbarrierOps(SyncOps):
             cta, offset = self._shared_address(space, address)
         barrier = cta.mbarriers.get(offset)
         if barrier is None:
+            ended = cta.invalidated.get(offset)
             raise self.fault(
-                f"there is no mbarrier at shared offset {offset:#x} of cta {cta.id_text}",
-                "mbarrier.init it first (and make the init visible to this thread)",
-                'PTX ISA 8.7, "mbarrier.init"',
+                f"there is no mbarrier at shared offset {offset:#x} of cta {cta.id_text}"
+                + (f" after the mbarrier.inval at :{ended}" if ended else ""),
+                f"let all who use it be through before :{ended}: pass a barrier in front of it"
+                if ended
+                else "mbarrier.init it first (and make the init visible to this thread)",
+                'PTX ISA 8.7, "mbarrier.inval"' if ended else 'PTX ISA 8.7, "mbarrier.init"',
             )
         return barrier
 
@@ -106,6 +110,7 @@ class MbarrierOps(SyncOps):
             self._nobody_waits(barrier, "mbarrier.inval")
             self._mbarrier_event("inval", barrier, 0, tids=self._lanes_at(address, one))
             del barrier.cta.mbarriers[barrier.address]
+            barrier.cta.invalidated[barrier.address] = self.line
         self.machine.version += 1
 
     def _nobody_waits(self, barrier: Mbarrier | None, what: str) -> None:

@@ -65,6 +65,8 @@ class SyncOps(RegisterOps):
                 f"{barrier.count or 'all'}",
                 "give every participant of one barrier the same count", BAR,
             )  # fmt: skip
+        if len(self.warps) > 1 and self._part_at_count(barrier) is BLOCKED:
+            return BLOCKED
         self._enter(barrier)
         barrier.parties.append((self.identity, self.line))
         self.machine.version += 1
@@ -84,6 +86,17 @@ class SyncOps(RegisterOps):
             return None
         self.block(wait)
         return BLOCKED
+
+    def _part_at_count(self, barrier: NamedBarrier) -> Any:
+        """Where the warps of this strand are more than a barrier still waits for, let the others arrive for its next use.
+
+        Returns: BLOCKED when the strand was divided: its parts execute the instruction again.
+        """
+        missing = (barrier.needed(self.cta) - barrier.arrived) // WARP
+        if not 0 < missing < len(self.warps):
+            return None
+        first = self.tids // WARP < self.warps[missing]
+        return self.part([first, ~first])
 
     def _enter(self, barrier: NamedBarrier) -> None:
         """Let the warps of this strand arrive, as far as they are here."""

@@ -233,7 +233,8 @@ class WarpOps(TensorOps):
         self._note_rows("r" if what == "ldmatrix" else "w", space, rows, count, trans)
         if int(np.bitwise_or.reduce(rows)) & 15:
             raise self.fault(
-                f"{what}: row address {int(rows[rows % 16 != 0][0]):#x} is not aligned to 16 bytes"
+                f"{what}: row address {int(rows[rows % 16 != 0][0]):#x} is not aligned to 16 bytes",
+                "align the array (.align 16; in CUDA alignas(16)), and pad its rows to a multiple of 16 bytes",
             )
         region = self.region(space, rows)
         try:
