@@ -138,9 +138,11 @@ def run(
     except MachineFault as fault:
         ended, what = "fault", str(fault)
     else:
-        ended = "deadlock" if result.deadlock is not None else "finished"
-        if any(note.why.startswith("the run was ended by") for note in result.not_modelled):
+        ended = "finished" if result.is_finished else "deadlock"
+        if result.is_cut_off:
             ended = "cap"
+        elif result.faulted:
+            ended = "fault"
     ending = Ending(order, ended, digests(made.arrays), what)
     return Run(ending, plan.turns, result, made, plan.ticks)
 

@@ -9,7 +9,7 @@ from hopsim.errors import MachineFault
 from hopsim.events import Place
 from hopsim.hazards.findings import Finding, Findings
 from hopsim.hazards.rules import RULES
-from hopsim.results import Access
+from hopsim.results import FAULT, Access
 
 # What a fault says -> rule; the first that matches.
 KINDS: Final[tuple[tuple[str, str], ...]] = (
@@ -72,7 +72,7 @@ def enter(findings: Findings, fault: MachineFault) -> None:
     if place is not None:
         x, y, z, warp = who
         side = Access(
-            what="fault", cta=(x, y, z), warp=warp, lanes=0, line=line, text=text, proxy="generic",
+            what=FAULT, cta=(x, y, z), warp=warp, lanes=0, line=line, text=text, proxy="generic",
             space="shared::cta" if is_shared else "global", source=findings.facts.sources.get(line),
         )  # fmt: skip
     findings.add(

@@ -347,6 +347,16 @@ def test_a_fault_while_running_exits_with_1(tmp_path: Path) -> None:
     assert "scale.ptx:" in done.stderr
 
 
+def test_nothing_is_compared_after_a_fault(tmp_path: Path) -> None:
+    np.save(tmp_path / "ones.npy", np.ones(64, np.float32))
+    toml = scale(tmp_path, "uninitialised = true", 'fill = 7\ncompare = "ones.npy"')
+    toml.write_text(toml.read_text().replace("block = 64", "block = 96"))
+    done = run(DATA / "scale.ptx", toml, "--run-schedule", "in-order")
+    assert done.exit_code == 1
+    assert "bits          not compared: the run stopped at a fault\n" in done.stdout
+    assert "differs" not in done.stdout
+
+
 @pytest.mark.parametrize(("n", "code"), [(9, 0), (2, 1)])
 def test_what_threads_printed_stands_before_the_summary(n: int, code: int, tmp_path: Path) -> None:
     ptx = Path(__file__).parents[1] / "data" / "nvcc" / "runtime.ptx"
