@@ -36,12 +36,14 @@ def compare_one(
     """
     from rich.text import Text
 
+    from hopsim.cli.expected_bits import code_with, compare_arrays, plain, read_expected
     from hopsim.cli.file_case import only_entry
     from hopsim.cli.launch_file import make_arguments, read_launch_file
     from hopsim.cli.output import Output
     from hopsim.isa.program.kernel import load
     from hopsim.report.accuracy import counter_table
-    from hopsim.report.launch import changed_table, exit_code, launch_report
+    from hopsim.report.facts import fact_table
+    from hopsim.report.launch import changed_rows, exit_code, launch_report
     from hopsim.runtime.gpu import Gpu
 
     if launch_path is None or (ncu is None and device is None):
@@ -52,12 +54,12 @@ def compare_one(
         )
     output = Output(json_file)
     described = read_launch_file(launch_path)
+    expected = read_expected(described)
     kernel = only_entry(load(str(ptx)), entry or described.entry)
 
     def run(gpu: Any, **options: Any) -> Any:
         arguments, arrays = make_arguments(described, gpu, 0)
-        del arrays
-        return gpu.launch(
+        result = gpu.launch(
             kernel,
             described.grid,
             described.block,
@@ -66,12 +68,16 @@ def compare_one(
             described.shared_bytes,
             **options,
         )
+        return result, arrays
 
-    result = run(Gpu(config, settings), check=False)
+    result, arrays = run(Gpu(config, settings), check=False)
+    comparisons, outcome = compare_arrays(result, described, arrays, expected)
     if not result.is_finished:
-        output.show(launch_report(result, checks=False, path=str(ptx), changes=settings))
-    elif settings:
-        output.show(*changed_table(settings))
+        output.show(
+            launch_report(result, outcome=outcome, checks=False, path=str(ptx), changes=settings)
+        )
+    elif settings or outcome:
+        output.show(fact_table([*changed_rows(settings), *outcome]))
     predicted: dict[str, float] = dict(result.counters)
     if result.cycles is not None:
         predicted[CYCLES] = result.cycles
@@ -80,6 +86,7 @@ def compare_one(
         "set": settings,
         "kernel": kernel.name,
         "predicted": predicted,
+        "comparisons": plain(comparisons),
     }
     if ncu is not None:
         grid = 1
@@ -95,7 +102,7 @@ def compare_one(
         from hopsim.cuda.gpu import CudaGpu
 
         with CudaGpu(device) as gpu:
-            real = run(gpu, repeats=REPEATS, measure_clock=True)
+            real, _ = run(gpu, repeats=REPEATS, measure_clock=True)
             name = gpu.facts.name
         measured = {
             "time_us": real.time_us or 0.0,
@@ -107,7 +114,7 @@ def compare_one(
         }
         content["device"] = {"name": name, **measured, "clock_hz": real.clock_hz}
         output.show(Text(f"{kernel.name}: {name}, L2 flushed"), counter_table(measured, told))
-    output.finish(content, exit_code(result))
+    output.finish(content, code_with(exit_code(result), comparisons))
 
 
 def _of_export(path: Path, kernel: str, grid: int, predicted: Iterable[str]) -> dict[str, float]:

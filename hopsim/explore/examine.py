@@ -27,6 +27,7 @@ from hopsim.explore.sweep import (
 )
 from hopsim.hazards.facts import CheckOptions
 from hopsim.isa.program.kernel import Kernel
+from hopsim.launch.arrays import DeviceArray
 from hopsim.results import LaunchResult
 from hopsim.runtime.gpu import Gpu
 
@@ -61,10 +62,12 @@ class Checked:
     """The checked run, and the sweep over other orders.
 
     The run is that in order; or, where that is clean and other orders end otherwise, the first of them if it is not.
+    `arrays` are those of that run, as it left them.
     """
 
     result: LaunchResult
     schedules: Schedules
+    arrays: Mapping[str, DeviceArray]
 
 
 def check_once(
@@ -114,26 +117,27 @@ def examine(
     """
     made = kernel or case.kernel()
     machine = hardware or Hardware()
-    result, _ = check_once(case, made, only or IN_ORDER, options, machine)
+    result, left = check_once(case, made, only or IN_ORDER, options, machine)
     wanted = [only] if only is not None else orders(seeds) if seeds else []
     in_order = run(case, made, plan_of(IN_ORDER), IN_ORDER, machine)
     baseline = in_order.ending
     if baseline.ended == "cap":
         # It does not end in order, and nothing can be learned from how long others do not.
-        return Checked(result, Schedules([], baseline))
+        return Checked(result, Schedules([], baseline), left.arrays)
     endings = sweep(case, wanted, machine, kernel=made, processes=processes, limit=in_order.limit)
     shown = next((one.order for one in endings if one.differs(baseline)), None)
     if shown is None:
-        return Checked(result, Schedules(endings, baseline))
+        return Checked(result, Schedules(endings, baseline), left.arrays)
     if next(one.ended for one in endings if one.order == shown) == "cap":
-        return Checked(result, Schedules(endings, baseline, shown))
+        return Checked(result, Schedules(endings, baseline, shown), left.arrays)
     if result.verdict == "clean" and shown != only:
         # What a flag or an atomic had in order was right by luck: another order breaks the rule for all to see.
-        again, _ = check_once(case, made, shown, options, machine)
-        result = again if again.verdict in ("hazard", "deadlock") else result
+        again, other = check_once(case, made, shown, options, machine)
+        if again.verdict in ("hazard", "deadlock"):
+            result, left = again, other
     changed = _changed(case, made, shown, machine)
     minimal = minimise(case, made, shown, baseline, machine, tries) if tries else None
-    return Checked(result, Schedules(endings, baseline, shown, changed, minimal))
+    return Checked(result, Schedules(endings, baseline, shown, changed, minimal), left.arrays)
 
 
 def _changed(

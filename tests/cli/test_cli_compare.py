@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 from typer.testing import CliRunner, Result
 
@@ -49,6 +50,23 @@ EXPORT = """"ID","Kernel Name","Grid Size","gpc__cycles_elapsed.max","smsp__inst
 
 def hopsim(*arguments: str) -> Result:
     return CliRunner().invoke(app, list(arguments))
+
+
+@pytest.mark.parametrize(("expected", "code"), [(0, 0), (7, 1)])
+def test_arrays_of_a_program_are_compared_as_by_run(
+    expected: int, code: int, tmp_path: Path
+) -> None:
+    np.save(tmp_path / "same.npy", np.full(32, expected, np.uint32))
+    launch = LAUNCH.replace("fill = 0", 'fill = 0\ncompare = "same.npy"')
+    for name, text in (("k.ptx", COPY), ("l.toml", launch), ("ncu.csv", EXPORT)):
+        (tmp_path / name).write_text(text)
+    words = ["--args", str(tmp_path / "l.toml"), "--ncu", str(tmp_path / "ncu.csv")]
+    done = hopsim("compare", str(tmp_path / "k.ptx"), *words, "--json", str(tmp_path / "out.json"))
+    assert done.exit_code == code, done.stderr
+    told = "x has the bits of same.npy" if code == 0 else "x differs from same.npy"
+    assert told in done.stdout
+    content = json.loads((tmp_path / "out.json").read_text())
+    assert [one["equal"] for one in content["comparisons"]] == [code == 0]
 
 
 def test_recorded_programs(tmp_path: Path) -> None:
