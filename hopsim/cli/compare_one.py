@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import math
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -89,10 +90,8 @@ def compare_one(
         "comparisons": plain(comparisons),
     }
     if ncu is not None:
-        grid = 1
-        for extent in described.grid:
-            grid *= extent
-        content["ncu"] = _of_export(ncu, kernel.name, grid, predicted)
+        shape = (math.prod(described.grid), math.prod(described.block))
+        content["ncu"] = _of_export(ncu, kernel.name, *shape, predicted)
         output.show(
             Text(f"{kernel.name}: Nsight Compute, {ncu}"), counter_table(content["ncu"], predicted)
         )
@@ -117,11 +116,13 @@ def compare_one(
     output.finish(content, code_with(exit_code(result), comparisons))
 
 
-def _of_export(path: Path, kernel: str, grid: int, predicted: Iterable[str]) -> dict[str, float]:
+def _of_export(
+    path: Path, kernel: str, grid: int, block: int, predicted: Iterable[str]
+) -> dict[str, float]:
     """Return the median metrics of the launches of a kernel in an export.
 
     Args:
-        kernel: its entry in the PTX.  grid: CTAs.  predicted: counters that can stand beside them.
+        kernel: its entry in the PTX.  grid: CTAs.  block: threads of one.  predicted: counters that can stand beside them.
     Raises: ConfigError: it cannot be read, has no such launch, those of several kernels, or nothing to compare.
     """
     from hopsim.kernels.measured.ncu_export import is_named, middle, read_csv
@@ -136,14 +137,16 @@ def _of_export(path: Path, kernel: str, grid: int, predicted: Iterable[str]) -> 
         raise ConfigError(
             f"{path} is no export of Nsight Compute", where="--ncu", hint=EXPORT
         ) from None
-    same = [one for one in launches if is_named(kernel, one.kernel) and one.grid in (None, grid)]
+    same = [
+        one
+        for one in launches
+        if is_named(kernel, one.kernel) and one.grid in (None, grid) and one.block in (None, block)
+    ]
     if not same:
-        there = dict.fromkeys(
-            one.kernel if one.grid is None else f"{one.kernel} with {plural(one.grid, 'CTA')}"
-            for one in launches
-        )
+        told = any(one.block is not None for one in launches)
+        there = dict.fromkeys(one.kernel + _shape(one.grid, one.block) for one in launches)
         raise ConfigError(
-            f"{path} has no launch of {kernel} with {plural(grid, 'CTA')}",
+            f"{path} has no launch of {kernel}{_shape(grid, block if told else None)}",
             where="--ncu",
             hint=f"it has {_few(list(there))}" if there else EXPORT,
         )
@@ -162,6 +165,13 @@ def _of_export(path: Path, kernel: str, grid: int, predicted: Iterable[str]) -> 
             hint=EXPORT,
         )
     return found
+
+
+def _shape(grid: int | None, block: int | None) -> str:
+    """Return ` with 8 CTAs of 128 threads`, as far as it is known."""
+    if grid is None:
+        return ""
+    return f" with {plural(grid, 'CTA')}" + (f" of {plural(block, 'thread')}" if block else "")
 
 
 def _few(names: Sequence[str]) -> str:
