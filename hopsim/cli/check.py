@@ -18,10 +18,14 @@ from hopsim.cli.options import (
     SetOption,
     given,
     overrides,
+    refuse,
 )
 
 OF_A_REPLAY = ("entry", "inputs_seed", "strict", "scopes", "numerics", "gpu", "settings")
 """Parameters that say what is run and how it is judged: one needs them again to see an order again."""
+
+OF_MANY_ORDERS = ("seeds", "jobs")
+"""Parameters that one order alone has no use for."""
 
 
 def check(
@@ -111,6 +115,8 @@ def check(
     )
 
     output = Output(json_file)
+    if seed is not None:
+        refuse(context, OF_MANY_ORDERS, "hopsim check --seed", "--seed")
     if launch is None:
         raise no_launch_file(file, "check", "--launch")
     check_targets((sarif, "--sarif"), (write_baseline, "--write-baseline"))

@@ -24,7 +24,8 @@ def in_data_folder(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def check(file: str, *more: str, launch: str = "relay.toml", seeds: int = 6) -> Result:
-    words = ["check", file, "--launch", launch, "--seeds", str(seeds), "--jobs", "1", *more]
+    many = [] if "--seed" in more else ["--seeds", str(seeds), "--jobs", "1"]
+    words = ["check", file, "--launch", launch, *many, *more]
     return CliRunner().invoke(app, words)
 
 
@@ -247,3 +248,10 @@ def test_arrays_of_a_run_that_faulted_are_not_compared(tmp_path: Path) -> None:
     )
     done = check("scale.ptx", launch=str(launch))
     assert "bits          not compared: the run stopped at a fault\n" in done.stdout
+
+
+@pytest.mark.parametrize("words", [["--seeds", "500"], ["--jobs", "2"]])
+def test_one_order_takes_no_options_of_many(words: list[str]) -> None:
+    done = check(BAD, "--seed", "1", *words)
+    assert done.exit_code == 2
+    assert f"hopsim check --seed does not use {words[0]}" in done.stderr

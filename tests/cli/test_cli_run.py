@@ -508,3 +508,11 @@ def test_what_threads_printed_stands_before_the_summary(n: int, code: int, tmp_p
     assert run(ptx, toml, *QUICK).stdout.startswith("".join(lines))
     content = json.loads((tmp_path / "out.json").read_text())
     assert content["printed"] == "".join(lines)
+
+
+@pytest.mark.parametrize(("warm", "code"), [("code", 2), ("memory", 2), ("nothing", 0)])
+def test_caches_are_warm_in_timed_runs_alone(warm: str, code: int) -> None:
+    done = run(DATA / "scale.ptx", DATA / "scale.toml", *QUICK, "--warm", warm)
+    assert done.exit_code == code
+    says = "--warm: caches need time, and the schedule in-order knows none"
+    assert (says in done.stderr) == (code == 2)
