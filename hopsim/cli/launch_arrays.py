@@ -111,8 +111,13 @@ def read_npy(path: Path, dtype: np.dtype[Any] | None, where: str) -> NDArray[Any
         host: NDArray[Any] = np.load(path, allow_pickle=False)
     except OSError as error:
         raise ConfigError(f"cannot read {path}: {error.strerror or error}", where=where) from None
-    except (ValueError, EOFError) as error:
-        raise ConfigError(f"{path} is no .npy file: {error}", where=where) from None
+    except (ValueError, EOFError):
+        # numpy's own words advise options of its function.
+        raise ConfigError(
+            f"{path} is no .npy file of numbers, or ends too early",
+            where=where,
+            hint="np.save of an array of numbers writes one",
+        ) from None
     if not host.dtype.isnative:
         raise ConfigError(
             f"{path} holds {host.dtype}, expected little-endian numbers, as a GPU reads them",
@@ -179,7 +184,8 @@ def _keeps(exact: NDArray[Any], found: NDArray[Any]) -> bool:
 
 
 def _most(dtype: np.dtype[Any]) -> float:
-    return float(ml_dtypes.finfo(dtype).max)
+    finfo: Any = ml_dtypes.finfo
+    return float(finfo(dtype).max)
 
 
 def _random(table: TomlTable, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Fill:
