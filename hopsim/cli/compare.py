@@ -219,7 +219,7 @@ def _recorded(
             "kendall_clear": found.clear_kendall, "regret_percent": found.regret, "dram_percent": found.dram_error,
         }  # fmt: skip
     with output.saving():
-        chosen = _chosen(folder, only, role, largest, gpu)
+        chosen = chosen_by(folder, only, role, largest, gpu)
         _write_pages(rows, page, plot, chosen, settings)
     output.finish(content, 0)
 
@@ -298,10 +298,10 @@ def _write_pages(
     if page is not None:
         picture = page.with_suffix(".svg")
         write_file(picture, scatter(rows), "--page")
-        write_file(page, page_text(rows, _about(chosen, settings), picture.name), "--page")
+        write_file(page, page_text(rows, about(chosen, settings), picture.name), "--page")
 
 
-def _chosen(folder: Path, only: str, role: Role | None, largest: int | None, gpu: str) -> str:
+def chosen_by(folder: Path, only: str, role: Role | None, largest: int | None, gpu: str) -> str:
     """Return the options that chose other programs, or another chip, than the page without any has."""
     given = [
         ("--folder", "" if folder == FOLDER else str(folder)), ("--only", only), ("--role", role or ""),
@@ -310,7 +310,7 @@ def _chosen(folder: Path, only: str, role: Role | None, largest: int | None, gpu
     return " ".join(f"{option} {shlex.quote(str(value))}" for option, value in given if value)
 
 
-def _about(chosen: str, settings: dict[str, str]) -> list[str]:
+def about(chosen: str, settings: dict[str, str]) -> list[str]:
     """Return what stands above the figures of a page.
 
     Args:

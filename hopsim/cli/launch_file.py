@@ -18,6 +18,7 @@ from hopsim.cli.launch_arrays import ArraySpec, number_of, read_array
 from hopsim.cli.toml_table import SHORT_TYPES, TomlTable, read_toml
 from hopsim.errors import ConfigError, LaunchError
 from hopsim.launch.arrays import DeviceArray, ParamBytes, TensorMap
+from hopsim.layout.tensormap import MAP_BYTES
 
 if TYPE_CHECKING:
     from hopsim.cuda.gpu import CudaGpu
@@ -29,7 +30,6 @@ SCALARS: Final = (
     "float64",
 )  # fmt: skip
 POINTER_BYTES: Final = 8
-MAP_BYTES: Final = 128
 _MAP_ENTRIES: Final = ("dims", "strides", "element_strides")
 _MAP_WORDS: Final = ("swizzle", "interleave", "l2_promotion", "oob_fill", "dtype")
 

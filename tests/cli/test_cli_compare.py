@@ -331,15 +331,15 @@ def test_json_for_diffs() -> None:
     assert text.splitlines()[:3] == ["{", ' "a": [1, 2],', ' "b": {"c": 3},']
 
 
-def test_the_page_names_what_was_chosen() -> None:
-    from hopsim.cli.compare import Role, _about, _chosen
+def test_the_page_names_what_waschosen_by() -> None:
+    from hopsim.cli.compare import Role, about, chosen_by
 
     folder = Path("tests/silicon")
-    assert _chosen(folder, "", None, None, "h100-sxm") == ""
+    assert chosen_by(folder, "", None, None, "h100-sxm") == ""
     assert (
-        _chosen(Path("a b"), "mm_", Role.JUDGING, 512, "h200-sxm")
+        chosen_by(Path("a b"), "mm_", Role.JUDGING, 512, "h200-sxm")
         == "--folder 'a b' --only mm_ --role judging --largest 512 --gpu h200-sxm"
     )
-    plain, chosen = _about("", {}), _about("--only mm_", {})
+    plain, chosen = about("", {}), about("--only mm_", {})
     assert chosen[: len(plain)] == plain
     assert "Made with `--only mm_`" in chosen[-1]

@@ -361,5 +361,4 @@ def test_a_broken_rule_is_blamed_on_the_file_that_wrote_last(tmp_path: Path) -> 
     assert message(top).startswith("top.toml: device.sm_count: ")
     below = write(tmp_path, 'hopsim_config = 1\nextends = "top"\n', "below.toml")
     assert message(below).startswith("top.toml: device.sm_count: ")
-    two = {"device.sm_count": 131}
-    assert message("h100-sxm", two).startswith("override: device.sm_count: ")
+    assert message("h100-sxm", {"device.sm_count": 131}).startswith("override: device.sm_count: ")
