@@ -102,18 +102,51 @@ class ConfigError(HopsimError):
     """A configuration file, an override or a command-line setting is wrong."""
 
 
+class FaultPlace(str):
+    """Where threads faulted: `path:line: cta (x,y,z) warp w lanes a-b`, and its parts.
+
+    Args:
+        line: of PTX; an `events.Place` where instructions share it.
+        cta: its coordinates in the grid.  warp: the first.
+        lanes: bit mask of the lanes that faulted; 0 where it is the whole warp, or several.
+    """
+
+    line: int
+    cta: tuple[int, int, int]
+    warp: int
+    lanes: int
+
+    def __new__(
+        cls, text: str, line: int, cta: tuple[int, int, int], warp: int, lanes: int = 0
+    ) -> FaultPlace:
+        """Return the place that a text names."""
+        place = super().__new__(cls, text)
+        place.line, place.cta, place.warp, place.lanes = line, cta, warp, lanes
+        return place
+
+
 class MachineFault(HopsimError):
     """The program did something at run time for which the hardware would trap or that PTX leaves undefined.
 
-    The message names the CTA, warp, lanes and PTX line.  `printed` is what threads had printed before.
+    The message names the CTA, warp, lanes and PTX line; a `FaultPlace` has them one by one.  `printed` is what threads
+    had printed before.
+
+    Args:
+        kind: what went wrong, where the message holds names of the program: `assertion`, `outside`, `misaligned`,
+            `unwritten` or `read-only`; empty where its words tell.
     """
 
     printed: str = ""
 
+    def __init__(
+        self, what: str, *, where: str = "", hint: str = "", source: str = "", kind: str = ""
+    ) -> None:
+        self.kind = kind
+        super().__init__(what, where=where, hint=hint, source=source)
+
     def add_source_text(self, lines: Sequence[str]) -> None:
-        """Show the PTX line that `where` names (`path:line: ...`), once the text is at hand."""
-        parts = self.where.split(":")
-        number = int(parts[1]) if len(parts) > 1 and parts[1].strip().isdigit() else 0
+        """Show the PTX line of the place, once the text is at hand."""
+        number = int(self.where.line) if isinstance(self.where, FaultPlace) else 0
         if 0 < number <= len(lines):
             self.what = f"{self.what}\n    {lines[number - 1].strip()}"
             self.args = (self._render(),)

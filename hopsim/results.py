@@ -37,6 +37,8 @@ EXIT_CODES: Final[Mapping[Verdict, int]] = {
 JSON_FORMAT: Final = 1
 CUT_OFF: Final = "the run was ended by its limit of cycles or steps"
 """Of `NotModelledNote.why`: nothing is known of what the program would have done after it."""
+FAULT: Final = "fault"
+"""Of `Access.what`: the instruction that the run ended at."""
 
 
 class SavedTrace(Protocol):
@@ -64,7 +66,7 @@ class Access:
     """One side of a hazard: who touched which bytes, and where in the program.
 
     Args:
-        what: `read`, `write`, `atomic`, or a register or object access in words.
+        what: `read`, `write`, `atomic`, `fault`, or a register or object access in words.
         cta: its coordinates in the grid.
         warp: index in the CTA.
         lanes: bit mask of lanes; 0 when an asynchronous operation acts for the warp.
@@ -129,6 +131,11 @@ class Hazard:
     count: int = 1
     silicon: str = ""
     ptx: str = ""
+
+    @property
+    def is_fault(self) -> bool:
+        """Whether the run ended at it: `missing` is then the rule, as there is no edge that could be added."""
+        return self.second is not None and self.second.what == FAULT
 
 
 @dataclass(frozen=True, slots=True)
@@ -281,6 +288,7 @@ class LaunchResult:
         backend: `sim` or `cuda`.
         config: name of the hardware configuration, or of the device.
         schedule, seed, numerics, values, timing, checked: how it was run.
+        faulted: whether a fault ended it: nothing after that was run or checked.
         trace: the recorded timeline, for `save_trace`; not part of `json()` or of equality.
     Raises:
         ValueError: the verdict contradicts the findings.
@@ -309,6 +317,7 @@ class LaunchResult:
     values: bool = True
     timing: bool = True
     checked: bool = True
+    faulted: bool = False
     trace: SavedTrace | None = field(default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -341,12 +350,12 @@ class LaunchResult:
     @property
     def is_cut_off(self) -> bool:
         """Whether a limit ended the run: cycles and counters are those up to there."""
-        return any(note.why == CUT_OFF for note in self.not_modelled)
+        return was_cut_off(note.why for note in self.not_modelled)
 
     @property
     def is_finished(self) -> bool:
         """Whether all threads came to their end, so that there is a result and a time it took."""
-        return self.deadlock is None and not self.is_cut_off
+        return self.deadlock is None and not self.is_cut_off and not self.faulted
 
     def json(self) -> str:
         """Return the result as JSON text, byte for byte the same for the same run.
@@ -380,6 +389,11 @@ class LaunchResult:
             raise HopsimError(
                 f"cannot write {path}: {error.strerror}", hint="a file in a folder that exists"
             ) from None
+
+
+def was_cut_off(whys: Iterable[str]) -> bool:
+    """Whether the reasons of a result's `not_modelled` say that a limit ended the run."""
+    return CUT_OFF in whys
 
 
 def has_hazard(found: Iterable[Hazard]) -> bool:

@@ -18,10 +18,14 @@ from hopsim.cli.options import (
     SetOption,
     given,
     overrides,
+    refuse,
 )
 
 OF_A_REPLAY = ("entry", "inputs_seed", "strict", "scopes", "numerics", "gpu", "settings")
 """Parameters that say what is run and how it is judged: one needs them again to see an order again."""
+
+OF_MANY_ORDERS = ("seeds", "jobs")
+"""Parameters that one order alone has no use for."""
 
 
 def check(
@@ -94,13 +98,14 @@ def check(
 ) -> None:
     """Check a kernel by the PTX memory model on one run, then try other legal orders for changed values."""
     from hopsim.cli.baseline import read_baseline
+    from hopsim.cli.expected_bits import code_with, compare_arrays, plain, read_expected
     from hopsim.cli.file_case import FileCase, no_launch_file
     from hopsim.cli.output import Output, check_targets, write_file
     from hopsim.explore.examine import examine
     from hopsim.explore.sweep import Hardware, Order
     from hopsim.hazards.facts import CheckOptions
     from hopsim.hazards.rules import RULES
-    from hopsim.report.check import check_content, check_report, exit_code_of_check
+    from hopsim.report.check import check_content, check_report, exit_code_of_check, judged
     from hopsim.report.sarif import sarif_log
     from hopsim.report.suppressions import (
         BASELINE_FORMAT,
@@ -110,6 +115,8 @@ def check(
     )
 
     output = Output(json_file)
+    if seed is not None:
+        refuse(context, OF_MANY_ORDERS, "hopsim check --seed", "--seed")
     if launch is None:
         raise no_launch_file(file, "check", "--launch")
     check_targets((sarif, "--sarif"), (write_baseline, "--write-baseline"))
@@ -117,6 +124,7 @@ def check(
     known = read_baseline(baseline) if baseline is not None else []
     case = FileCase(file, launch, entry, inputs_seed)
     kernel = case.kernel()
+    expected = read_expected(case.described)
     options = CheckOptions(strict=strict)
     if scopes:
         options = CheckOptions(strict, mbarrier_scope="always", tma_acquire_scope=True)
@@ -129,7 +137,8 @@ def check(
     if write_baseline is not None:
         known = fingerprints(result.kernel, result.hazards)
     sorted_out = triage(result.hazards, result.kernel, suppressions, known)
-    code = exit_code_of_check(result, sorted_out, schedules)
+    comparisons, outcome = compare_arrays(result, case.described, done.arrays, expected)
+    code = code_with(exit_code_of_check(result, sorted_out, schedules), comparisons)
     words = ["hopsim", "check", str(file), "--launch", str(launch), *given(context, OF_A_REPLAY)]
     output.show(
         check_report(
@@ -140,6 +149,7 @@ def check(
             kernel.module.lines,
             shlex.join(words),
             changes,
+            outcome,
         )
     )
     if write_baseline is not None:
@@ -147,8 +157,8 @@ def check(
         with output.saving():
             write_file(write_baseline, json.dumps(accepted, indent=1) + "\n", "--write-baseline")
     if sarif is not None:
-        log = sarif_log(result, sorted_out, str(file))
+        log = sarif_log(judged(result, sorted_out), sorted_out, str(file))
         with output.saving():
             write_file(sarif, json.dumps(log, indent=1, sort_keys=True) + "\n", "--sarif")
     content = check_content(result, sorted_out, schedules, str(file))
-    output.finish({**content, "set": changes}, code)
+    output.finish({**content, "set": changes, "comparisons": plain(comparisons)}, code)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping
 from enum import StrEnum
 from pathlib import Path
@@ -27,6 +28,8 @@ class Role(StrEnum):
     JUDGING = "judging"
 
 
+FOLDER = Path("tests/silicon")
+GPU = "h100-sxm"
 QUICK_SIZE = 2048
 """The largest problem of a quick comparison."""
 PLOTS = (".svg", ".html")
@@ -53,7 +56,7 @@ def compare(
     ] = False,
     folder: Annotated[
         Path, typer.Option("--folder", metavar="FOLDER", help="Where the recordings are.")
-    ] = Path("tests/silicon"),
+    ] = FOLDER,
     only: Annotated[
         str, typer.Option("--only", metavar="TEXT", help="Programs whose name has this in it.")
     ] = "",
@@ -107,7 +110,7 @@ def compare(
     device: Annotated[
         int | None, typer.Option("--device", metavar="N", min=0, help="Run it on this device too.")
     ] = None,
-    gpu: GpuOption = "h100-sxm",
+    gpu: GpuOption = GPU,
     settings: SetOption = None,
     json_file: JsonOption = None,
 ) -> None:
@@ -216,7 +219,8 @@ def _recorded(
             "kendall_clear": found.clear_kendall, "regret_percent": found.regret, "dram_percent": found.dram_error,
         }  # fmt: skip
     with output.saving():
-        _write_pages(rows, page, plot, largest, settings)
+        chosen = chosen_by(folder, only, role, largest, gpu)
+        _write_pages(rows, page, plot, chosen, settings)
     output.finish(content, 0)
 
 
@@ -282,7 +286,7 @@ def _write_pages(
     rows: list[Row],
     page: Path | None,
     plot: Path | None,
-    largest: int | None,
+    chosen: str,
     settings: dict[str, str],
 ) -> None:
     from hopsim.cli.output import write_file
@@ -294,10 +298,24 @@ def _write_pages(
     if page is not None:
         picture = page.with_suffix(".svg")
         write_file(picture, scatter(rows), "--page")
-        write_file(page, page_text(rows, _about(largest, settings), picture.name), "--page")
+        write_file(page, page_text(rows, about(chosen, settings), picture.name), "--page")
 
 
-def _about(largest: int | None, settings: dict[str, str]) -> list[str]:
+def chosen_by(folder: Path, only: str, role: Role | None, largest: int | None, gpu: str) -> str:
+    """Return the options that chose other programs, or another chip, than the page without any has."""
+    given = [
+        ("--folder", "" if folder == FOLDER else str(folder)), ("--only", only), ("--role", role or ""),
+        ("--largest", largest or ""), ("--gpu", "" if gpu == GPU else gpu),
+    ]  # fmt: skip
+    return " ".join(f"{option} {shlex.quote(str(value))}" for option, value in given if value)
+
+
+def about(chosen: str, settings: dict[str, str]) -> list[str]:
+    """Return what stands above the figures of a page.
+
+    Args:
+        chosen: options that choose programs or a chip.  settings: hardware numbers that were replaced.
+    """
     found = [
         "Cycles are Nsight Compute's `gpc__cycles_elapsed.max` of one launch with cold caches, clocks not locked, on one "
         "NVIDIA H100 80GB HBM3 (SXM), driver 580.159.04; of the judging set the median of three launches. The simulator "
@@ -318,9 +336,9 @@ def _about(largest: int | None, settings: dict[str, str]) -> list[str]:
         "again`): by so much devices differ, and their clocks from launch to launch; the figures say what no prediction can "
         "be held to.",
     ]
-    if largest is not None:
+    if chosen:
         found.append(
-            f"**Made with `--largest {largest}`: problems larger than {largest} cubed are left out.**"
+            f"**Made with `{chosen}`: figures are those of the programs, and of the chip, that this chooses.**"
         )
     if settings:
         given = " ".join(f"--set {key}={value}" for key, value in settings.items())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import math
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -36,12 +37,14 @@ def compare_one(
     """
     from rich.text import Text
 
+    from hopsim.cli.expected_bits import code_with, compare_arrays, plain, read_expected
     from hopsim.cli.file_case import only_entry
     from hopsim.cli.launch_file import make_arguments, read_launch_file
     from hopsim.cli.output import Output
     from hopsim.isa.program.kernel import load
     from hopsim.report.accuracy import counter_table
-    from hopsim.report.launch import changed_table, exit_code, launch_report
+    from hopsim.report.facts import fact_table
+    from hopsim.report.launch import changed_rows, exit_code, launch_report
     from hopsim.runtime.gpu import Gpu
 
     if launch_path is None or (ncu is None and device is None):
@@ -52,12 +55,12 @@ def compare_one(
         )
     output = Output(json_file)
     described = read_launch_file(launch_path)
+    expected = read_expected(described)
     kernel = only_entry(load(str(ptx)), entry or described.entry)
 
     def run(gpu: Any, **options: Any) -> Any:
         arguments, arrays = make_arguments(described, gpu, 0)
-        del arrays
-        return gpu.launch(
+        result = gpu.launch(
             kernel,
             described.grid,
             described.block,
@@ -66,12 +69,16 @@ def compare_one(
             described.shared_bytes,
             **options,
         )
+        return result, arrays
 
-    result = run(Gpu(config, settings), check=False)
+    result, arrays = run(Gpu(config, settings), check=False)
+    comparisons, outcome = compare_arrays(result, described, arrays, expected)
     if not result.is_finished:
-        output.show(launch_report(result, checks=False, path=str(ptx), changes=settings))
-    elif settings:
-        output.show(*changed_table(settings))
+        output.show(
+            launch_report(result, outcome=outcome, checks=False, path=str(ptx), changes=settings)
+        )
+    elif settings or outcome:
+        output.show(fact_table([*changed_rows(settings), *outcome]))
     predicted: dict[str, float] = dict(result.counters)
     if result.cycles is not None:
         predicted[CYCLES] = result.cycles
@@ -80,12 +87,11 @@ def compare_one(
         "set": settings,
         "kernel": kernel.name,
         "predicted": predicted,
+        "comparisons": plain(comparisons),
     }
     if ncu is not None:
-        grid = 1
-        for extent in described.grid:
-            grid *= extent
-        content["ncu"] = _of_export(ncu, kernel.name, grid, predicted)
+        shape = (math.prod(described.grid), math.prod(described.block))
+        content["ncu"] = _of_export(ncu, kernel.name, *shape, predicted)
         output.show(
             Text(f"{kernel.name}: Nsight Compute, {ncu}"), counter_table(content["ncu"], predicted)
         )
@@ -95,7 +101,7 @@ def compare_one(
         from hopsim.cuda.gpu import CudaGpu
 
         with CudaGpu(device) as gpu:
-            real = run(gpu, repeats=REPEATS, measure_clock=True)
+            real, _ = run(gpu, repeats=REPEATS, measure_clock=True)
             name = gpu.facts.name
         measured = {
             "time_us": real.time_us or 0.0,
@@ -107,14 +113,16 @@ def compare_one(
         }
         content["device"] = {"name": name, **measured, "clock_hz": real.clock_hz}
         output.show(Text(f"{kernel.name}: {name}, L2 flushed"), counter_table(measured, told))
-    output.finish(content, exit_code(result))
+    output.finish(content, code_with(exit_code(result), comparisons))
 
 
-def _of_export(path: Path, kernel: str, grid: int, predicted: Iterable[str]) -> dict[str, float]:
+def _of_export(
+    path: Path, kernel: str, grid: int, block: int, predicted: Iterable[str]
+) -> dict[str, float]:
     """Return the median metrics of the launches of a kernel in an export.
 
     Args:
-        kernel: its entry in the PTX.  grid: CTAs.  predicted: counters that can stand beside them.
+        kernel: its entry in the PTX.  grid: CTAs.  block: threads of one.  predicted: counters that can stand beside them.
     Raises: ConfigError: it cannot be read, has no such launch, those of several kernels, or nothing to compare.
     """
     from hopsim.kernels.measured.ncu_export import is_named, middle, read_csv
@@ -129,14 +137,16 @@ def _of_export(path: Path, kernel: str, grid: int, predicted: Iterable[str]) -> 
         raise ConfigError(
             f"{path} is no export of Nsight Compute", where="--ncu", hint=EXPORT
         ) from None
-    same = [one for one in launches if is_named(kernel, one.kernel) and one.grid in (None, grid)]
+    same = [
+        one
+        for one in launches
+        if is_named(kernel, one.kernel) and one.grid in (None, grid) and one.block in (None, block)
+    ]
     if not same:
-        there = dict.fromkeys(
-            one.kernel if one.grid is None else f"{one.kernel} with {plural(one.grid, 'CTA')}"
-            for one in launches
-        )
+        told = any(one.block is not None for one in launches)
+        there = dict.fromkeys(one.kernel + _shape(one.grid, one.block) for one in launches)
         raise ConfigError(
-            f"{path} has no launch of {kernel} with {plural(grid, 'CTA')}",
+            f"{path} has no launch of {kernel}{_shape(grid, block if told else None)}",
             where="--ncu",
             hint=f"it has {_few(list(there))}" if there else EXPORT,
         )
@@ -155,6 +165,13 @@ def _of_export(path: Path, kernel: str, grid: int, predicted: Iterable[str]) -> 
             hint=EXPORT,
         )
     return found
+
+
+def _shape(grid: int | None, block: int | None) -> str:
+    """Return ` with 8 CTAs of 128 threads`, as far as it is known."""
+    if grid is None:
+        return ""
+    return f" with {plural(grid, 'CTA')}" + (f" of {plural(block, 'thread')}" if block else "")
 
 
 def _few(names: Sequence[str]) -> str:

@@ -54,6 +54,7 @@ def _run(path: Path, name: str) -> TimedRun:
     Raises: ConfigError: the file cannot be read, is none of a launch, or has no time.
     """
     from hopsim.report.difference import TimedRun, launch_words
+    from hopsim.results import was_cut_off
 
     try:
         content: Any = json.loads(path.read_text(encoding="utf-8"))
@@ -69,7 +70,8 @@ def _run(path: Path, name: str) -> TimedRun:
         raise ConfigError(
             f"{path} is not the JSON of one launch{of}", where="diff", hint=WRITTEN_BY
         )
-    if not table.get("cycles") or table["deadlock"] is not None or _is_cut_off(table):
+    is_cut_off = was_cut_off(note["why"] for note in table.get("not_modelled", ()))
+    if not table.get("cycles") or table["deadlock"] is not None or is_cut_off:
         raise ConfigError(
             f"{path} has no time to compare: verdict {table['verdict']}, schedule {table['schedule']}",
             where="diff",
@@ -96,12 +98,6 @@ def _run(path: Path, name: str) -> TimedRun:
         warp_cycles=lines["warp_cycles"] if lines else _from_shares(table),
         opcodes=_by_opcode(lines.get("lines", [])),
     )
-
-
-def _is_cut_off(table: Mapping[str, Any]) -> bool:
-    from hopsim.results import CUT_OFF
-
-    return any(note["why"] == CUT_OFF for note in table.get("not_modelled", ()))
 
 
 def _from_shares(table: Mapping[str, Any]) -> dict[str, float]:

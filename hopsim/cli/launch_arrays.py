@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -109,8 +111,13 @@ def read_npy(path: Path, dtype: np.dtype[Any] | None, where: str) -> NDArray[Any
         host: NDArray[Any] = np.load(path, allow_pickle=False)
     except OSError as error:
         raise ConfigError(f"cannot read {path}: {error.strerror or error}", where=where) from None
-    except (ValueError, EOFError) as error:
-        raise ConfigError(f"{path} is no .npy file: {error}", where=where) from None
+    except (ValueError, EOFError):
+        # numpy's own words advise options of its function.
+        raise ConfigError(
+            f"{path} is no .npy file of numbers, or ends too early",
+            where=where,
+            hint="np.save of an array of numbers writes one",
+        ) from None
     if not host.dtype.isnative:
         raise ConfigError(
             f"{path} holds {host.dtype}, expected little-endian numbers, as a GPU reads them",
@@ -147,30 +154,138 @@ def _full(table: TomlTable, shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDA
             raise table.error(
                 f"fill: {value!r} does not fit {dtype} ({limits.min} to {limits.max})"
             )
-    return np.full(shape, value).astype(dtype)
+    return np.full(shape, number_of(value, dtype, table, "fill"), dtype)
+
+
+def number_of(value: float, dtype: np.dtype[Any], table: TomlTable, name: str) -> np.generic:
+    """Return a number in a type that holds integers only of its range, and floats as large as it or infinite.
+
+    Raises: ConfigError: a finite one becomes infinite or no number, or the type has no infinity.
+    """
+    with np.errstate(all="ignore"):
+        try:
+            exact: NDArray[Any] = np.asarray([float(value)])
+        except OverflowError:
+            # A whole number that no double holds.
+            exact = np.asarray([np.inf])
+            found = np.asarray([np.nan]).astype(dtype)
+        else:
+            found = np.asarray([value]).astype(dtype)
+    if dtype.kind not in "iu" and not _keeps(exact, found):
+        raise table.error(f"{name}: {value!r} does not fit {dtype} (up to {_most(dtype):g})")
+    return found[0]
+
+
+def _keeps(exact: NDArray[Any], found: NDArray[Any]) -> bool:
+    """Whether what is finite, infinite or no number is so still."""
+    got = found.astype(np.float64)
+    same_ends: Any = np.isfinite(exact) == np.isfinite(got)
+    return bool(np.all(same_ends & (np.isnan(exact) == np.isnan(got))))
+
+
+def _most(dtype: np.dtype[Any]) -> float:
+    finfo: Any = ml_dtypes.finfo
+    return float(finfo(dtype).max)
 
 
 def _random(table: TomlTable, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Fill:
     name = table.choice("random", DISTRIBUTIONS)
     if name == "normal":
-        mean, deviation = table.optional("mean", float, 0.0), table.optional("std", float, 1.0)
+        mean, deviation = _bound(table, "mean", 0.0), _bound(table, "std", 1.0)
         if deviation < 0:
             raise table.error(f"std: expected 0 or more, got {deviation}")
-        return lambda rng: rng.normal(mean, deviation, shape).astype(dtype)
-    low = table.optional("low", float, 0.0 if name == "uniform" else -8.0)
-    high = table.optional("high", float, 1.0 if name == "uniform" else 8.0)
+        return _drawn(
+            table,
+            f"normal numbers of mean {mean:g} and std {deviation:g}",
+            dtype,
+            lambda rng: rng.normal(mean, deviation, shape),
+        )
+    low = _bound(table, "low", 0.0 if name == "uniform" else -8.0)
+    high = _bound(table, "high", 1.0 if name == "uniform" else 8.0)
     if low > high:
         raise table.error(f"low = {low:g} is above high = {high:g}")
+    _check_range(table, name, dtype, low, high)
     if name == "uniform":
-        return lambda rng: rng.uniform(low, high, shape).astype(dtype)
-    if low != int(low) or high != int(high):
-        raise table.error(f"integers: expected whole low and high, got {low:g} and {high:g}")
+        return _drawn(
+            table,
+            f"uniform numbers from {low:g} to {high:g}",
+            dtype,
+            lambda rng: rng.uniform(low, high, shape),
+        )
     # Drawn as wide ones: a seed gives the same numbers in every type that holds them.
     drawn = np.uint64 if dtype.kind == "u" else np.int64
-    limits = np.iinfo(dtype if dtype.kind in "iu" else drawn)
-    if low < limits.min or high > limits.max:
-        raise table.error(
-            f"integers from {low:g} to {high:g} do not fit {dtype} ({limits.min} to {limits.max})",
-            hint="low = 0" if dtype.kind == "u" and low < 0 else "",
-        )
     return lambda rng: rng.integers(int(low), int(high), shape, drawn, endpoint=True).astype(dtype)
+
+
+def _bound(table: TomlTable, name: str, default: float) -> float:
+    """Return a number that says how random ones are spread.
+
+    Raises: ConfigError: it is no number, or not finite.
+    """
+    value = table.optional(name, float, default)
+    # A whole number may be one that no double holds.
+    if not (isinstance(value, int) or math.isfinite(value)) or abs(value) > sys.float_info.max:
+        raise table.error(f"{name}: expected a finite number, got {value!r}")
+    return value
+
+
+def _check_range(
+    table: TomlTable, name: str, dtype: np.dtype[Any], low: float, high: float
+) -> None:
+    """Check that all numbers from low to high are of a type, and can be drawn.
+
+    Raises: ConfigError.
+    """
+    is_whole = name == "integers"
+    if is_whole and (low != int(low) or high != int(high)):
+        raise table.error(f"integers: expected whole low and high, got {low:g} and {high:g}")
+    said = f"{name if is_whole else 'uniform numbers'} from {low:g} to {high:g}"
+    if dtype.kind in "iu":
+        limits = np.iinfo(dtype)
+        if low < limits.min or high > limits.max:
+            raise table.error(
+                f"{said} do not fit {dtype} ({limits.min} to {limits.max})",
+                hint="low = 0" if dtype.kind == "u" and low < 0 else "",
+            )
+        return
+    most = _most(dtype)
+    if low < -most or high > most:
+        raise table.error(f"{said} do not fit {dtype} ({-most:g} to {most:g})")
+    wide = np.iinfo(np.int64)
+    if is_whole and (low < wide.min or high > wide.max):
+        raise table.error(
+            f"{said} are not drawn: expected those of int64 ({wide.min} to {wide.max})"
+        )
+    if not math.isfinite(float(high) - float(low)):
+        raise table.error(f"{said} are not drawn: high - low is more than a double holds")
+
+
+def _drawn(
+    table: TomlTable,
+    said: str,
+    dtype: np.dtype[Any],
+    draw: Callable[[np.random.Generator], NDArray[Any]],
+) -> Fill:
+    """Return a fill that refuses numbers which the type does not hold."""
+
+    def fill(rng: np.random.Generator) -> NDArray[Any]:
+        exact = draw(rng)
+        if dtype.kind in "iu":
+            limits = np.iinfo(dtype)
+            # Towards 0, as they are converted; of the largest ones doubles have no neighbours to compare with.
+            outside = (np.trunc(exact) < limits.min) | (np.trunc(exact) >= float(limits.max) + 1)
+            bounds = f"{limits.min} to {limits.max}"
+            found = np.where(outside, 0, exact).astype(dtype)
+        else:
+            found = exact.astype(dtype)
+            outside = np.isfinite(exact) & ~np.isfinite(found.astype(np.float64))
+            bounds = f"{-_most(dtype):g} to {_most(dtype):g}"
+        if outside.any():
+            one = exact[outside][0]
+            raise table.error(
+                f"{said} do not fit {dtype} ({bounds}): {one:g} is among them",
+                hint='random = "integers", with low and high' if dtype.kind in "iu" else "",
+            )
+        return found
+
+    return fill

@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 import ml_dtypes
 import numpy as np
-from numpy.typing import NDArray
 
-from hopsim.cli.launch_arrays import ArraySpec, read_array
+from hopsim.cli.launch_arrays import ArraySpec, number_of, read_array
 from hopsim.cli.toml_table import SHORT_TYPES, TomlTable, read_toml
 from hopsim.errors import ConfigError, LaunchError
 from hopsim.launch.arrays import DeviceArray, ParamBytes, TensorMap
+from hopsim.layout.tensormap import MAP_BYTES
 
 if TYPE_CHECKING:
     from hopsim.cuda.gpu import CudaGpu
@@ -29,6 +29,7 @@ SCALARS: Final = (
     "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64", "float16", "bfloat16", "float32",
     "float64",
 )  # fmt: skip
+POINTER_BYTES: Final = 8
 _MAP_ENTRIES: Final = ("dims", "strides", "element_strides")
 _MAP_WORDS: Final = ("swizzle", "interleave", "l2_promotion", "oob_fill", "dtype")
 
@@ -201,9 +202,7 @@ def _scalar(table: TomlTable) -> np.generic:
         if not limits.min <= value <= limits.max:
             raise table.error(f"value: {value} does not fit {name} ({limits.min} to {limits.max})")
     kind = np.dtype(ml_dtypes.bfloat16) if name == "bfloat16" else np.dtype(name)
-    with np.errstate(all="ignore"):
-        one: NDArray[Any] = np.asarray([value]).astype(kind)
-    return one[0]
+    return number_of(value, kind, table, "value")
 
 
 def _struct(table: TomlTable, arrays: dict[str, DeviceArray]) -> ParamBytes:
@@ -211,18 +210,29 @@ def _struct(table: TomlTable, arrays: dict[str, DeviceArray]) -> ParamBytes:
     data = _bytes(table)
     maps: dict[int, TensorMap] = {}
     pointers: dict[int, DeviceArray] = {}
+    taken: list[range] = []
     for part in table.tables("parts"):
         offset = part.required("offset", int, "0")
         kind = part.choice("kind", ("array", "tensor_map", "scalar"))
         if kind == "array":
             pointers[offset] = _array(part, arrays)
+            size = POINTER_BYTES
         elif kind == "tensor_map":
             maps[offset] = _tensor_map(part, arrays)
+            size = MAP_BYTES
         else:
             raw = _scalar(part).tobytes()
             if not 0 <= offset <= len(data) - len(raw):
                 raise part.error(f"offset {offset}: {len(raw)} bytes do not fit in {len(data)}")
             data[offset : offset + len(raw)] = raw
+            size = len(raw)
+        bytes_here = range(offset, offset + size)
+        for number, other in enumerate(taken):
+            if bytes_here.start < other.stop and other.start < bytes_here.stop:
+                raise part.error(
+                    f"bytes {offset} to {offset + size - 1} are those of part {number} too"
+                )
+        taken.append(bytes_here)
         part.done()
     return ParamBytes(bytes(data), maps, pointers)
 

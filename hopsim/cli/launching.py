@@ -73,7 +73,12 @@ def launch_options(
 
     Raises: ConfigError: options that contradict each other, or a trace that cannot be written.
     """
-    timed = {"--trace": ("a timeline needs", trace), "--lines": ("lines need", lines)}
+    left = None if warm is Warm.NOTHING else warm
+    timed = {
+        "--trace": ("a timeline needs", trace),
+        "--lines": ("lines need", lines),
+        "--warm": ("caches need", left),
+    }
     for option, (who, value) in timed.items():
         if value is not None and run_schedule is not RunSchedule.TIMED:
             raise ConfigError(

@@ -209,9 +209,16 @@ def descriptor(
 
     output = _output(svg, html, json_file)
     down, along = _pair(tile, "--tile")
-    found = canonical(major.value, _swizzle(swizzle), down, along, _element_bytes(dtype))
+    mode, address = _swizzle(swizzle), _address(start)
+    found = canonical(major.value, mode, down, along, _element_bytes(dtype))
+    if mode and address % mode.period_bytes:
+        raise ConfigError(
+            f"expected a multiple of {mode.period_bytes}, after which the {swizzle.value} swizzle repeats, got {start}",
+            where="--start",
+            hint=f"--start {address // mode.period_bytes * mode.period_bytes:#x}",
+        )
     try:
-        page = descriptor_page(found, _address(start))
+        page = descriptor_page(found, address)
     except MachineFault as fault:
         # A kernel would fault; here it is what was asked for.
         raise ConfigError(fault.what, where="--start", hint=fault.hint) from None
@@ -256,7 +263,7 @@ def _output(svg: str | None, html: str | None, json_file: str | None) -> Output:
 
 
 def _pair(text: str, option: str) -> tuple[int, int]:
-    first, second = extents(text, 2, option, "2x2")
+    first, second = extents(text, 2, option, "64x32")
     return first, second
 
 

@@ -145,11 +145,11 @@ def _check(output: Output, name: str, path: Path, progress: Progress) -> None:
     if graded.is_passed:
         progress.passed(lesson.name)
     content = {
-        "command": "learn", "lesson": lesson.name, "passed": graded.is_passed, "why_not": graded.error,
+        "command": "learn", "lesson": lesson.name, "passed": graded.is_passed,
         "right_bits": graded.has_right_bits, "lost": list(graded.lost),
-        "verdict": graded.checked.result.verdict if graded.checked else None,
+        "verdict": graded.checked.result.verdict,
     }  # fmt: skip
-    output.finish(content, 0 if graded.is_passed else 2 if graded.error else 1)
+    output.finish(content, 0 if graded.is_passed else 1)
 
 
 def write_pages(folder: Path) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -32,8 +32,6 @@ from hopsim.cli.options import (
 from hopsim.errors import ConfigError, MachineFault
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from hopsim.cli.launch_file import LaunchFile
     from hopsim.cli.output import Output
     from hopsim.isa.program.kernel import Kernel
@@ -75,8 +73,13 @@ def run(
     backend: BackendOption = Backend.SIM,
 ) -> None:
     """Launch a kernel of a PTX file; save and compare arrays as the TOML says."""
-    from dataclasses import asdict
-
+    from hopsim.cli.expected_bits import (
+        Expected,
+        code_with,
+        compare_arrays,
+        plain,
+        read_expected,
+    )
     from hopsim.cli.file_case import no_launch_file, only_entry
     from hopsim.cli.launch_file import make_arguments, read_launch_file
     from hopsim.cli.launch_template import launch_template
@@ -90,7 +93,7 @@ def run(
     )
     from hopsim.cli.output import Output
     from hopsim.isa.program.kernel import load
-    from hopsim.report.launch import exit_code, launch_report, unfinished_rows
+    from hopsim.report.launch import exit_code, launch_report
 
     output = Output(json_file)
     if template and args is not None:
@@ -109,10 +112,10 @@ def run(
     if args is None:
         raise no_launch_file(file, "run", "--args")
     described = read_launch_file(args)
-    expected: dict[str, NDArray[Any]] = {}
+    expected: Expected = {}
     if values:
         _check_saves(described)
-        expected = _expected(described)
+        expected = read_expected(described)
     kernel = only_entry(module, entry or described.entry)
     if backend is Backend.SIM:
         _require_modelled(kernel)
@@ -144,18 +147,12 @@ def run(
     saved: list[Row] = []
     outcome: list[Row] = []
     if values:
-        if result.is_finished:
-            comparisons = _compare(described, arrays, expected)
-        elif expected:
-            outcome = unfinished_rows(result)
+        comparisons, outcome = compare_arrays(result, described, arrays, expected)
         saved = _save(output, described, arrays)
     else:
         outcome, saved = _without_values(described)
-    outcome += [("bits" if k == 0 else "", one.__rich__()) for k, one in enumerate(comparisons)]
     _show_printed(output, result.printed)
-    code = exit_code(result)
-    if code == 0 and any(not one.is_equal for one in comparisons):
-        code = 1
+    code = code_with(exit_code(result), comparisons)
     output.show(
         launch_report(
             result,
@@ -169,7 +166,7 @@ def run(
     content = {
         **show_lines(output, device, lines),
         "file": str(file),
-        "comparisons": [{**asdict(one), "equal": one.is_equal} for one in comparisons],
+        "comparisons": plain(comparisons),
     }
     output.finish(launch_json("run", result, content, checks=check, settings=settings), code)
 
@@ -188,41 +185,6 @@ def _require_modelled(kernel: Kernel) -> None:
     Raises: NotModelled: some instruction is not.
     """
     len(kernel.instructions)
-
-
-def _expected(described: LaunchFile) -> dict[str, NDArray[Any]]:
-    """Return the bits that arrays must have after the run, by name; a file that is none is told before it.
-
-    Raises: ConfigError.
-    """
-    from hopsim.cli.launch_arrays import read_npy
-
-    found: dict[str, NDArray[Any]] = {}
-    for name, spec in described.arrays.items():
-        if spec.compare is None:
-            continue
-        where = f"{described.path}: arrays.{name}: compare"
-        host = read_npy(spec.compare, spec.dtype, where)
-        if host.shape != spec.shape:
-            raise ConfigError(
-                f"expected the shape of {name}, {list(spec.shape)}, got {list(host.shape)} from {spec.compare}",
-                where=where,
-                hint="an array of that shape, or another shape in the launch file",
-            )
-        found[name] = host
-    return found
-
-
-def _compare(
-    described: LaunchFile, arrays: dict[str, DeviceArray], expected: dict[str, NDArray[Any]]
-) -> list[Comparison]:
-    from hopsim.report.comparison import compare_bits
-
-    return [
-        compare_bits(name, arrays[name].numpy(), expected[name], spec.compare.name)
-        for name, spec in described.arrays.items()
-        if spec.compare is not None
-    ]
 
 
 def _without_values(described: LaunchFile) -> tuple[list[Row], list[Row]]:

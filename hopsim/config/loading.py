@@ -14,7 +14,7 @@ from __future__ import annotations
 import difflib
 import sys
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final, cast
 
@@ -46,12 +46,13 @@ _BOUNDS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class _Written:
-    """A value as written, before its unit is converted."""
+    """A value as written, before its unit is converted; `depth` is 0 in the file asked for, 1 in what it extends."""
 
     value: Any
     source: str
     guess: bool
     origin: str
+    depth: int = 0
 
 
 def names() -> tuple[str, ...]:
@@ -81,7 +82,7 @@ def load(config: str | Path, overrides: Mapping[str, Override] | None = None) ->
         unit = PLACES[key].unit
         if isinstance(value, str) and unit is not None and unit.many == "list":
             value = [part.strip() for part in value.strip("[] ").split(",")]
-        written[key] = _Written(value, "override", False, "override")
+        written[key] = _Written(value, "override", False, "override", depth=-1)
     missing = [key for key in PLACES if key not in written]
     if missing:
         raise ConfigError(
@@ -130,15 +131,18 @@ def _read(path: Path, seen: tuple[Path, ...]) -> dict[str, _Written]:
     base = tree.pop("extends", None)
     if base is not None:
         beside = path.parent / f"{base}.toml"
-        parent = beside if beside.is_file() else _find(str(base))
-        if parent in (path, *seen):
+        here = path.resolve()
+        # A file may have the name of the one that it starts from.
+        is_own_name = base in names() and beside.resolve() == here
+        parent = beside if beside.is_file() and not is_own_name else _find(str(base))
+        if parent.resolve() in (here, *seen):
             raise ConfigError(f"extends {base!r}, which extends this file", where=str(path))
-        written = _read(parent, (path, *seen))
+        written = _read(parent, (here, *seen))
     for key, value in _leaves(tree, ""):
         where = f"{path}: {key}"
         if key not in PLACES:
             raise _unknown(key, where=str(path))
-        written[key] = _written(value, PLACES[key], where, path.name)
+        written[key] = replace(_written(value, PLACES[key], where, path.name), depth=len(seen))
     return written
 
 
@@ -311,9 +315,9 @@ def _readable(error: ValidationError, written: Mapping[str, _Written]) -> Config
 
 
 def _blame(group: str, written: Mapping[str, _Written]) -> str:
-    """Say where a rule between values of one group broke: at the overrides, if there are any."""
+    """Say where a rule between values of one group broke: at those that were written last, over those of other files."""
     keys = [key for key in written if key.startswith(f"{group}.")]
-    overridden = [key for key in keys if written[key].origin == "override"]
-    if overridden:
-        return f"override: {', '.join(overridden)}"
-    return f"{written[keys[0]].origin}: {group}"
+    least = min(written[key].depth for key in keys)
+    last = [key for key in keys if written[key].depth == least]
+    origin = written[last[0]].origin
+    return f"{origin}: {group if len(last) == len(keys) else ', '.join(last)}"

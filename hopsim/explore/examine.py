@@ -27,6 +27,7 @@ from hopsim.explore.sweep import (
 )
 from hopsim.hazards.facts import CheckOptions
 from hopsim.isa.program.kernel import Kernel
+from hopsim.launch.arrays import DeviceArray
 from hopsim.results import LaunchResult
 from hopsim.runtime.gpu import Gpu
 
@@ -64,10 +65,12 @@ class Checked:
 
     The run is that in order; or, where that is clean, the first that is not of a few others: one that ends otherwise, and
     those in which CTAs take other paths.
+    `arrays` are those of that run, as it left them.
     """
 
     result: LaunchResult
     schedules: Schedules
+    arrays: Mapping[str, DeviceArray]
 
 
 def check_once(
@@ -117,29 +120,29 @@ def examine(
     """
     made = kernel or case.kernel()
     machine = hardware or Hardware()
-    result, _ = check_once(case, made, only or IN_ORDER, options, machine)
+    result, left = check_once(case, made, only or IN_ORDER, options, machine)
     wanted = [only] if only is not None else orders(seeds) if seeds else []
     in_order = run(case, made, plan_of(IN_ORDER), IN_ORDER, machine)
     baseline = in_order.ending
     if baseline.ended == "cap":
         # It does not end in order, and nothing can be learned from how long others do not.
-        return Checked(result, Schedules([], baseline))
+        return Checked(result, Schedules([], baseline), left.arrays)
     endings = sweep(case, wanted, machine, kernel=made, processes=processes, limit=in_order.limit)
     shown = next((one.order for one in endings if one.differs(baseline)), None)
     if result.verdict == "clean" and only is None:
         for order in _to_judge(baseline, endings):
             # What a flag or an atomic had in order was right by luck: another order breaks the rule for all to see.
-            again, _ = check_once(case, made, order, options, machine)
+            again, other = check_once(case, made, order, options, machine)
             if again.verdict in ("hazard", "deadlock"):
-                result = again
+                result, left = again, other
                 break
     if shown is None:
-        return Checked(result, Schedules(endings, baseline))
+        return Checked(result, Schedules(endings, baseline), left.arrays)
     if next(one.ended for one in endings if one.order == shown) == "cap":
-        return Checked(result, Schedules(endings, baseline, shown))
+        return Checked(result, Schedules(endings, baseline, shown), left.arrays)
     changed = _changed(case, made, shown, machine)
     minimal = minimise(case, made, shown, baseline, machine, tries) if tries else None
-    return Checked(result, Schedules(endings, baseline, shown, changed, minimal))
+    return Checked(result, Schedules(endings, baseline, shown, changed, minimal), left.arrays)
 
 
 def _to_judge(baseline: Ending, endings: Sequence[Ending]) -> list[Order]:

@@ -140,9 +140,11 @@ def run(
     except MachineFault as fault:
         ended, what = "fault", str(fault)
     else:
-        ended = "deadlock" if result.deadlock is not None else "finished"
-        if any(note.why.startswith("the run was ended by") for note in result.not_modelled):
+        ended = "finished" if result.is_finished else "deadlock"
+        if result.is_cut_off:
             ended = "cap"
+        elif result.faulted:
+            ended = "fault"
     reached = frozenset(
         (point.cta, point.line)
         for turn in plan.turns

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import Final
 
-from hopsim.errors import MachineFault
-from hopsim.events import Place
+from hopsim.errors import FaultPlace, MachineFault
 from hopsim.hazards.findings import Finding, Findings
 from hopsim.hazards.rules import RULES
-from hopsim.results import Access
+from hopsim.results import FAULT, Access
 
-# What a fault says -> rule; the first that matches.
-KINDS: Final[tuple[tuple[str, str], ...]] = (
-    # The words of an assertion are the program's own.
-    (r"Assertion `.*` failed", "HS700"),
+# Kind of a fault -> rule: their messages hold names of the program, so that no word of them tells anything.
+KINDS: Final[Mapping[str, str]] = {
+    "assertion": "HS700", "outside": "HS703", "misaligned": "HS704", "unwritten": "HS702", "read-only": "HS700",
+}  # fmt: skip
+# What a fault without a kind says, in hopsim's own words -> rule; the first that matches.
+WORDS: Final[tuple[tuple[str, str], ...]] = (
     (r"there is no mbarrier at", "HS211"),
     (r"noComplete|needs only 0 more of 0", "HS220"),
     (r"arrivals? on mbarrier", "HS206"),
@@ -41,38 +43,45 @@ KINDS: Final[tuple[tuple[str, str], ...]] = (
         "HS703",
     ),
 )
-WHERE: Final = re.compile(r":(\d+)(?::(\d+))?: cta \((\d+),(\d+),(\d+)\)(?: warps? (\d+))?")
 
 
 def rule_of(fault: MachineFault) -> str:
     """Return the rule that a fault belongs to."""
+    if fault.kind:
+        return KINDS[fault.kind]
     # The source line that may follow is of no account: other instructions may stand on it.
     said = fault.what.partition("\n")[0]
-    for pattern, rule in KINDS:
+    for pattern, rule in WORDS:
         if re.search(pattern, said):
             return rule
     return "HS700"
 
 
+def _is_shared(fault: MachineFault) -> bool:
+    """Whether a fault is about shared memory; names of the program, and the instruction on a second line, tell nothing."""
+    said = fault.what.partition("\n")[0]
+    if fault.kind == "assertion":
+        return False
+    if fault.kind:
+        return "shared" in said.partition(": ")[0] or "shared memory of cta" in said
+    return "shared" in said
+
+
 def enter(findings: Findings, fault: MachineFault) -> None:
     """Enter a fault as the last finding of a run."""
     rule = rule_of(fault)
-    place = WHERE.search(fault.where)
-    line, column, *who = (0, 0) if place is None else (int(one or 0) for one in place.groups())
-    if column:
-        line = Place(line, column)
+    place = fault.where if isinstance(fault.where, FaultPlace) else None
+    line = 0 if place is None else place.line
     text = findings.facts.text(line)
     if rule == "HS211" and "multicast::cluster" in text:
         rule = "HS204"
-    # The instruction that may follow on a second line names both spaces where it copies between them.
-    is_shared = "shared" in fault.what.partition("\n")[0]
+    is_shared = _is_shared(fault)
     if rule == "HS702" and is_shared:
         rule = "HS701"
     side: Access | None = None
     if place is not None:
-        x, y, z, warp = who
         side = Access(
-            what="fault", cta=(x, y, z), warp=warp, lanes=0, line=line, text=text, proxy="generic",
+            what=FAULT, cta=place.cta, warp=place.warp, lanes=place.lanes, line=line, text=text, proxy="generic",
             space="shared::cta" if is_shared else "global", source=findings.facts.sources.get(line),
         )  # fmt: skip
     findings.add(

@@ -22,7 +22,7 @@ def pack(kernel: Kernel, args: Sequence[Any], device: Device) -> bytearray:
     Args:
         kernel: whose parameters to fill.
         args: one per parameter: a TensorMap for 128 bytes by value, an array or None for a pointer, a numpy scalar or
-            bytes of its own width, or ParamBytes for a structure.
+            bytes of its own width; ParamBytes, a numpy record or an array of one for a structure.
         device: encodes tensor maps, and knows its arrays.
     Raises: LaunchError: an argument does not fit; the message names the parameter.
     """
@@ -64,6 +64,16 @@ def _mismatch(kernel: Kernel, position: int, param: Parameter, got: str, hint: s
         where=kernel.module.path,
         hint=hint,
     )
+
+
+def _numpy_structure(value: Any) -> bytes | None:
+    """Return the bytes of one numpy record, or of an array of one; None of anything else."""
+    if not isinstance(value, np.void | np.ndarray):
+        return None
+    record: NDArray[Any] = np.asarray(cast("Any", value))
+    if record.dtype.names is None or record.dtype.hasobject or record.size != 1:
+        return None
+    return record.tobytes()
 
 
 def _bytes_of(
@@ -110,6 +120,17 @@ def _bytes_of(
             raise _mismatch(kernel, position, param, what, _by_value(param))
         address = 0 if value is None else value.address
         return int(address).to_bytes(8, "little")
+    structure = _numpy_structure(value)
+    if structure is not None and param.is_array:
+        if len(structure) != param.size:
+            raise _mismatch(
+                kernel,
+                position,
+                param,
+                f"a numpy structure of {len(structure)} bytes",
+                "np.dtype(fields, align=True) lays fields out as C does",
+            )
+        return structure
     if isinstance(value, np.generic):
         raw: bytes = value.tobytes()
         if param.is_array or len(raw) != param.size:

@@ -6,7 +6,6 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from hopsim.errors import HopsimError
 from hopsim.explore.examine import Checked, examine
 from hopsim.explore.sweep import IN_ORDER, Hardware, plan_of, run
 from hopsim.learn.lesson import Lesson
@@ -20,23 +19,20 @@ class Grade:
     """What hopsim says of an attempt.
 
     Args:
-        error: why it could not be run, else empty.
-        checked: the run and the orders, if it could.
+        checked: the run and the orders.
         has_right_bits: whether the result is that of the solution.
         lost: opcodes that the lesson is about and that are gone.
     """
 
-    error: str = ""
-    checked: Checked | None = None
-    has_right_bits: bool = False
-    lost: tuple[str, ...] = ()
+    checked: Checked
+    has_right_bits: bool
+    lost: tuple[str, ...]
 
     @property
     def is_passed(self) -> bool:
         """Whether the lesson is done."""
         return (
-            self.checked is not None
-            and self.checked.result.verdict == "clean"
+            self.checked.result.verdict == "clean"
             and not self.checked.schedules.differing
             and self.has_right_bits
             and not self.lost
@@ -44,17 +40,17 @@ class Grade:
 
 
 def grade(lesson: Lesson, text: str, path: str = "") -> Grade:
-    """Judge an attempt; `path` is what messages call it."""
+    """Judge an attempt; `path` is what messages call it.
+
+    Raises: HopsimError: it cannot be run.
+    """
     case = TwinCase(lesson.pair, text, path)
-    try:
-        kernel = case.kernel()
-        checked = examine(case, kernel=kernel, seeds=SEEDS)
-    except HopsimError as error:
-        return Grade(error=str(error))
+    kernel = case.kernel()
+    checked = examine(case, kernel=kernel, seeds=SEEDS)
     found = {instruction.mnemonic for instruction in kernel.body.instructions}
     lost = tuple(name for name in lesson.keeps if not any(_is(one, name) for one in found))
     bits = checked.schedules.baseline.bits
-    return Grade("", checked, bits == _solution_bits(lesson), lost)
+    return Grade(checked, bits == _solution_bits(lesson), lost)
 
 
 def _is(mnemonic: str, name: str) -> bool:

@@ -64,8 +64,6 @@ def grade_report(lesson: Lesson, graded: Grade, path: str, texts: Sequence[str])
     Args:
         path: of the program.  texts: its lines.
     """
-    if graded.checked is None:
-        return Text(graded.error, style="red")
     result, schedules = graded.checked.result, graded.checked.schedules
     parts: list[RenderableType] = []
     text = Text()

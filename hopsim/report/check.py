@@ -18,15 +18,24 @@ from hopsim.report.launch import changed_rows, launch_rows, verdict_rows
 from hopsim.report.quantities import plural
 from hopsim.report.schedules import schedule_rows, schedule_story, schedules_content
 from hopsim.report.suppressions import Triage, lines_of
-from hopsim.results import LaunchResult, decide_verdict, has_hazard
+from hopsim.results import LaunchResult, NotModelledNote, decide_verdict, has_hazard
 
 ENDS = {"deadlock": 3, "fault": 1, "cap": 4}
+AFTER_FAULT = "the run ended in a fault, which is left out: nothing after it was checked"
 
 
 def judged(result: LaunchResult, found: Triage) -> LaunchResult:
-    """Return the result without the findings that were left out."""
-    verdict = decide_verdict(found.kept, result.deadlock, result.not_modelled)
-    return replace(result, hazards=found.kept, verdict=verdict)
+    """Return the result without the findings that were left out.
+
+    Without the fault that ended it a run is not clean: what comes after the fault was never checked.
+    """
+    notes = result.not_modelled
+    if result.faulted and not any(hazard.is_fault for hazard in found.kept):
+        side = next((hazard.second for hazard, _ in found.left_out if hazard.is_fault), None)
+        where = (0, "") if side is None else (side.line, side.text)
+        notes = (*notes, NotModelledNote(AFTER_FAULT, *where))
+    verdict = decide_verdict(found.kept, result.deadlock, notes)
+    return replace(result, hazards=found.kept, not_modelled=notes, verdict=verdict)
 
 
 def exit_code_of_check(result: LaunchResult, found: Triage, schedules: Schedules) -> int:
@@ -53,16 +62,18 @@ def check_report(
     texts: Sequence[str],
     replay: str,
     changes: Mapping[str, str] | None = None,
+    outcome: Sequence[Row] = (),
 ) -> RenderableType:
     """Return everything there is to say.
 
     Args:
         path: of the PTX.  texts: its lines.  replay: the command without its options about orders.
-        changes: hardware numbers that were replaced, by key.
+        changes: hardware numbers that were replaced, by key.  outcome: rows above the verdict (comparisons).
     """
     shown = judged(result, found)
     rows: list[Row] = [
-        *launch_rows(shown), *changed_rows(changes or {}), *verdict_rows(shown), *schedule_rows(schedules, replay),
+        *launch_rows(shown), *changed_rows(changes or {}), *outcome, *verdict_rows(shown),
+        *schedule_rows(schedules, replay),
     ]  # fmt: skip
     rows = [
         row for row in rows if not (row[0] == "not checked" and "knows no cycles" in str(row[1]))

@@ -11,7 +11,7 @@ from rich.text import Text
 
 from hopsim.report.columns import Column, Columns, Kind
 from hopsim.report.facts import Row, fact_table
-from hopsim.report.quantities import grouped, share, size, triple
+from hopsim.report.quantities import grouped, share, signed, size, triple
 from hopsim.report.stalls import LEAST_SHARE, MEANINGS
 
 SECTOR_BYTES: Final = 32
@@ -107,7 +107,7 @@ def numbers(first: TimedRun, second: TimedRun) -> list[Compared]:
     for name, key in BUSY.items():
         a, b = (float(one.counters.get(key, 0.0)) for one in both)
         words = (share(a / 100), share(b / 100))
-        found.append(Compared(name, (a, b), words, f"{b - a:+.1f} points" if a != b else ""))
+        found.append(Compared(name, (a, b), words, f"{signed(b - a, 1)} points" if a != b else ""))
     for name, (key, scale) in BYTES.items():
         a, b = (one.counters.get(key, 0) * scale for one in both)
         found.append(Compared(name, (a, b), (size(a), size(b)), _percent(a, b)))
@@ -123,7 +123,7 @@ def _sum(name: str, a: float, b: float) -> Compared:
 def _percent(a: float, b: float) -> str:
     if a == b:
         return ""
-    return f"{100 * (b - a) / a:+.1f} %" if a else "new"
+    return f"{signed(100 * (b - a) / a, 1)} %" if a else "new"
 
 
 def by_difference(
@@ -215,7 +215,7 @@ def _reasons_table(first: TimedRun, second: TimedRun) -> Columns:
         Column(kind=Kind.NOTE, style="dim"),
     )
     for reason, a, b in by_difference(first.warp_cycles, second.warp_cycles):
-        difference = f"{round(b - a):+,}"
+        difference = signed(b - a)
         table.add_row(reason, grouped(a), grouped(b), difference, MEANINGS.get(reason, ""))
     return table
 
@@ -236,8 +236,8 @@ def _opcodes_table(first: TimedRun, second: TimedRun) -> Columns:
             opcode,
             grouped(a),
             grouped(b),
-            f"{round(b - a):+,}",
-            f"{reasons[0][0]} {round(reasons[0][2] - reasons[0][1]):+,}" if reasons else "",
+            signed(b - a),
+            f"{reasons[0][0]} {signed(reasons[0][2] - reasons[0][1])}" if reasons else "",
         )
     return table
 

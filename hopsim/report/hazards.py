@@ -47,8 +47,7 @@ def _finding(text: Text, hazard: Hazard, path: str) -> None:
         if access is not None:
             _line(text, access.what, _access(access))
     _line(text, "chain", "  ->  ".join(hazard.chain))
-    is_fault = hazard.second is not None and hazard.second.what == "fault"
-    _line(text, "rule" if is_fault else "missing", hazard.missing)
+    _line(text, "rule" if hazard.is_fault else "missing", hazard.missing)
     _line(text, "causes", "; ".join(_cause(rule) for rule in hazard.causes))
     _line(text, "try", hazard.hint)
     _line(text, "silicon", hazard.silicon)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from hopsim.report.columns import Bar, Column, Columns, Kind
-from hopsim.report.quantities import grouped
+from hopsim.report.quantities import grouped, signed
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,4 +84,4 @@ def _device(rung: Rung, has_cycles: bool) -> str:
 
 def percent(part: float) -> str:
     """Return a signed share, such as `+12 %`."""
-    return f"{100 * part:+.0f} %"
+    return f"{signed(100 * part)} %"

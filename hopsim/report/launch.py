@@ -145,7 +145,10 @@ def unfinished_rows(result: LaunchResult) -> list[Row]:
     """Return why there are no bits to compare; nothing where there are."""
     if result.is_finished:
         return []
-    why = "the run was cut off" if result.is_cut_off else "the run came to a standstill"
+    if result.faulted:
+        why = "the run stopped at a fault"
+    else:
+        why = "the run was cut off" if result.is_cut_off else "the run came to a standstill"
     return [("bits", f"not compared: {why}")]
 
 

@@ -31,6 +31,16 @@ def share(part: float) -> str:
     return f"{100 * part:.1f} %"
 
 
+def signed(number: float, decimals: int = 0) -> str:
+    """Return a difference with its sign; what rounds to 0 has none.
+
+    >>> signed(1234.6), signed(-0.04, 1), signed(0.2)
+    ('+1,235', '0.0', '0')
+    """
+    text = f"{number:+,.{decimals}f}"
+    return text if any(digit in text for digit in "123456789") else text[1:]
+
+
 def clock(frequency_hz: float) -> str:
     """Return a clock in GHz, to the 10 MHz: it is a model of what load leaves of it."""
     return f"{frequency_hz / 1e9:.2f} GHz"

@@ -84,8 +84,11 @@ def _rule(name: str) -> dict[str, Any]:
 def _hazard(hazard: Hazard, name: str, path: str) -> dict[str, Any]:
     sides = [side for side in (hazard.first, hazard.second) if side is not None]
     main = hazard.second or hazard.first
-    text = [f"{hazard.message}."]
-    text += [f"Missing: {hazard.missing}."] if hazard.missing else []
+    # A fault brings its instruction, on a line of its own.
+    message = ": ".join(line.strip() for line in hazard.message.splitlines())
+    text = [message if message.endswith(";") else f"{message}."]
+    label = "Rule" if hazard.is_fault else "Missing"
+    text += [f"{label}: {hazard.missing}."] if hazard.missing else []
     text += [f"Try: {hazard.hint}"] if hazard.hint else []
     entry: dict[str, Any] = {
         "ruleId": hazard.rule,

@@ -396,5 +396,6 @@ class Gpu:
             values=chosen.values,
             timing=chosen.schedule == "timed",
             checked=checker is not None,
+            faulted=outcome.ended == "fault",
             trace=recorder,
         )

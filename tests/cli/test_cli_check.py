@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from typer.testing import CliRunner, Result
 
@@ -23,7 +24,8 @@ def in_data_folder(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def check(file: str, *more: str, launch: str = "relay.toml", seeds: int = 6) -> Result:
-    words = ["check", file, "--launch", launch, "--seeds", str(seeds), "--jobs", "1", *more]
+    many = [] if "--seed" in more else ["--seeds", str(seeds), "--jobs", "1"]
+    words = ["check", file, "--launch", launch, *many, *more]
     return CliRunner().invoke(app, words)
 
 
@@ -176,3 +178,80 @@ def test_what_is_not_modelled_ends_with_4(tmp_path: Path) -> None:
     launch = tmp_path / "launch.toml"
     launch.write_text("grid = 1\nblock = 32\n")
     assert check("textures.ptx", "--entry", "sample", launch=str(launch)).exit_code == 4
+
+
+def faulting(folder: Path) -> str:
+    """A launch file with more threads than `scale.ptx` has elements."""
+    path = folder / "outside.toml"
+    path.write_text((DATA / "scale.toml").read_text().replace("block = 64", "block = 96"))
+    return str(path)
+
+
+def test_a_fault_that_is_left_out_leaves_the_rest_unchecked(tmp_path: Path) -> None:
+    launch, known = faulting(tmp_path), str(tmp_path / "known.json")
+    assert check("scale.ptx", launch=launch).exit_code == 1
+    for words in (
+        ["--suppress", "HS703"],
+        ["--write-baseline", known],
+        ["--baseline", known],
+    ):
+        done = check("scale.ptx", *words, "--json", "-", launch=launch)
+        content = json.loads(done.stdout)
+        assert (done.exit_code, content["verdict"], content["hazards"]) == (4, "not-modelled", [])
+        assert [(note["line"], note["why"]) for note in content["not_modelled"]] == [
+            (17, "the run ended in a fault, which is left out: nothing after it was checked")
+        ]
+        assert content["faulted"]
+    # Another finding that is left out says nothing of the fault.
+    done = check("scale.ptx", "--suppress", "HS101", "--json", "-", launch=launch)
+    content = json.loads(done.stdout)
+    assert (done.exit_code, content["verdict"], content["not_modelled"]) == (1, "hazard", [])
+
+
+def test_sarif_tells_the_rule_of_a_fault_in_one_line(tmp_path: Path) -> None:
+    path = tmp_path / "found.sarif"
+    assert check("scale.ptx", "--sarif", str(path), launch=faulting(tmp_path)).exit_code == 1
+    (result,) = validate(path)["runs"][0]["results"]
+    text = result["message"]["text"]
+    assert "\n" not in text
+    assert "Rule: access outside an allocation or shared memory." in text
+    assert "Missing:" not in text
+    # What is unchecked because the fault is left out is told here too.
+    words = ["--sarif", str(path), "--suppress", "HS703"]
+    assert check("scale.ptx", *words, launch=faulting(tmp_path)).exit_code == 4
+    ids = [one["ruleId"] for one in validate(path)["runs"][0]["results"]]
+    assert ids == ["HS703", "HSNOTMODELLED"]
+
+
+@pytest.mark.parametrize(("expected", "code"), [(2, 0), (1, 1)])
+def test_arrays_are_compared_as_by_run(tmp_path: Path, expected: int, code: int) -> None:
+    np.save(tmp_path / "y.npy", np.full(64, expected, np.float32))
+    launch = tmp_path / "launch.toml"
+    text = (DATA / "scale.toml").read_text().replace('random = "integers"', "fill = 1")
+    launch.write_text(
+        text.replace("uninitialised = true", 'uninitialised = true\ncompare = "y.npy"')
+    )
+    done = check("scale.ptx", "--json", "-", launch=str(launch))
+    content = json.loads(done.stdout)
+    assert (done.exit_code, content["verdict"]) == (code, "clean")
+    assert [one["equal"] for one in content["comparisons"]] == [expected == 2]
+    told = "y has the bits of y.npy" if expected == 2 else "y differs from y.npy"
+    assert told in " ".join(check("scale.ptx", launch=str(launch)).stdout.split())
+
+
+def test_arrays_of_a_run_that_faulted_are_not_compared(tmp_path: Path) -> None:
+    np.save(tmp_path / "y.npy", np.ones(64, np.float32))
+    launch = Path(faulting(tmp_path))
+    text = launch.read_text()
+    launch.write_text(
+        text.replace("uninitialised = true", 'uninitialised = true\ncompare = "y.npy"')
+    )
+    done = check("scale.ptx", launch=str(launch))
+    assert "bits          not compared: the run stopped at a fault\n" in done.stdout
+
+
+@pytest.mark.parametrize("words", [["--seeds", "500"], ["--jobs", "2"]])
+def test_one_order_takes_no_options_of_many(words: list[str]) -> None:
+    done = check(BAD, "--seed", "1", *words)
+    assert done.exit_code == 2
+    assert f"hopsim check --seed does not use {words[0]}" in done.stderr

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 from typer.testing import CliRunner, Result
 
@@ -49,6 +50,23 @@ EXPORT = """"ID","Kernel Name","Grid Size","gpc__cycles_elapsed.max","smsp__inst
 
 def hopsim(*arguments: str) -> Result:
     return CliRunner().invoke(app, list(arguments))
+
+
+@pytest.mark.parametrize(("expected", "code"), [(0, 0), (7, 1)])
+def test_arrays_of_a_program_are_compared_as_by_run(
+    expected: int, code: int, tmp_path: Path
+) -> None:
+    np.save(tmp_path / "same.npy", np.full(32, expected, np.uint32))
+    launch = LAUNCH.replace("fill = 0", 'fill = 0\ncompare = "same.npy"')
+    for name, text in (("k.ptx", COPY), ("l.toml", launch), ("ncu.csv", EXPORT)):
+        (tmp_path / name).write_text(text)
+    words = ["--args", str(tmp_path / "l.toml"), "--ncu", str(tmp_path / "ncu.csv")]
+    done = hopsim("compare", str(tmp_path / "k.ptx"), *words, "--json", str(tmp_path / "out.json"))
+    assert done.exit_code == code, done.stderr
+    told = "x has the bits of same.npy" if code == 0 else "x differs from same.npy"
+    assert told in done.stdout
+    content = json.loads((tmp_path / "out.json").read_text())
+    assert [one["equal"] for one in content["comparisons"]] == [code == 0]
 
 
 def test_recorded_programs(tmp_path: Path) -> None:
@@ -129,6 +147,21 @@ def test_one_program_and_an_export(tmp_path: Path) -> None:
     refused = hopsim(*arguments, "--ncu", str(tmp_path / "ncu.csv"))
     assert refused.exit_code == 2
     assert "no launch of copy with 8 CTAs" in refused.stderr
+    # Where the file says how many threads a CTA had, these count too; one launch without a metric leaves it to others.
+    head, units, row = EXPORT.splitlines()
+    wide = f'{head},"Block Size"\n{units},""\n{row},"(64, 1, 1)"\n'
+    (tmp_path / "ncu.csv").write_text(wide)
+    refused = hopsim(*arguments, "--ncu", str(tmp_path / "ncu.csv"))
+    assert refused.exit_code == 2
+    assert "no launch of copy with 8 CTAs of 32 threads" in refused.stderr
+    assert "it has copy with 8 CTAs of 64 threads" in refused.stderr
+    missing = row.replace('"0"', '"1"').replace("5,000", "n/a").replace("56", "58")
+    same = wide + f'{row},"(32, 1, 1)"\n{missing},"(32, 1, 1)"\n'
+    (tmp_path / "ncu.csv").write_text(same)
+    done = hopsim(*arguments, "--ncu", str(tmp_path / "ncu.csv"))
+    lines = {line.split()[0]: line.split() for line in done.stdout.splitlines()[1:]}
+    assert lines["gpc__cycles_elapsed.max"][2] == "5,000"
+    assert lines["smsp__inst_executed.sum"][2] == "57"
     for export in (b"\x89\x00", b'"ID","cycles"\n"0","5"\n'):
         (tmp_path / "ncu.csv").write_bytes(export)
         refused = hopsim(*arguments, "--ncu", str(tmp_path / "ncu.csv"))
@@ -296,3 +329,17 @@ def test_json_for_diffs() -> None:
     text = dumps(value)
     assert json.loads(text) == value
     assert text.splitlines()[:3] == ["{", ' "a": [1, 2],', ' "b": {"c": 3},']
+
+
+def test_the_page_names_what_waschosen_by() -> None:
+    from hopsim.cli.compare import Role, about, chosen_by
+
+    folder = Path("tests/silicon")
+    assert chosen_by(folder, "", None, None, "h100-sxm") == ""
+    assert (
+        chosen_by(Path("a b"), "mm_", Role.JUDGING, 512, "h200-sxm")
+        == "--folder 'a b' --only mm_ --role judging --largest 512 --gpu h200-sxm"
+    )
+    plain, chosen = about("", {}), about("--only mm_", {})
+    assert chosen[: len(plain)] == plain
+    assert "Made with `--only mm_`" in chosen[-1]

@@ -80,7 +80,7 @@ def described() -> dict[str, str]:
         ("learn 1", "learn LESSON"),
         ("learn 1 --hint", "learn LESSON --hint"),
         ("learn 1 --solution", "learn LESSON --solution"),
-        (f"learn 1 --check {DATA / 'textures.ptx'}", "learn LESSON --check FILE"),
+        ("learn 1 --check broken.ptx", "learn LESSON --check FILE"),
         (f"lint {DATA / 'scale.ptx'}", "lint"),
         ("isa wgmma.fence", "isa"),
         ("config show", "config show"),
@@ -93,6 +93,7 @@ def described() -> dict[str, str]:
     ],
 )  # fmt: skip
 def test_the_page_names_all_keys(words: str, command: str) -> None:
+    Path("broken.ptx").write_text(LESSONS[0].program)
     found = content(*words.split())
     assert (found.pop("command").split()[0], "error" in found) == (command.split()[0], False)
     del found["exit_code"]

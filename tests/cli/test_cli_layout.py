@@ -63,7 +63,12 @@ def test_images_and_pages_show_every_cell(arguments: tuple[str, ...], tmp_path: 
         (("smem", "--tile", "8x128"), "at most 128, got 128 x 2 = 256"),
         (("descriptor", "--major", "MN", "--dtype", "e4m3"), "need a 16-bit type"),
         (("descriptor", "--tile", "60x64"), "rows in eights"),
-        (("descriptor", "--start", "5"), "must be a multiple of 16"),
+        (("descriptor", "--start", "5", "--swizzle", "none"), "must be a multiple of 16"),
+        (
+            ("descriptor", "--start", "0x480"),
+            "--start: expected a multiple of 1024, after which the 128B swizzle repeats, got 0x480\n  try: --start 0x400",
+        ),
+        (("descriptor", "--start", "5"), "--start: expected a multiple of 1024"),
         (
             ("descriptor", "--start", "0x3G"),
             "--start: expected an address, decimal or hexadecimal, got '0x3G'",

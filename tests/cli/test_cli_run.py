@@ -10,6 +10,8 @@ from typer.testing import CliRunner, Result
 
 from hopsim.cli.app import app
 from hopsim.cli.launch_arrays import ArraySpec
+from hopsim.cli.launch_file import make_arguments, read_launch_file
+from hopsim.errors import ConfigError
 from hopsim.kernels.gemm.kernel import build
 from hopsim.kernels.gemm.problem import GemmProblem
 from hopsim.reference.gemm import gemm
@@ -238,7 +240,73 @@ def test_random_arrays_follow_the_seed(tmp_path: Path) -> None:
             'dtype = "uint8"\nshape = [64]\nrandom = "integers"',
             "arrays.x: integers from -8 to 8 do not fit uint8 (0 to 255)\n  try: low = 0",
         ),
-        ('random = "integers"', 'random = "integers"\nhigh = 1e30', "do not fit float32 (-9223372036854775808 to"),
+        ('random = "integers"', 'random = "integers"\nhigh = 1e30', "expected those of int64 (-9223372036854775808 to"),
+        (
+            'dtype = "float32"\nshape = [64]\nrandom = "integers"',
+            'dtype = "int8"\nshape = [64]\nrandom = "uniform"\nlow = 1000\nhigh = 2000',
+            'arrays.x: uniform numbers from 1000 to 2000 do not fit int8 (-128 to 127)',
+        ),
+        (
+            'dtype = "float32"\nshape = [64]\nrandom = "integers"',
+            'dtype = "float16"\nshape = [64]\nrandom = "uniform"\nhigh = 1e6',
+            'arrays.x: uniform numbers from 0 to 1e+06 do not fit float16 (-65504 to 65504)',
+        ),
+        (
+            'dtype = "float32"\nshape = [64]\nrandom = "integers"',
+            'dtype = "float64"\nshape = [64]\nrandom = "uniform"\nlow = -1e308\nhigh = 1e308',
+            'are not drawn: high - low is more than a double holds',
+        ),
+        (
+            'dtype = "float32"\nshape = [64]\nrandom = "integers"',
+            'dtype = "int8"\nshape = [64]\nrandom = "normal"\nstd = 1000',
+            'normal numbers of mean 0 and std 1000 do not fit int8 (-128 to 127): ',
+        ),
+        (
+            'dtype = "float32"\nshape = [64]\nrandom = "integers"',
+            'dtype = "uint8"\nshape = [64]\nrandom = "normal"\nstd = 9',
+            'normal numbers of mean 0 and std 9 do not fit uint8 (0 to 255): -',
+        ),
+        (
+            'dtype = "float32"\nshape = [64]\nrandom = "integers"',
+            'dtype = "float16"\nshape = [64]\nrandom = "normal"\nstd = 1e6',
+            'normal numbers of mean 0 and std 1e+06 do not fit float16 (-65504 to 65504): ',
+        ),
+        (
+            'dtype = "float32"\nshape = [64]\nrandom = "integers"',
+            'dtype = "float32"\nshape = [64]\nrandom = "normal"\nstd = inf',
+            'arrays.x: std: expected a finite number, got inf',
+        ),
+        (
+            'dtype = "float32"\nshape = [64]\nrandom = "integers"',
+            'dtype = "float32"\nshape = [64]\nrandom = "uniform"\nlow = nan',
+            'arrays.x: low: expected a finite number, got nan',
+        ),
+        (
+            'dtype = "float32"\nshape = [64]\nrandom = "integers"',
+            'dtype = "float32"\nshape = [64]\nrandom = "integers"\nhigh = inf',
+            'arrays.x: high: expected a finite number, got inf',
+        ),
+        (
+            'dtype = "float32"\nshape = [64]\nrandom = "integers"',
+            'dtype = "float32"\nshape = [64]\nrandom = "integers"\nhigh = 1e19',
+            'integers from -8 to 1e+19 are not drawn: expected those of int64 (-9223372036854775808 to',
+        ),
+        (
+            'dtype = "float32"\nshape = [64]\nrandom = "integers"',
+            'dtype = "float8_e4m3fn"\nshape = [64]\nrandom = "integers"\nhigh = 500',
+            'integers from -8 to 500 do not fit float8_e4m3fn (-448 to 448)',
+        ),
+        (
+            'dtype = "float32"\nshape = [64]\nrandom = "integers"',
+            'dtype = "float32"\nshape = [64]\nfill = 1e39',
+            'arrays.x: fill: 1e+39 does not fit float32 (up to 3.40282e+38)',
+        ),
+        (
+            'dtype = "float32"\nshape = [64]\nrandom = "integers"',
+            'dtype = "float8_e4m3fn"\nshape = [64]\nfill = inf',
+            'arrays.x: fill: inf does not fit float8_e4m3fn (up to 448)',
+        ),
+        ("value = 2", "value = 1e300", "args 2: value: 1e+300 does not fit float32 (up to 3.40282e+38)"),
         ('random = "integers"', 'random = "normal"\nstd = -1', "std: expected 0 or more"),
         ('random = "integers"', 'random = "normal"\nsdt = 1', "unknown entry 'sdt'\n  try: did you mean 'std'?"),
         ('random = "integers"', 'npy = "no.npy"', "no.npy: No such file or directory"),
@@ -265,6 +333,55 @@ def test_mistakes_in_the_launch_file(tmp_path: Path, old: str, new: str, message
     done = run(DATA / "scale.ptx", scale(tmp_path, old, new), *QUICK)
     assert (done.exit_code, done.stdout) == (2, ""), done.stdout
     assert message in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("dtype", "source", "least", "most"),
+    [
+        ("int8", 'random = "uniform"\nlow = -128\nhigh = 127', -128, 127),
+        ("int8", 'random = "normal"\nstd = 20', -100, 100),
+        ("uint8", 'random = "normal"\nmean = 100\nstd = 9', 50, 150),
+        ("float16", 'random = "uniform"\nlow = -65504\nhigh = 65504', -65504, 65504),
+        ("float32", "fill = 3e38", 3e38, 3.1e38),
+        ("float32", "fill = inf", np.inf, np.inf),
+        ("float8_e5m2", "fill = inf", np.inf, np.inf),
+    ],
+)
+def test_numbers_that_fit_are_taken(
+    dtype: str, source: str, least: float, most: float, tmp_path: Path
+) -> None:
+    text = f'grid = 1\nblock = 1\n[arrays.x]\ndtype = "{dtype}"\nshape = [64]\n{source}\n'
+    spec = read_launch_file(written(tmp_path, text)).arrays["x"]
+    found = spec.values(0, 0)
+    assert found is not None
+    assert least <= found.astype(np.float64).min() <= found.astype(np.float64).max() <= most
+
+
+@pytest.mark.parametrize(
+    ("parts", "message"),
+    [
+        ([(0, "array"), (4, "scalar")], "parts 1: bytes 4 to 7 are those of part 0 too"),
+        ([(4, "scalar"), (0, "array")], "parts 1: bytes 0 to 7 are those of part 0 too"),
+        ([(0, "array"), (8, "scalar"), (12, "scalar")], ""),
+    ],
+)
+def test_parts_of_a_struct_do_not_overlap(
+    parts: list[tuple[int, str]], message: str, tmp_path: Path
+) -> None:
+    text = {
+        "array": 'kind = "array"\narray = "x"',
+        "scalar": 'kind = "scalar"\ndtype = "int32"\nvalue = 1',
+    }
+    toml = 'grid = 1\nblock = 1\n[arrays.x]\ndtype = "int8"\nshape = 4\nfill = 0\n'
+    toml += '[[args]]\nkind = "struct"\nsize_bytes = 16\n'
+    toml += "".join(f"[[args.parts]]\noffset = {at}\n{text[kind]}\n" for at, kind in parts)
+    described = read_launch_file(written(tmp_path, toml))
+    if not message:
+        (argument,) = make_arguments(described, Gpu(), 0)[0]
+        assert argument.data[8:] == b"\x01\0\0\0" * 2
+        return
+    with pytest.raises(ConfigError, match=message):
+        make_arguments(described, Gpu(), 0)
 
 
 @pytest.mark.parametrize(
@@ -347,6 +464,16 @@ def test_a_fault_while_running_exits_with_1(tmp_path: Path) -> None:
     assert "scale.ptx:" in done.stderr
 
 
+def test_nothing_is_compared_after_a_fault(tmp_path: Path) -> None:
+    np.save(tmp_path / "ones.npy", np.ones(64, np.float32))
+    toml = scale(tmp_path, "uninitialised = true", 'fill = 7\ncompare = "ones.npy"')
+    toml.write_text(toml.read_text().replace("block = 64", "block = 96"))
+    done = run(DATA / "scale.ptx", toml, "--run-schedule", "in-order")
+    assert done.exit_code == 1
+    assert "bits          not compared: the run stopped at a fault\n" in done.stdout
+    assert "differs" not in done.stdout
+
+
 @pytest.mark.parametrize(("n", "code"), [(9, 0), (2, 1)])
 def test_what_threads_printed_stands_before_the_summary(n: int, code: int, tmp_path: Path) -> None:
     ptx = Path(__file__).parents[1] / "data" / "nvcc" / "runtime.ptx"
@@ -381,3 +508,11 @@ def test_what_threads_printed_stands_before_the_summary(n: int, code: int, tmp_p
     assert run(ptx, toml, *QUICK).stdout.startswith("".join(lines))
     content = json.loads((tmp_path / "out.json").read_text())
     assert content["printed"] == "".join(lines)
+
+
+@pytest.mark.parametrize(("warm", "code"), [("code", 2), ("memory", 2), ("nothing", 0)])
+def test_caches_are_warm_in_timed_runs_alone(warm: str, code: int) -> None:
+    done = run(DATA / "scale.ptx", DATA / "scale.toml", *QUICK, "--warm", warm)
+    assert done.exit_code == code
+    says = "--warm: caches need time, and the schedule in-order knows none"
+    assert (says in done.stderr) == (code == 2)

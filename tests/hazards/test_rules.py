@@ -11,7 +11,7 @@ import pytest
 from hopsim.errors import ConfigError
 from hopsim.hazards.advice_texts import ADVICE
 from hopsim.hazards.facts import CheckOptions
-from hopsim.hazards.faults import KINDS
+from hopsim.hazards.faults import KINDS, WORDS
 from hopsim.hazards.rules import EFFECTS, RULES
 from hopsim.zoo import catalog
 from hopsim.zoo.silicon import read_recording
@@ -81,7 +81,7 @@ def test_what_silicon_did_is_among_what_a_rule_says_it_does() -> None:
 
 def test_advice_and_faults_name_known_rules() -> None:
     assert set(ADVICE) <= set(RULES)
-    assert {rule for _, rule in KINDS} <= set(RULES)
+    assert {*KINDS.values(), *(rule for _, rule in WORDS)} <= set(RULES)
 
 
 def test_all_rules_that_are_looked_for_have_a_twin() -> None:

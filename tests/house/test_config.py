@@ -337,3 +337,28 @@ def test_every_guess_is_listed_as_a_deviation() -> None:
 def test_a_look_up_gives_an_even_part_of_a_line() -> None:
     with pytest.raises(ConfigError, match="4 sectors of a line are no multiple of 3"):
         config.load("h100-sxm", {"l2.sectors_per_look_up": 3})
+
+
+def test_a_cycle_through_relative_paths_is_refused(tmp_path: Path) -> None:
+    folder = tmp_path / "d"
+    folder.mkdir()
+    loop = write(folder, 'hopsim_config = 1\nextends = "../d/loop"\n', "loop.toml")
+    assert message(loop) == f"{loop}: extends '../d/loop', which extends this file"
+
+
+def test_a_file_may_have_the_name_of_the_chip_that_it_extends(tmp_path: Path) -> None:
+    text = HEAD + '[dram]\nbandwidth = { value = "0.5TB/s", source = "x" }\n'
+    mine = config.load(write(tmp_path, text, "h100-sxm.toml"))
+    assert mine.dram.bandwidth_bytes_per_clk == 0.5e12 / 1.98e9
+    assert mine.device == config.load("h100-sxm").device
+
+
+def test_a_broken_rule_is_blamed_on_the_file_that_wrote_last(tmp_path: Path) -> None:
+    write(tmp_path, HEAD + '[dram]\nbandwidth = { value = "1TB/s", source = "x" }\n', "base.toml")
+    text = 'hopsim_config = 1\nextends = "base"\n'
+    text += '[device]\nsm_count = { value = 131, source = "x" }\n'
+    top = write(tmp_path, text, "top.toml")
+    assert message(top).startswith("top.toml: device.sm_count: ")
+    below = write(tmp_path, 'hopsim_config = 1\nextends = "top"\n', "below.toml")
+    assert message(below).startswith("top.toml: device.sm_count: ")
+    assert message("h100-sxm", {"device.sm_count": 131}).startswith("override: device.sm_count: ")

@@ -13,6 +13,7 @@ import pytest
 
 from hopsim.errors import HopsimError
 from hopsim.results import (
+    CUT_OFF,
     Access,
     Deadlock,
     Hazard,
@@ -178,3 +179,12 @@ def test_occupancy_share() -> None:
 def test_source_location_reads_as_file_line_column() -> None:
     assert str(SourceLocation("gemm.py", 12)) == "gemm.py:12"
     assert str(SourceLocation("gemm.py", 12, 5)) == "gemm.py:12:5"
+
+
+def test_a_run_that_faulted_or_hangs_or_was_cut_off_is_not_finished() -> None:
+    cut_off = NotModelledNote(CUT_OFF)
+    assert simple().is_finished
+    assert simple("not-modelled", not_modelled=(GAP,)).is_finished
+    assert not simple("hazard", hazards=(HAZARD,), faulted=True).is_finished
+    assert not simple("deadlock", deadlock=DEADLOCK).is_finished
+    assert not simple("not-modelled", not_modelled=(cut_off,)).is_finished

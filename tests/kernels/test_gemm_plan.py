@@ -102,7 +102,9 @@ def test_problems_that_tma_cannot_address(arguments: tuple[Any, ...], message: s
         (WS, (64, 64, 64), 3, {"release_scope": "gpu"}, "release_scope must be cta or cluster"),
         (WS, (64, 64, 64), 3, {"resident_ctas": 0}, "resident_ctas must be at least 1, got 0"),
         (WS, (64, 64, 64), 3, {"store_buffers": 2}, "store_buffers must be 1 to 1"),
+        (WS, (128, 256, 64), 3, {}, "of 255 registers\n  try: two warpgroups, or a smaller tile"),
         (WS, (128, 256, 64), 3, {}, "needs 256 accumulators a thread, expected at most 192"),
+        (WS, (256, 208, 64), 2, {"warpgroups": 2}, "of 255 registers\n  try: a smaller tile"),
         (
             WS,
             (128, 256, 64),

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import hopsim as hs
+from hopsim.launch.arguments import pack
 
 F32 = np.float32
 SCALE = """.version 8.7
@@ -321,6 +322,37 @@ def test_an_array_in_the_place_of_a_value_says_what_goes_there(at: int, words: s
     x = gpu.array(np.zeros((128, 128), np.float32))
     args: list[object] = [hs.TensorMap(x, box=(32, 32)), bytes(24), x]
     args[at] = x
+    with pytest.raises(hs.LaunchError, match=words):
+        gpu.launch(hs.loads(BY_VALUE)["k"], grid=1, block=32, args=args)
+
+
+RECORD = np.dtype([("n", "i4"), ("scale", "f4"), ("p", "u8"), ("m", "i8")], align=True)
+
+
+@pytest.mark.parametrize("make", [lambda one: one, lambda one: one[0], lambda one: one.reshape(())])
+def test_a_numpy_record_goes_by_value(make: Callable[[Any], Any]) -> None:
+    record = np.zeros(1, RECORD)
+    record["n"], record["m"] = 7, -2
+    gpu = hs.Gpu()
+    kernel = hs.loads(BY_VALUE)["k"]
+    block = pack(kernel, [bytes(128), make(record), gpu.array(np.zeros(4))], gpu)
+    assert bytes(block[128:152]) == record.tobytes()
+
+
+@pytest.mark.parametrize(
+    ("record", "words"),
+    [
+        (
+            np.zeros(1, [("n", "i4")]),
+            "expected 24 bytes by value, got a numpy structure of 4 bytes",
+        ),
+        (np.zeros(2, RECORD), "got a numpy array of"),
+        (np.zeros(3, "i8"), "got a numpy array of int64"),
+    ],
+)
+def test_a_numpy_record_of_another_size_does_not(record: Any, words: str) -> None:
+    gpu = hs.Gpu()
+    args = [bytes(128), record, gpu.array(np.zeros(4))]
     with pytest.raises(hs.LaunchError, match=words):
         gpu.launch(hs.loads(BY_VALUE)["k"], grid=1, block=32, args=args)
 

@@ -382,8 +382,8 @@ def test_shared_accesses_outside_or_misaligned() -> None:
     st.shared.u32 [%r1], %t;
     """
     assert fault_of(body) == (
-        "cta (0,0,0) warp 0: store to shared: bytes 0x430..0x433 leave shared memory of cta (0,0,0) (0x0..0x42f, 1072 "
-        "bytes)\n  try: check the address arithmetic and the size of the buffer"
+        "cta (0,0,0) warp 0 lane 12: store to shared: bytes 0x430..0x433 leave shared memory of cta (0,0,0) (0x0..0x42f, "
+        "1072 bytes)\n  try: check the address arithmetic and the size of the buffer"
     )
     body = ".shared .align 16 .b8 box[48];\nld.shared.u64 %rd1, [box+4];"
     assert fault_of(body) == (
@@ -529,7 +529,7 @@ def test_isspacep_answers_lane_by_lane() -> None:
 def test_the_bounds_of_each_space_hold_for_the_lanes_that_point_into_it() -> None:
     body = SPACES.replace("ld.param.u64 %rd1, [p0];", "mov.u64 %rd1, 64;") + "st.u32 [%where], 1;"
     assert fault_of(body).startswith(
-        "cta (0,0,0) warp 0 lanes 8-31: global access: address 0x40 is in no allocation"
+        "cta (0,0,0) warp 0 lane 8: global access: address 0x40 is in no allocation"
     )
 
 

@@ -13,6 +13,7 @@ from hopsim.report.columns import bar
 from hopsim.report.comparison import compare_bits
 from hopsim.report.deadlock import deadlock_story
 from hopsim.report.hazards import hazard_findings
+from hopsim.report.ladder import percent
 from hopsim.report.launch import (
     beyond_choice,
     exit_code,
@@ -22,7 +23,17 @@ from hopsim.report.launch import (
     unfinished_rows,
 )
 from hopsim.report.lint import KernelLint, lint_report
-from hopsim.report.quantities import clock, grouped, lanes_of, plural, ranges, share, size, triple
+from hopsim.report.quantities import (
+    clock,
+    grouped,
+    lanes_of,
+    plural,
+    ranges,
+    share,
+    signed,
+    size,
+    triple,
+)
 from hopsim.report.stalls import stall_chart
 from hopsim.report.support import support_table
 from hopsim.results import (
@@ -60,6 +71,17 @@ TIMED = launch(
     stalls={"mbarrier": 0.5, "selected": 0.25, "long_scoreboard": 0.2496, "gmma": 0.0004},
     occupancy=Occupancy(1, 12, 64, "shared memory", 168, 200_000, 32),
 )  # fmt: skip
+
+
+def test_a_difference_that_rounds_to_nothing_has_no_sign() -> None:
+    shown = [signed(value, 1) for value in (-0.04, 0.04, 0.0, -0.06, 0.06, -1234.5)]
+    assert shown == ["0.0", "0.0", "0.0", "-0.1", "+0.1", "-1,234.5"]
+    assert [percent(part) for part in (-0.004, 0.004, -0.006, 0.12)] == [
+        "0 %",
+        "0 %",
+        "-1 %",
+        "+12 %",
+    ]
 
 
 def test_quantities() -> None:

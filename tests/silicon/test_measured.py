@@ -126,6 +126,8 @@ def test_an_export_of_nsight_compute(tmp_path: Path) -> None:
         "gpc__cycles_elapsed.max": 1100.0,
         "dram__bytes_read.sum": 64.5,
     }
+    # What one of them could not measure is the median of the others.
+    assert middle([{"a": 3.0}, {"b": 1.0}, {"a": 5.0, "b": 4.0}]) == {"a": 4.0, "b": 2.5}
     assert together([dict(p.metrics) for p in found[:2]])[0] == [1000.0, 1200.0]
 
 

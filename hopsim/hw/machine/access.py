@@ -74,9 +74,11 @@ class MemoryOps(GenericAddresses):
             )
         return cta.cluster.ctas[rank].shared
 
-    def region(self, space: str, address: Value) -> Region:
+    def region(self, space: str, address: Value, of: Value | None = None) -> Region:
         """Return the region that holds the address of the first lane.
 
+        Args:
+            of: the addresses of all lanes, where `address` is that of one: a fault names the lanes that have it.
         Raises: MachineFault.
         """
         first = first_of(address)
@@ -86,20 +88,37 @@ class MemoryOps(GenericAddresses):
             try:
                 return self.machine.memory.find(first)
             except RegionFault as fault:
-                raise self.fault(f"{space} access: {fault.what}", NO_ALLOCATION) from None
+                raise self._region_fault(
+                    f"{space} access: {fault.what}",
+                    NO_ALLOCATION,
+                    fault,
+                    address if of is None else of,
+                ) from None
         if space == "param":
             return self.machine.parameters
         if space == "local":
             return self.cta.local_region()
         raise AssertionError(space)
 
+    def _region_fault(
+        self, what: str, hint: str, fault: RegionFault, address: Value | None
+    ) -> MachineFault:
+        """Make a fault of the lanes that have the address which a region refuses; of all where they share it."""
+        positions = None
+        if isinstance(address, np.ndarray):
+            positions = np.flatnonzero(address == fault.address)
+        return self.fault(what, hint, positions=positions, kind=fault.kind)
+
     def _local_addresses(self, address: Value, count_bytes: int, what: str) -> Value:
         per_thread = self.machine.local_bytes
         last = int(address.max()) if isinstance(address, np.ndarray) else address
         if last + count_bytes > per_thread:
+            positions = None
+            if isinstance(address, np.ndarray):
+                positions = np.flatnonzero(address == address.max())
             raise self.fault(
                 f"{what} local: bytes {last:#x}..{last + count_bytes - 1:#x} leave the thread's local memory "
-                f"({per_thread} bytes)", OUTSIDE,
+                f"({per_thread} bytes)", OUTSIDE, positions=positions, kind="outside",
             )  # fmt: skip
         return (lanes(address, self.lanes, 64).astype(np.int64) + self.tids * per_thread).astype(
             np.uint64
@@ -138,7 +157,9 @@ class MemoryOps(GenericAddresses):
                 split = self._by_region(space, address)
                 if len(split) > 1:
                     return self._load_split(split, address, word, count)
-            raise self.fault(f"load from {space}: {fault.what}", _hint(fault)) from None
+            raise self._region_fault(
+                f"load from {space}: {fault.what}", _hint(fault), fault, address
+            ) from None
 
     def store(
         self, space: str, address: Value, word: int, values: Any, sem: str = "weak", scope: str = ""
@@ -173,13 +194,15 @@ class MemoryOps(GenericAddresses):
                 if len(split) > 1:
                     self._store_split(split, address, word, values)
                     return
-            raise self.fault(f"store to {space}: {fault.what}", _hint(fault)) from None
+            raise self._region_fault(
+                f"store to {space}: {fault.what}", _hint(fault), fault, address
+            ) from None
 
     def _by_region(self, space: str, address: Any) -> list[tuple[Region, Any]]:
         """Group lanes by the region they point into."""
         groups: dict[int, tuple[Region, list[int]]] = {}
         for position, one in enumerate(address.tolist()):
-            region = self.region(space, one)
+            region = self.region(space, one, of=address)
             groups.setdefault(region.base, (region, []))[1].append(position)
         return [(region, np.array(positions)) for region, positions in groups.values()]
 
@@ -192,7 +215,9 @@ class MemoryOps(GenericAddresses):
             try:
                 values = region.load(address[positions], word, count)
             except RegionFault as fault:
-                raise self.fault(f"load: {fault.what}", _hint(fault)) from None
+                raise self._region_fault(
+                    f"load: {fault.what}", _hint(fault), fault, address
+                ) from None
             for k, value in enumerate(values):
                 if len(results) <= k:
                     results.append(np.zeros(total, f"u{word}"))
@@ -209,7 +234,9 @@ class MemoryOps(GenericAddresses):
             try:
                 region.store(address[positions], word, picked)
             except RegionFault as fault:
-                raise self.fault(f"store: {fault.what}", _hint(fault)) from None
+                raise self._region_fault(
+                    f"store: {fault.what}", _hint(fault), fault, address
+                ) from None
 
     # -- atomics -----------------------------------------------------------------------------------
 
@@ -257,14 +284,16 @@ class MemoryOps(GenericAddresses):
         old = [[0] * self.lanes for _ in range(count)]
         left: list[int] = []
         for lane, one in enumerate(spread):
-            region = self.region(space, one)
+            region = self.region(space, one, of=address)
             try:
                 offset = region.check(one, word * count, word * count)
                 assert isinstance(offset, int)
                 if is_read:
                     region.check_written(offset, offset + word * count)
             except RegionFault as fault:
-                raise self.fault(f"atomic on {space}: {fault.what}", _hint(fault)) from None
+                raise self._region_fault(
+                    f"atomic on {space}: {fault.what}", _hint(fault), fault, address
+                ) from None
             view = region.views[part]
             for k in range(count):
                 at = offset // part + k * parts

@@ -113,7 +113,9 @@ class BulkOps(CopyOps):
             region = self.machine.memory.find(address)
             region.check(address, size, 1)
         except RegionFault as fault:
-            raise self.fault(f"bulk copy: {fault.what}", "check address and size", BULK) from None
+            raise self.fault(
+                f"bulk copy: {fault.what}", "check address and size", BULK, kind=fault.kind
+            ) from None
         return region
 
     def _shared_bytes(self, cta: Cta, offset: int, size: int) -> None:
@@ -267,6 +269,7 @@ class BulkOps(CopyOps):
                 f"reduction into global: {fault.what}",
                 where,
                 "fill the array first, with zeros for sums",
+                fault.kind,
             ) from None
 
     def bulk_prefetch(self, source: Value, count_bytes: Value) -> None:

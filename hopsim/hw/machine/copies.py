@@ -103,7 +103,11 @@ class CopyOps(WarpOps):
         try:
             region.check(targets, count_bytes, count_bytes)
         except RegionFault as fault:
-            raise self.fault(f"cp.async to shared: {fault.what}") from None
+            raise self.fault(
+                f"cp.async to shared: {fault.what}",
+                positions=np.flatnonzero(targets == fault.address),
+                kind=fault.kind,
+            ) from None
         copy: Copy
         line = self.line
         parts, where = None, ""
@@ -116,7 +120,7 @@ class CopyOps(WarpOps):
                     _copy_lanes(region, targets, sources, sizes, parts, count_bytes)
                 except RegionFault as fault:
                     raise self.machine.fault(
-                        f"cp.async from global: {fault.what}", where, SOURCE_HINT
+                        f"cp.async from global: {fault.what}", where, SOURCE_HINT, fault.kind
                     ) from None
             self.copy_progress("cp.async", copy, True)
 
@@ -169,11 +173,18 @@ class CopyOps(WarpOps):
                 region.check(address, int(sizes[lane]), 1)
                 if address % count_bytes:
                     raise RegionFault(
-                        f"address {address:#x} is not aligned to {count_bytes} bytes", address
+                        f"address {address:#x} is not aligned to {count_bytes} bytes",
+                        address,
+                        "misaligned",
                     )
                 groups.setdefault(region.base, (region, []))[1].append(lane)
         except RegionFault as fault:
-            raise self.fault(f"cp.async from global: {fault.what}", SOURCE_HINT) from None
+            raise self.fault(
+                f"cp.async from global: {fault.what}",
+                SOURCE_HINT,
+                positions=np.flatnonzero((sources == fault.address) & (sizes > 0)),
+                kind=fault.kind,
+            ) from None
         return [(region, np.array(lanes_there)) for region, lanes_there in groups.values()]
 
     def tell_flight(
@@ -271,7 +282,7 @@ class CopyOps(WarpOps):
             try:
                 offset = region.check(target, size, size)
             except RegionFault as fault:
-                raise self.fault(f"{kind}: {fault.what}") from None
+                raise self.fault(f"{kind}: {fault.what}", kind=fault.kind) from None
             assert isinstance(offset, int)
             if region is not barrier.cta.shared:
                 raise self.fault(

@@ -42,7 +42,9 @@ class DeviceRuntime(TmaOps):
         try:
             offset = region.check(inside, count, align)
         except RegionFault as fault:
-            raise self.fault(f"an argument of the device runtime: {fault.what}") from None
+            raise self.fault(
+                f"an argument of the device runtime: {fault.what}", kind=fault.kind
+            ) from None
         assert isinstance(offset, int)
         return int.from_bytes(region.data[offset : offset + count].tobytes(), "little")
 
@@ -132,7 +134,11 @@ class DeviceRuntime(TmaOps):
             )
         self.machine.printed += [f"{text}\n" for text in texts]
         more = f" ({len(texts) - 1} more threads of this warp failed)" if len(texts) > 1 else ""
-        raise self.fault(f"{texts[0]}{more}", "find out why the condition of the assert is false")
+        raise self.fault(
+            f"{texts[0]}{more}",
+            "find out why the condition of the assert is false",
+            kind="assertion",
+        )
 
     # -- the heap ----------------------------------------------------------------------------------
 

@@ -282,6 +282,6 @@ class Machine:
         for strand in waiters:
             self.wake(strand)
 
-    def fault(self, what: str, where: str, hint: str = "") -> MachineFault:
+    def fault(self, what: str, where: str, hint: str = "", kind: str = "") -> MachineFault:
         """Make (not raise) a fault outside any strand."""
-        return MachineFault(what, where=where, hint=hint)
+        return MachineFault(what, where=where, hint=hint, kind=kind)

@@ -17,7 +17,7 @@ from hopsim.hw.machine.access import first_of
 from hopsim.hw.machine.barriers import COUNT_LIMIT, BarrierMisuse, Mbarrier
 from hopsim.hw.machine.cta import Cta
 from hopsim.hw.machine.memory import OFFSET_MASK, RANK_SHIFT
-from hopsim.hw.machine.operations import Operation
+from hopsim.hw.machine.operations import Operation, place_of
 from hopsim.hw.machine.sync import SyncOps
 from hopsim.hw.machine.waiting import Wait
 from hopsim.hw.machine.work import ArriveWork
@@ -274,7 +274,7 @@ class MbarrierOps(SyncOps):
             complete = barrier.complete(count_bytes)
         except BarrierMisuse as misuse:
             # The issuer may be elsewhere by now.
-            where = f"{self.machine.path}:{line}: {self.describe()}"
+            where = place_of(self.machine.path, line, self.identity)
             raise self.machine.fault(misuse.what, where, misuse.hint) from None
         if complete:
             self._phase(barrier)

@@ -35,11 +35,16 @@ ALLOCATION_GAP: Final = 4096
 
 
 class RegionFault(Exception):
-    """An access that leaves a region, is misaligned, or reads bytes nobody wrote."""
+    """An access that leaves a region, is misaligned, or reads bytes nobody wrote.
 
-    def __init__(self, what: str, address: int) -> None:
+    Args:
+        kind: `outside`, `misaligned`, `unwritten` or `read-only`.
+    """
+
+    def __init__(self, what: str, address: int, kind: str) -> None:
         super().__init__(what)
         self.what = what
+        self.kind = kind
         self.address = address
 
 
@@ -120,23 +125,29 @@ class Region:
             # As an unsigned number an offset below 0 lies past every end.
             if int(np.maximum.reduce(offset.view(np.uint64))) + count_bytes > self.size:
                 bad = int(address[(offset < 0) | (offset + count_bytes > self.size)][0])
-                raise RegionFault(self._outside(bad, count_bytes), bad)
+                raise RegionFault(self._outside(bad, count_bytes), bad, "outside")
             if align > 1 and int(np.bitwise_or.reduce(address)) & (align - 1):
                 bad = int(address[(address % align) != 0][0])
-                raise RegionFault(f"address {bad:#x} is not aligned to {align} bytes", bad)
+                raise RegionFault(
+                    f"address {bad:#x} is not aligned to {align} bytes", bad, "misaligned"
+                )
             return offset
         start = address - self.base
         if start < 0 or start + count_bytes > self.size:
-            raise RegionFault(self._outside(address, count_bytes), address)
+            raise RegionFault(self._outside(address, count_bytes), address, "outside")
         if align > 1 and address % align:
-            raise RegionFault(f"address {address:#x} is not aligned to {align} bytes", address)
+            raise RegionFault(
+                f"address {address:#x} is not aligned to {align} bytes", address, "misaligned"
+            )
         return start
 
     def check_written(self, start: int, stop: int) -> None:
         """Raise `RegionFault` where a byte of `[start, stop)`, relative to the base, holds no data and that is tracked."""
         if self.written is not None and not self.written[start:stop].all():
             first = self.base + start + int(np.argmin(self.written[start:stop]))
-            raise RegionFault(f"bytes {first:#x}.. of {self.name} were never written", first)
+            raise RegionFault(
+                f"bytes {first:#x}.. of {self.name} were never written", first, "unwritten"
+            )
 
     def _outside(self, address: int, count_bytes: int) -> str:
         end = self.base + self.size
@@ -165,7 +176,9 @@ class Region:
                         else int(address[np.argmax(fresh != full)])
                     )
                     raise RegionFault(
-                        f"bytes {where + k * word:#x}.. of {self.name} were never written", where
+                        f"bytes {where + k * word:#x}.. of {self.name} were never written",
+                        where,
+                        "unwritten",
                     )
         if isinstance(index, int):
             return [int(view[index + k]) for k in range(count)]
@@ -189,7 +202,7 @@ class Region:
         offset = self.check(address, word * count, word * count)
         if self.read_only:
             first = address if isinstance(address, int) else int(address[0])
-            raise RegionFault(f"{self.name}: read-only", first)
+            raise RegionFault(f"{self.name}: read-only", first, "read-only")
         index = offset // word
         view = self.views[word]
         for k, value in enumerate(values):
@@ -265,4 +278,4 @@ class GlobalMemory:
             # An address just past the end still belongs to the region: its bounds check says so better.
             if address < region.base + region.size + ALLOCATION_ALIGNMENT:
                 return region
-        raise RegionFault(f"address {address:#x} is in no allocation", address)
+        raise RegionFault(f"address {address:#x} is in no allocation", address, "outside")

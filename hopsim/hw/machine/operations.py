@@ -13,13 +13,20 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hopsim.errors import FaultPlace
+
 if TYPE_CHECKING:
     from hopsim.hw.machine.launch import Machine
 
 
-def describe(identity: tuple[str, range, NDArray[np.int64]]) -> str:
+Identity = tuple[tuple[int, int, int], range, NDArray[np.int64]]
+"""Who a strand is at some time: CTA, warps, thread numbers."""
+
+
+def describe(identity: Identity) -> str:
     """Return `cta (x,y,z) warp w lanes a-b` of a strand's identity."""
-    cta, warps, tids = identity
+    (x, y, z), warps, tids = identity
+    cta = f"({x},{y},{z})"
     text = (
         f"cta {cta} warp {warps[0]}"
         if len(warps) == 1
@@ -29,6 +36,15 @@ def describe(identity: tuple[str, range, NDArray[np.int64]]) -> str:
         numbers = [tid % 32 for tid in tids.tolist()]
         text += f" lane {numbers[0]}" if len(numbers) == 1 else f" lanes {numbers[0]}-{numbers[-1]}"
     return text
+
+
+def place_of(path: str, line: int, identity: Identity) -> FaultPlace:
+    """Return the place of an instruction that somebody executes."""
+    cta, warps, tids = identity
+    mask = 0
+    if len(warps) == 1 and len(tids) < 32:
+        mask = sum(1 << tid % 32 for tid in tids.tolist())
+    return FaultPlace(f"{path}:{line}: {describe(identity)}", line, cta, warps[0], mask)
 
 
 class Operation:
@@ -91,6 +107,11 @@ class Operation:
     def issuer(self) -> str:
         """Who issued it, in words."""
         return describe(self._issuer)
+
+    @property
+    def place(self) -> FaultPlace:
+        """Where it was issued."""
+        return place_of(self.machine.path, self.line, self._issuer)
 
     @property
     def may_land(self) -> bool:

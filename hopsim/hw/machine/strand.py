@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hopsim.errors import MachineFault, ValuesNeeded
+from hopsim.errors import FaultPlace, MachineFault, ValuesNeeded
 from hopsim.hw.machine.joins import Join, give_way, leave, meet, share
-from hopsim.hw.machine.operations import describe
+from hopsim.hw.machine.operations import Identity, describe, place_of
 from hopsim.hw.machine.specials import Specials
 from hopsim.hw.machine.thread_groups import WARP
 from hopsim.isa.forms.form import BLOCKED
@@ -112,21 +112,38 @@ class StrandCore:
         return self.machine.program[self.segment].line
 
     @property
-    def identity(self) -> tuple[str, range, NDArray[np.int64]]:
+    def identity(self) -> Identity:
         """Who this is now, to be put into words later: CTA, warps, thread numbers."""
-        return (self.cta.id_text, self.warps, self.tids)
+        return (self.cta.id, self.warps, self.tids)
 
     def describe(self) -> str:
         """Return `cta (x,y,z) warp w lanes a-b` for messages."""
         return describe(self.identity)
 
-    def where(self) -> str:
-        """Return the place of the current instruction for error messages."""
-        return f"{self.machine.path}:{self.line}: {self.describe()}"
+    def where(self, positions: Any = None) -> FaultPlace:
+        """Return the place of the current instruction for error messages.
 
-    def fault(self, what: str, hint: str = "", source: str = "") -> MachineFault:
-        """Make (not raise) a fault at the current instruction."""
-        return MachineFault(what, where=self.where(), hint=hint, source=source)
+        Args:
+            positions: of the threads of this strand that it is about (those of the first one's warp are named); None: all.
+        """
+        cta, warps, tids = self.identity
+        if positions is not None:
+            tids = tids[np.atleast_1d(positions)]
+            warp = int(tids[0]) // WARP
+            warps, tids = range(warp, warp + 1), tids[tids // WARP == warp]
+        return place_of(self.machine.path, self.line, (cta, warps, tids))
+
+    def fault(
+        self,
+        what: str,
+        hint: str = "",
+        source: str = "",
+        *,
+        positions: Any = None,
+        kind: str = "",
+    ) -> MachineFault:
+        """Make (not raise) a fault at the current instruction; see `where` and `MachineFault`."""
+        return MachineFault(what, where=self.where(positions), hint=hint, source=source, kind=kind)
 
     def need_values(self, line: int) -> None:
         """Stop a `values=False` run where control flow or an address depends on data."""

@@ -221,9 +221,10 @@ class TensorOps(MbarrierOps):
         except MachineFault as fault:
             raise MachineFault(
                 fault.what,
-                where=f"{machine.path}:{operation.line}: {operation.issuer}",
+                where=operation.place,
                 hint=fault.hint,
                 source=SOURCE,
+                kind=fault.kind,
             ) from None
         c = None
         if keep:

@@ -166,7 +166,7 @@ class TmaOps(BulkOps):
         try:
             return make(spec, origin, offset)
         except MachineFault as fault:
-            raise self.fault(fault.what, fault.hint, fault.source) from None
+            raise self.fault(fault.what, fault.hint, fault.source, kind=fault.kind) from None
 
     def _source_region(self, plan: BoxPlan) -> Region | None:
         """Return the allocation a box lies in; None when no element of it is inside the tensor."""
@@ -179,7 +179,7 @@ class TmaOps(BulkOps):
         except RegionFault as fault:
             raise self.fault(
                 f"the box reaches global bytes {first:#x}..{stop - 1:#x}: {fault.what}",
-                "check address, dims and strides of the tensor map", TENSOR,
+                "check address, dims and strides of the tensor map", TENSOR, kind=fault.kind,
             ) from None  # fmt: skip
         return region
 

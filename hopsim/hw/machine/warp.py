@@ -240,7 +240,7 @@ class WarpOps(TensorOps):
         try:
             offsets = region.check(rows, 16, 1)
         except RegionFault as fault:
-            raise self.fault(f"{what}: {fault.what}") from None
+            raise self.fault(f"{what}: {fault.what}", kind=fault.kind) from None
         assert isinstance(offsets, np.ndarray)
         return region, offsets.reshape(-1, count, 8)
 

@@ -394,7 +394,9 @@ class GemmPlan:
             raise _refuse(
                 f"tile {self.tile} on {self.warpgroups} warpgroup(s) needs {self.sums} "
                 f"accumulators a thread, expected at most {_MAX_ACCUMULATORS} of 255 registers",
-                hint="two warpgroups, or a smaller tile",
+                hint="a smaller tile"
+                if self.warpgroups > 1
+                else "two warpgroups, or a smaller tile",
             )
         if self.has_producer:
             pool = self.entry_registers * self.threads

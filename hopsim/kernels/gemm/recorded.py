@@ -54,7 +54,6 @@ class RecordedLadder:
     steps: tuple[RecordedStep, ...]
     cublas_cycles: float | None
     cublas_cold_us: float | None
-    cublas_warm_us: float | None
 
 
 def read_ladders(folder: Path, dtypes: Sequence[str] = ()) -> list[RecordedLadder]:
@@ -87,7 +86,7 @@ def _ladder(dtype: str, row: Mapping[str, Any]) -> RecordedLadder:
     cublas = row["cublas"]
     return RecordedLadder(
         GemmProblem(*size, dtype), tuple(_step(dtype, size, one) for one in row["steps"] if "error" not in one),
-        _middle(cublas), cublas.get("time_us_l2_flushed"), cublas.get("time_us_back_to_back"),
+        _middle(cublas), cublas.get("time_us_l2_flushed"),
     )  # fmt: skip
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import csv
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import median
 from typing import Final
@@ -20,17 +20,18 @@ PREFIXES: Final[Mapping[str, float]] = {
 COUNTED: Final = ("byte", "cycle", "sector", "inst", "request", "second", "hz")
 """Units that it writes prefixes before; any other is taken as it is (`%`, `register/thread`)."""
 METRIC, UNIT, VALUE = "Metric Name", "Metric Unit", "Metric Value"
-KERNEL, GRID = "Kernel Name", "Grid Size"
+KERNEL, GRID, BLOCK = "Kernel Name", "Grid Size", "Block Size"
 _ANONYMOUS: Final = "(anonymous namespace)"
 
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """One launch: its kernel, its CTAs (None where the export does not say), its metrics in base units."""
+    """One launch: its kernel, its metrics in base units, its CTAs and the threads of one (None where it is not said)."""
 
     kernel: str
     grid: int | None
     metrics: Mapping[str, float]
+    block: int | None = None
 
 
 def read_csv(path: Path) -> Iterator[Profile]:
@@ -55,21 +56,24 @@ def _by_launch(table: csv.DictReader[str]) -> Iterator[Profile]:
             continue
         named = {name: text for name, text in row.items() if name and "__" in name}
         metrics = {name: in_base_units(text, units.get(name)) for name, text in named.items()}
-        yield Profile(row[KERNEL], _ctas(row.get(GRID)), _known(metrics))
+        yield Profile(
+            row[KERNEL], _product(row.get(GRID)), _known(metrics), _product(row.get(BLOCK))
+        )
 
 
 def _by_metric(table: csv.DictReader[str]) -> Iterator[Profile]:
     """Give the launches of a details page: rows that have one ID."""
-    launches: dict[str, tuple[str, int | None, dict[str, float | None]]] = {}
+    launches: dict[str, tuple[Profile, dict[str, float | None]]] = {}
     for row in table:
         where = launches.setdefault(
-            row.get("ID") or row[KERNEL], (row[KERNEL], _ctas(row.get(GRID)), {})
+            row.get("ID") or row[KERNEL],
+            (Profile(row[KERNEL], _product(row.get(GRID)), {}, _product(row.get(BLOCK))), {}),
         )
         # The same metric may stand in several sections; what has no name of its own is words: `Elapsed Cycles`.
         if "__" in row[METRIC]:
-            where[2][row[METRIC]] = in_base_units(row[VALUE], row.get(UNIT))
-    for kernel, grid, metrics in launches.values():
-        yield Profile(kernel, grid, _known(metrics))
+            where[1][row[METRIC]] = in_base_units(row[VALUE], row.get(UNIT))
+    for launch, metrics in launches.values():
+        yield replace(launch, metrics=_known(metrics))
 
 
 def _known(metrics: Mapping[str, float | None]) -> dict[str, float]:
@@ -96,7 +100,7 @@ def in_base_units(text: str | None, unit: str | None) -> float | None:
     return value * PREFIXES[prefixed[1]] if prefixed else value
 
 
-def _ctas(text: str | None) -> int | None:
+def _product(text: str | None) -> int | None:
     """Return the product of `(8, 4, 1)`."""
     extents = re.findall(r"\d+", text or "")
     if not extents:
@@ -154,6 +158,6 @@ def _mangled(entry: str) -> str:
 
 
 def middle(launches: Sequence[Mapping[str, float]]) -> dict[str, float]:
-    """Return the median of each metric that all launches have."""
-    names = [name for name in launches[0] if all(name in one for one in launches)]
-    return {name: median(one[name] for one in launches) for name in names}
+    """Return the median of each metric, of the launches that have it: of one it may be `n/a`."""
+    names = dict.fromkeys(name for one in launches for name in one)
+    return {name: median(one[name] for one in launches if name in one) for name in names}

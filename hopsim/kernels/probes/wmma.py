@@ -15,7 +15,6 @@ from hopsim.layout.wmma import SHAPES, fragment
 SPARE: Final = 16
 """Elements between the end of a row or column and the next."""
 DEEP: Final = ("m16n16k16", "m32n8k16", "m8n32k16")
-LAYOUTS: Final = ("row", "col")
 PRODUCTS: Final[tuple[tuple[str, Types, str], ...]] = (
     *((shape, Types(d, "f16", "f16"), c) for shape in DEEP for d in ("f32", "f16") for c in ("f32", "f16")),
     *((shape, Types("f32", "bf16", "bf16"), "f32") for shape in DEEP),
