@@ -15,7 +15,7 @@ NAMED: Final = {"fns": "fns", "vabsdiff2": "vabsdiff2", "vabsdiff4": "vabsdiff4"
 TYPED: Final = {
     "rcp": ("f64",), "sqrt": ("f64",), "rsqrt": ("f64",), "abs": ("s64",), "brev": ("b64",), "clz": ("b32",),
 }  # fmt: skip
-SPELLED: Final = {
+SPELLED: Final[dict[tuple[str, ...], str]] = {
     ("min", "f64"): "extreme_f64",
     ("max", "f64"): "extreme_f64",
     ("mul", "lo", "s64"): "mul_lo_64",
