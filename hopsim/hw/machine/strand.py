@@ -17,9 +17,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hopsim.errors import FaultPlace, MachineFault, ValuesNeeded
 from hopsim.hw.machine.joins import Join, give_way, leave, meet, share
-from hopsim.hw.machine.operations import Identity, describe, place_of
+from hopsim.hw.machine.placed import Placed
 from hopsim.hw.machine.specials import Specials
 from hopsim.hw.machine.thread_groups import WARP
 from hopsim.isa.forms.form import BLOCKED
@@ -36,7 +35,7 @@ if TYPE_CHECKING:
 LONGEST_PLAIN_RUN = 4096
 
 
-class StrandCore:
+class StrandCore(Placed):
     """State and control flow of a strand; the instruction families are mixed in by `Strand`."""
 
     def __init__(
@@ -75,17 +74,7 @@ class StrandCore:
         self.acting: StrandCore | None = None
         self._views: dict[bytes, tuple[Any, Any]] = {}
 
-    # -- identity ----------------------------------------------------------------------------------
-
-    @property
-    def key(self) -> tuple[int, int]:
-        """(linear CTA index, first thread): a stable order of strands."""
-        return (self.cta.index, int(self.tids[0]))
-
-    @property
-    def agent(self) -> tuple[int, NDArray[np.int64]]:
-        """(linear CTA index, thread numbers): who acts, for events."""
-        return (self.cta.index, self.tids)
+    # -- others of its warps -----------------------------------------------------------------------
 
     @property
     def is_whole(self) -> bool:
@@ -105,53 +94,6 @@ class StrandCore:
                 others -= sum(one.lanes for one in join.arrived if one.warps[0] in self.warps)
             join = join.outer
         return others > 0
-
-    @property
-    def line(self) -> int:
-        """PTX line of the instruction at the head of the current segment."""
-        return self.machine.program[self.segment].line
-
-    @property
-    def identity(self) -> Identity:
-        """Who this is now, to be put into words later: CTA, warps, thread numbers."""
-        return (self.cta.id, self.warps, self.tids)
-
-    def describe(self) -> str:
-        """Return `cta (x,y,z) warp w lanes a-b` for messages."""
-        return describe(self.identity)
-
-    def where(self, positions: Any = None) -> FaultPlace:
-        """Return the place of the current instruction for error messages.
-
-        Args:
-            positions: of the threads of this strand that it is about (those of the first one's warp are named); None: all.
-        """
-        cta, warps, tids = self.identity
-        if positions is not None:
-            tids = tids[np.atleast_1d(positions)]
-            warp = int(tids[0]) // WARP
-            warps, tids = range(warp, warp + 1), tids[tids // WARP == warp]
-        return place_of(self.machine.path, self.line, (cta, warps, tids))
-
-    def fault(
-        self,
-        what: str,
-        hint: str = "",
-        source: str = "",
-        *,
-        positions: Any = None,
-        kind: str = "",
-    ) -> MachineFault:
-        """Make (not raise) a fault at the current instruction; see `where` and `MachineFault`."""
-        return MachineFault(what, where=self.where(positions), hint=hint, source=source, kind=kind)
-
-    def need_values(self, line: int) -> None:
-        """Stop a `values=False` run where control flow or an address depends on data."""
-        raise ValuesNeeded(
-            "control flow, an address or a count depends on data that values=False does not compute",
-            where=f"{self.machine.path}:{line}: {self.describe()}",
-            hint="run with values=True",
-        )
 
     # -- steps -------------------------------------------------------------------------------------
 
