@@ -93,7 +93,8 @@ def test_producers_arrive_and_consumers_sync() -> None:
     expect(body, [*[0] * 64, *total], block=96)
 
 
-def test_barrier_reductions() -> None:
+@pytest.mark.parametrize("spelling", ["bar", "barrier", "barrier.aligned"])
+def test_barrier_reductions(spelling: str) -> None:
     body = """
     setp.lt.u32 %p1, %t, 40;
     bar.red.popc.u32 %r1, 0, %p1;
@@ -113,6 +114,10 @@ def test_barrier_reductions() -> None:
     add.u32 %r1, %r1, %r5;
     st.global.u32 [%mine], %r1;
     """
+    name, _, aligned = spelling.partition(".")
+    for operation in ("popc", "and", "or"):
+        whole = f"{name}.red.{operation}" + (f".{aligned}" if aligned else "")
+        body = body.replace(f"bar.red.{operation}", whole)
     expect(body, np.full(96, 40 + 1000 + 8000), block=96)
 
 

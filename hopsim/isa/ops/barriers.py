@@ -72,6 +72,20 @@ def bar_red(cta: str, op: str) -> Any:
     return _reduction(op, True)
 
 
+@shared_form("barrier{.cta}.red.popc{.aligned}.u32 d:u32, a:u32, n:u32?, p:pred", cta=("cta",), limits=NAMED,
+             aligned=("aligned",), may_block=True, unit="barrier", effects=("barrier arrive, wait",), source=BAR)  # fmt: skip
+def barrier_red_popc(cta: str, aligned: str) -> Any:
+    """Count the threads whose predicate holds."""
+    return _reduction("popc", bool(aligned))
+
+
+@shared_form("barrier{.cta}.red.{op}{.aligned}.pred d:pred, a:u32, n:u32?, p:pred", cta=("cta",), limits=NAMED,
+             op=("and", "or"), aligned=("aligned",), may_block=True, unit="barrier", effects=("barrier arrive, wait",), source=BAR)  # fmt: skip
+def barrier_red(cta: str, op: str, aligned: str) -> Any:
+    """Combine predicates over the barrier."""
+    return _reduction(op, bool(aligned))
+
+
 @shared_form("bar.warp.sync m:b32", may_block=True, unit="special", effects=("warp barrier",),
              source='PTX ISA 8.7, "bar.warp.sync"')  # fmt: skip
 def bar_warp_sync() -> Any:

@@ -241,6 +241,25 @@ def prefetch(space: str, level: str) -> Any:
     return hint
 
 
+@shared_form("prefetchu.L1 [a]", quiet=True, unit="lsu_global", source='PTX ISA 8.7, "prefetch, prefetchu"')  # fmt: skip
+def prefetch_uniform() -> Any:
+    """A hint: no effect on values."""
+    return prefetch("", "L1")
+
+
+@shared_form(
+    "applypriority{.space}.L2::evict_normal [a], n:u32", space=("global",), quiet=True, limits={"n": (128,)}, unit="lsu_global",
+    source='PTX ISA 8.7, "applypriority"',
+)  # fmt: skip
+def apply_priority(space: str) -> Any:
+    """A hint: no effect on values."""
+
+    def hint(ctx: Context, a: Value, n: Value) -> None:
+        return None
+
+    return hint
+
+
 POLICIES = {
     "L2::evict_unchanged": 0x100,
     "L2::evict_first": 0x120,

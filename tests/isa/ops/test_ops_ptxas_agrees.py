@@ -22,6 +22,9 @@ BODY = """.visible .entry k(.param .u64 p)
 .reg .pred %p<4>; .reg .b16 %h<4>; .reg .b32 %r<9>; .reg .b64 %a<5>; .reg .f32 %f<9>; .reg .f64 %d<3>;
 """
 TAKEN: list[tuple[str, str]] = [
+    ("prefetchu.L1 [%a1];", ""),
+    ("applypriority.global.L2::evict_normal [%a1], 128;", ""),
+    ("applypriority.L2::evict_normal [%a1], 128;", ""),
     ("neg.ftz.f16x2 %r1, %r2;", ""),
     ("abs.ftz.f16x2 %r1, %r2;", ""),
     ("cp.async.ca.shared.global.L2::cache_hint [%r1], [%a1], 8, %p1, %a2;", ""),
@@ -45,6 +48,8 @@ TAKEN: list[tuple[str, str]] = [
 ]
 """What ptxas 13.0 takes, and what hopsim says that it lacks of it."""
 REFUSED: list[tuple[str, str]] = [
+    ("applypriority.L2::evict_normal [%a1], 64;", "operand n is 64, expected 128"),
+    ("barrier.red.popc.u32 %r1, 16, %p1;", "operand a is 16, expected 0 to 15"),
     ("neg.ftz.bf16x2 %r1, %r2;", ".ftz does not apply to .bf16x2, expected .f32, .f16 or .f16x2"),
     ("set.eq.ftz.bf16.f32 %h1, %f2, %f3;", "set with a .bf16 result takes no .ftz"),
     ("set.eq.f16.bf16 %h1, %h2, %h3;", "set of .bf16 operands does not give a .f16"),
