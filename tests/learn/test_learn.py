@@ -127,7 +127,7 @@ def test_both_programs_of_a_solution_number_their_labels_alike() -> None:
 def test_what_is_no_ptx_is_told() -> None:
     Path("x.ptx").write_text("hello")
     done = learn("1", "--check", "x.ptx")
-    assert (done.exit_code, "expected '.version'" in done.stdout) == (2, True)
+    assert (done.exit_code, done.stdout, "expected '.version'" in done.stderr) == (2, "", True)
     assert learn("1", "--check", "none.ptx").exit_code == 2
     assert learn("no-such-lesson").exit_code == 2
 
