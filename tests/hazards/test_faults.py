@@ -2,47 +2,17 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
 
-import hopsim as hs
 from hopsim.results import Access
+from tests.machine.programs import launch
 
-HEAD = ".version 8.7\n.target sm_90a\n.address_size 64\n"
-COPY = """
-.visible .entry copy(.param .u64 x)
-{
-    .reg .b32 %t, %a;
-    .reg .b64 %p;
-    ld.param.u64 %p, [x];
-    mov.u32 %t, %tid.x;
-    mad.wide.u32 %p, %t, 4, %p;
-    ACCESS
-    ret;
-}
-"""
-NAMED = """
-.global .b32 NAME[4];
-.visible .entry store()
-{
-    .reg .b32 %t;
-    .reg .b64 %p;
-    mov.u32 %t, %tid.x;
-    mov.u64 %p, NAME;
-    mad.wide.u32 %p, %t, 4, %p;
-    st.global.u32 [%p], %t;
-    ret;
-}
-"""
+STORE = "mov.u64 %rd1, NAME; mad.wide.u32 %rd1, %t, 4, %rd1; st.global.u32 [%rd1], %t;"
 
 
-def faulted(text: str, block: int, *sizes: int) -> tuple[str, Access]:
-    """The rule of the fault that ends a launch with arrays of these sizes, and who faulted."""
-    gpu = hs.Gpu()
-    args = [gpu.array(np.zeros(size, np.uint32)) for size in sizes]
-    module = hs.loads(HEAD + text)
-    kernel = module[next(iter(module))]
-    result = gpu.launch(kernel, 1, block, args=args, schedule="in-order")
+def faulted(body: str, words: int, block: int = 64, module: str = "") -> tuple[str, Access]:
+    """The rule of the fault that ends a launch with an output array of so many words, and who faulted."""
+    result, _, _ = launch(body, out=words, block=block, module=module, check=True)
     assert result.faulted
     (fault,) = (one for one in result.hazards if one.is_fault)
     assert fault.second is not None
@@ -51,27 +21,26 @@ def faulted(text: str, block: int, *sizes: int) -> tuple[str, Access]:
 
 @pytest.mark.parametrize(
     "access",
-    ["ld.global.u32 %a, [%p];", "st.global.u32 [%p], %t;", "atom.global.add.u32 %a, [%p], 1;"],
+    [
+        "ld.global.u32 %r1, [%mine];",
+        "st.global.u32 [%mine], %t;",
+        "atom.global.add.u32 %r1, [%mine], 1;",
+    ],
 )
 @pytest.mark.parametrize(("size", "warp", "lane"), [(63, 1, 31), (40, 1, 8), (5, 0, 5)])
 def test_the_thread_that_faulted_is_named(access: str, size: int, warp: int, lane: int) -> None:
-    rule, side = faulted(COPY.replace("ACCESS", access), 64, size)
+    rule, side = faulted(access, size)
     assert (rule, side.cta, side.warp, side.lanes) == ("HS703", (0, 0, 0), warp, 1 << lane)
 
 
 def test_the_thread_of_a_misaligned_address_is_named() -> None:
-    access = "setp.eq.u32 %q, %t, 37;\n @%q add.u64 %p, %p, 1;\n ld.global.u32 %a, [%p];"
-    text = COPY.replace("ACCESS", access).replace(".reg .b64", ".reg .pred %q;\n .reg .b64")
-    rule, side = faulted(text, 64, 64)
+    body = "setp.eq.u32 %p1, %t, 37; @%p1 add.u64 %mine, %mine, 1; ld.global.u32 %r1, [%mine];"
+    rule, side = faulted(body, 64)
     assert (rule, side.warp, side.lanes) == ("HS704", 1, 1 << 5)
 
 
 def test_an_address_that_all_threads_share_names_the_first_warp() -> None:
-    access = "ld.global.u32 %a, [%u];"
-    text = COPY.replace("ACCESS", access).replace(
-        "mov.u32 %t", "add.u64 %u, %p, 0x100;\n mov.u32 %t"
-    )
-    rule, side = faulted(text.replace(".reg .b64 %p", ".reg .b64 %p, %u"), 64, 4)
+    rule, side = faulted("add.u64 %rd1, %out, 0x100; ld.global.u32 %r1, [%rd1];", 4)
     assert (rule, side.warp, side.lanes) == ("HS703", 0, 0)
 
 
@@ -79,5 +48,6 @@ def test_an_address_that_all_threads_share_names_the_first_warp() -> None:
     "name", ["descriptor_table", "table", "not_aligned", "never_written", "shared_sums"]
 )
 def test_names_of_the_program_do_not_choose_the_rule(name: str) -> None:
-    rule, side = faulted(NAMED.replace("NAME", name), 32)
+    variable = f".global .b32 {name}[4];"
+    rule, side = faulted(STORE.replace("NAME", name), 32, 32, variable)
     assert (rule, side.lanes, side.space) == ("HS703", 1 << 4, "global")
