@@ -38,7 +38,35 @@ TOLD_OF_A_LOAD = Twin(
     threads=32,
 )
 
+# As the epilogues of CUTLASS: a whole warp executes the store, which is one.
+TOGETHER = (
+    put("a") + "{fence}bar.warp.sync -1;\n"
+    "cp.async.bulk.global.shared::cta.bulk_group [%out], [%s], 512; //b\ncp.async.bulk.commit_group;\n"
+)
+
 LANES = [
+    Twin(
+        "a store that a whole warp issues, without the fence of its lanes",
+        TOGETHER.replace("{fence}", "+fence.proxy.async.shared::cta;\n") + "cp.async.bulk.wait_group 0;\n",
+        (("HS101", "a", "b"),),
+        threads=32,
+    ),
+    Twin(
+        "a store that a whole warp issues, and a fence of half of the lanes",
+        "setp.ge.u32 %p5, %l, 16;\n"
+        + TOGETHER.replace("{fence}", "-@%p5 fence.proxy.async.shared::cta;\n+fence.proxy.async.shared::cta;\n")
+        + "cp.async.bulk.wait_group 0;\n",
+        (("HS101 HS105", "a", "b"),),
+        threads=32,
+    ),
+    Twin(
+        "a store that a whole warp issues, whose source is used again too early",
+        TOGETHER.replace("{fence}", "fence.proxy.async.shared::cta;\n")
+        + "-cp.async.bulk.wait_group.read 1;\n+cp.async.bulk.wait_group.read 0;\n"
+        + put("c") + "cp.async.bulk.wait_group 0;\n",
+        (("HS302", "b", "c"),),
+        threads=32,
+    ),
     *(
         Twin(
             f"thread-race of lanes that hand each other what one acquired, by {value.split('.')[0]}",

@@ -92,9 +92,17 @@ class TmaOps(BulkOps):
         space: str,
     ) -> None:
         """cp.async.bulk.tensor from global to shared memory, to one CTA or to each of a mask."""
-        if self.lanes > 1:
-            self._each_lane("tma_load", shared, tensor_map, coordinates, barrier, mask, space)
-            return
+        self._each_lane("_tma_load", shared, tensor_map, coordinates, barrier, mask, space)
+
+    def _tma_load(
+        self,
+        shared: Value,
+        tensor_map: Value,
+        coordinates: Any,
+        barrier: Value,
+        mask: Value | None,
+        space: str,
+    ) -> None:
         spec, raw = self.tensor_map(tensor_map)
         origin = self._coordinates(coordinates)
         target = self._uniform(shared, "the shared destination")
@@ -185,9 +193,10 @@ class TmaOps(BulkOps):
 
     def tma_store(self, shared: Value, tensor_map: Value, coordinates: Any, reduce: str) -> None:
         """cp.async.bulk.tensor and cp.reduce.async.bulk.tensor from shared to global memory."""
-        if self.lanes > 1:
-            self._each_lane("tma_store", shared, tensor_map, coordinates, reduce)
-            return
+        each = self._each_lane if reduce else self._each_distinct
+        each("_tma_store", shared, tensor_map, coordinates, reduce)
+
+    def _tma_store(self, shared: Value, tensor_map: Value, coordinates: Any, reduce: str) -> None:
         spec, raw = self.tensor_map(tensor_map)
         origin = self._coordinates(coordinates)
         address = self._uniform(shared, "the shared source")
@@ -240,9 +249,9 @@ class TmaOps(BulkOps):
 
     def tma_prefetch(self, tensor_map: Value, coordinates: Any) -> None:
         """cp.async.bulk.prefetch.tensor: no effect on values."""
-        if self.lanes > 1:
-            self._each_lane("tma_prefetch", tensor_map, coordinates)
-            return
+        self._each_distinct("_tma_prefetch", tensor_map, coordinates)
+
+    def _tma_prefetch(self, tensor_map: Value, coordinates: Any) -> None:
         spec, raw = self.tensor_map(tensor_map)
         plan = self._plan(load_plan, spec, self._coordinates(coordinates), 0)
         self.machine.issue(

@@ -56,6 +56,7 @@ GROUPS: Final = {
     "entry": "the first instructions of a CTA, by how many SMs begin together",
     "sequences": "instructions of which ptxas makes several: divisions, square roots, integers of 64 bits, fields of bits",
     "locks": "a lock that the lanes of a warp take in turn",
+    "issued": "bulk copies that a whole warp executes: how many are made of them",
     "bursts": "stores in a row: how many are taken before they hold a warp",
     "barriers": "bar.sync between other instructions, and what copies cost a warp that does not issue them",
     "staging": "what warps do to store sums by TMA: conversion, stmatrix, fence, barrier, an elected thread's store",
