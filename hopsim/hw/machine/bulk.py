@@ -82,7 +82,9 @@ class BulkOps(CopyOps):
         It does the same however often it is done, and ptxas loops over what differs between lanes, not over lanes: of
         operands that are the same in a warp it makes one UTMASTG (DEVIATIONS D-ONCE).  Source: machine code of ptxas 13.0.
         """
-        differing = [one for one in _operands(values) if isinstance(one, np.ndarray)]
+        differing: list[NDArray[Any]] = [
+            one for one in _operands(values) if isinstance(one, np.ndarray)
+        ]
         if not differing:
             getattr(self, method)(*values)
             return
