@@ -112,7 +112,8 @@ def test_an_index_outside_of_the_list_is_a_fault() -> None:
 
 
 def test_the_index_must_be_known() -> None:
-    body = SWITCH.format(index="ld.global.u32 %r1, [%out];", guard="", uni="")
+    rows = ".shared .align 16 .b8 rows[512]; mov.u32 %r50, rows; ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%r1}, [%r50];"
+    body = SWITCH.format(index=rows, guard="", uni="")
     with pytest.raises(ValuesNeeded):
         launch(body, values=False)
 

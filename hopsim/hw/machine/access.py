@@ -145,14 +145,24 @@ class MemoryOps(GenericAddresses):
             )  # fmt: skip
         space, address = found
         self._note("r", space, address, word * count, sem, scope, fetch_bytes=fetch_bytes)
-        if not self.machine.values and space != "param" and sem not in SYNCHRONISING:
+        machine = self.machine
+        if (
+            not machine.values
+            and space != "param"
+            and sem not in SYNCHRONISING
+            and not machine.is_deciding
+        ):
             return None
         if space == "local":
             address = self._local_addresses(address, word * count, "load from")
         region = self.region(space, address)
+        if machine.lost and region.base in machine.lost:
+            self.need_values(self.line)
         try:
             return region.load(address, word, count)
         except RegionFault as fault:
+            if machine.follows_bytes and fault.kind == "unwritten":
+                self.need_values(self.line)
             if isinstance(address, np.ndarray):
                 split = self._by_region(space, address)
                 if len(split) > 1:
@@ -179,6 +189,8 @@ class MemoryOps(GenericAddresses):
         self._note("w", space, address, word * count, sem, scope, values[0], before=before)
         if any(value is None for value in values):
             self.machine.version += 1
+            if self.machine.follows_bytes:
+                self._lose(space, address, word * count)
             return
         if space == "local":
             address = self._local_addresses(address, word * count, "store to")
@@ -197,6 +209,27 @@ class MemoryOps(GenericAddresses):
             raise self._region_fault(
                 f"store to {space}: {fault.what}", _hint(fault), fault, address
             ) from None
+
+    def need_known(self, region: Region, start: int, count_bytes: int) -> None:
+        """Stop a `values=False` run that asks for bytes, from `start` on in a region, which it did not compute."""
+        machine = self.machine
+        if not machine.follows_bytes:
+            return
+        held = region.written
+        known = held is None or bool(held[start : start + count_bytes].all())
+        if region.base in machine.lost or not known:
+            self.need_values(self.line)
+
+    def _lose(self, space: str, address: Value, count_bytes: int) -> None:
+        """Note that a `values=False` run wrote bytes without computing them: all of an allocation of global memory."""
+        if space == "local":
+            address = self._local_addresses(address, count_bytes, "store to")
+        for one in np.unique(address).tolist():
+            region = self.region(space, one)
+            if region.written is not None and space != "global":
+                region.mark(one - region.base, one - region.base + count_bytes, False)
+            else:
+                self.machine.lost.add(region.base)
 
     def _by_region(self, space: str, address: Any) -> list[tuple[Region, Any]]:
         """Group lanes by the region they point into."""
@@ -269,8 +302,12 @@ class MemoryOps(GenericAddresses):
             return self.space_by_space(address, min(word, 8), change)
         space, address = found
         count = len(operands)
-        if not self.machine.values or any(value is None for group in operands for value in group):
+        if any(value is None for group in operands for value in group):
             self._note("a", space, address, word * count, sem, scope)
+            if self.machine.is_deciding:
+                self.need_values(self.line)
+            if self.machine.follows_bytes:
+                self._lose(space, address, word * count)
             return None
         if space == "local":
             raise self.fault("atomics do not apply to local memory")
@@ -285,12 +322,16 @@ class MemoryOps(GenericAddresses):
         left: list[int] = []
         for lane, one in enumerate(spread):
             region = self.region(space, one, of=address)
+            if self.machine.lost and region.base in self.machine.lost:
+                self.need_values(self.line)
             try:
                 offset = region.check(one, word * count, word * count)
                 assert isinstance(offset, int)
                 if is_read:
                     region.check_written(offset, offset + word * count)
             except RegionFault as fault:
+                if self.machine.follows_bytes and fault.kind == "unwritten":
+                    self.need_values(self.line)
                 raise self._region_fault(
                     f"atomic on {space}: {fault.what}", _hint(fault), fault, address
                 ) from None

@@ -191,7 +191,7 @@ class BulkOps(CopyOps):
             for cta, offset in destinations:
                 if machine.values:
                     cta.shared.data[offset : offset + size] = region.data[first : first + size]
-                cta.shared.mark(offset, offset + size)
+                cta.shared.mark(offset, offset + size, machine.values)
             for one in barriers:
                 self.complete_tx_of(one, size, operation)
 
@@ -228,7 +228,7 @@ class BulkOps(CopyOps):
         def land() -> None:
             if machine.values:
                 peer.shared.data[offset : offset + size] = cta.shared.data[first : first + size]
-            peer.shared.mark(offset, offset + size)
+            peer.shared.mark(offset, offset + size, machine.values)
             self.complete_tx_of(one, size, operation)
 
         operation = Operation(
@@ -260,6 +260,8 @@ class BulkOps(CopyOps):
         region = self._global(to, size)
         first = to - region.base
         machine, cta = self.machine, self.cta
+        if machine.follows_bytes:
+            machine.lost.add(region.base)
         copy: Copy
         staged: list[Any] = []
         where = self.where() if reduce else ""

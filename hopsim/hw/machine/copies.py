@@ -122,6 +122,9 @@ class CopyOps(WarpOps):
                     raise self.machine.fault(
                         f"cp.async from global: {fault.what}", where, SOURCE_HINT, fault.kind
                     ) from None
+            elif region.written is not None:
+                for start in (targets - np.uint64(region.base)).tolist():
+                    region.mark(start, start + count_bytes, False)
             self.copy_progress("cp.async", copy, True)
 
         operation = Operation(
@@ -300,7 +303,8 @@ class CopyOps(WarpOps):
                 for k, value in enumerate(words):
                     index = offset // word + k
                     view[index] = value if reduce is None else reduce(int(view[index]), value)
-                region.mark(offset, offset + size)
+                if reduce is None or not known:
+                    region.mark(offset, offset + size, known)
                 self.complete_tx(barrier, size, line, landing[0].number)
 
             operation = Operation(

@@ -109,5 +109,7 @@ class Cta:
         """Return local memory, one slice a thread, made when first used."""
         if self.local is None:
             size = self.machine.local_bytes * self.machine.threads
-            self.local = make_region(0, size, f"local memory of cta {self.id_text}")
+            self.local = make_region(
+                0, size, f"local memory of cta {self.id_text}", track=self.machine.follows_bytes
+            )
         return self.local

@@ -53,6 +53,7 @@ class Setup:
     symbols: dict[str, int]
     memory: GlobalMemory
     values: bool = True
+    follows_bytes: bool = False
     numerics: str = "hopper"
     sm_count: int = 132
     places: int = 132 * 32
@@ -100,7 +101,14 @@ class Machine:
         self.sm_count = setup.sm_count
         self.places = setup.places
         self.explicit_cluster = setup.explicit_cluster
-        self.track_initialisation = setup.track_initialisation and setup.values
+        # A run without values performs loads that decide something, of bytes that it computed: see `deciding`.
+        self.follows_bytes = setup.follows_bytes and not setup.values
+        self.is_deciding = False
+        # Allocations, by base, with bytes that such a run did not compute.
+        self.lost: set[int] = set()
+        self.track_initialisation = self.follows_bytes or (
+            setup.track_initialisation and setup.values
+        )
         # What the schedule wants: strands of whole warpgroups, and details of each access for its timing models.
         self.fuse = schedule.fuse
         self.timed = schedule.timed

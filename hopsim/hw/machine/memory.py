@@ -112,10 +112,10 @@ class Region:
         self.written = np.zeros(len(self.data), np.uint8)
         self.written_views = {w // 8: self.written.view(dtype) for w, dtype in DTYPES.items()}
 
-    def mark(self, start: int, stop: int) -> None:
-        """Say that bytes `[start, stop)`, relative to the base, hold data."""
+    def mark(self, start: int, stop: int, known: bool = True) -> None:
+        """Say that bytes `[start, stop)`, relative to the base, hold data; or that what they hold was not computed."""
         if self.written is not None:
-            self.written[start:stop] = 1
+            self.written[start:stop] = known
 
     def check(self, address: Value, count_bytes: int, align: int) -> Value:
         """Return the offset of an access, or raise `RegionFault`."""

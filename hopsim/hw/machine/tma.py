@@ -56,6 +56,7 @@ class TmaOps(BulkOps):
             )
         region = self.region(space, plain)
         start = plain - region.base
+        self.need_known(region, start, MAP_BYTES)
         raw = region.data[start : start + MAP_BYTES].tobytes()
         machine = self.machine
         spec = machine.tensor_maps.get(raw)
@@ -124,7 +125,7 @@ class TmaOps(BulkOps):
                 if machine.values:
                     data, base = (source.data, source.base) if source is not None else (NOTHING, 0)
                     copy_in(plan, data, base, cta.shared.data)
-                cta.shared.mark(offset, offset + plan.shared_bytes)
+                cta.shared.mark(offset, offset + plan.shared_bytes, machine.values)
             for one in barriers:
                 self.complete_tx_of(one, total, operation)
 
@@ -207,6 +208,10 @@ class TmaOps(BulkOps):
         plan = self._plan(store_plan, spec, origin, offset)
         machine = self.machine
         target = self._source_region(plan) if machine.values else None
+        if machine.follows_bytes:
+            written = self._source_region(plan)
+            if written is not None:
+                machine.lost.add(written.base)
         kind = "tma reduce" if reduce else "tma store"
         copy: Copy
         staged: list[Any] = []
@@ -279,10 +284,7 @@ class TmaOps(BulkOps):
         region = self.region(found, plain)
         start = plain - region.base
         self._note("w", found, plain, MAP_BYTES, "weak", "")
-        if not self.machine.values:
-            raise self.fault(
-                "tensormap.replace needs values=True: the map is data", "run with values=True"
-            )
+        self.need_known(region, start, MAP_BYTES)
         raw = bytearray(region.data[start : start + MAP_BYTES].tobytes())
         try:
             replace_field(
@@ -299,14 +301,14 @@ class TmaOps(BulkOps):
     def copy_map(self, target: Value, source: Value, scope: str) -> None:
         """tensormap.cp_fenceproxy: copy a map from shared to global memory and publish it."""
         to, origin = self._uniform(target, "the destination"), self._uniform(source, "the source")
-        words = self.load("shared::cta", origin, 8, 1)
+        self.load("shared::cta", origin, 8, 1)
         shared = self.region("shared::cta", origin)
         region = self._global(to, MAP_BYTES)
         first, start = to - region.base, origin - shared.base
         self._note("w", "global", to, MAP_BYTES, "release", scope)
-        if words is not None:
-            region.data[first : first + MAP_BYTES] = shared.data[start : start + MAP_BYTES]
-            region.mark(first, first + MAP_BYTES)
+        self.need_known(shared, start, MAP_BYTES)
+        region.data[first : first + MAP_BYTES] = shared.data[start : start + MAP_BYTES]
+        region.mark(first, first + MAP_BYTES)
         self.fence("fence.proxy.tensormap", "release", scope)
 
 

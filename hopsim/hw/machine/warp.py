@@ -273,6 +273,9 @@ class WarpOps(TensorOps):
         region, offsets = self._row_offsets(space, address, count, trans, "stmatrix")
         self.machine.version += 1
         if values is None or any(value is None for value in values):
+            if region.written is not None:
+                for start in offsets[..., 0].reshape(-1).tolist():
+                    region.mark(start, start + 16, False)
             return
         columns = [lanes(value, self.lanes, 32).reshape(-1, WARP) for value in values]
         rows = region.data.view(np.complex128)

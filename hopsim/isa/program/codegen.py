@@ -7,7 +7,7 @@ nothing is decoded while the program runs.  The registers of a strand are a list
     body(s, r) -> number of the next segment, or EXIT
 
 A `values=False` program leaves out whatever only computes tainted registers, and stops with `ValuesNeeded` where control
-flow, an address or a count would need one.
+flow, an address or a count would need one (`hopsim.isa.program.deciding`).
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ from hopsim.isa.forms.bound import (
 )
 from hopsim.isa.forms.form import BLOCKED
 from hopsim.isa.program.branch_table import by_index, way
+from hopsim.isa.program.deciding import Deciding, performed_always
 from hopsim.isa.program.flow import EXIT, SegmentPlan, is_synchronising
 from hopsim.isa.types import DTYPES
 from hopsim.isa.values import Array, Predicate, Value, collapse, narrow, resize, select, widen
@@ -93,12 +94,13 @@ class _Source:
         self,
         layout: dict[str, int],
         number_of: dict[int, int],
-        tainted: frozenset[int],
+        deciding: Deciding,
         values: bool,
     ) -> None:
         self.layout = layout
         self.number_of = number_of
-        self.tainted = tainted if not values else frozenset[int]()
+        self.tainted = deciding.tainted if not values else frozenset[int]()
+        self.performed = deciding.performed if not values else frozenset[int]()
         self.lines: list[str] = []
         self.space: dict[str, Any] = {
             "narrow": narrow, "widen": widen, "select": select, "invert": invert, "pick": pick, "place": place,
@@ -247,6 +249,8 @@ class _Source:
     def head(self, bound: BoundInstruction, number: int) -> str:
         """Write the head function of a segment and return its name."""
         operation = self._bind(bound)
+        if number in self.performed:
+            operation = performed_always(operation)
         self.space[f"o{number}"] = operation
         out = self.lines
         args = self._call_args(bound)
@@ -350,7 +354,7 @@ def generate(
     joins: Sequence[int],
     live: Sequence[int],
     layout: dict[str, int],
-    tainted: frozenset[int],
+    deciding: Deciding,
     values: bool,
     serialised: bool = False,
 ) -> list[Segment]:
@@ -360,12 +364,12 @@ def generate(
         body: bound instructions.
         plans: their segments.  joins: immediate post-dominator of each.  live: live registers at the start of each.
         layout: offset of each shared, local and param symbol in its space, in bytes.
-        tainted: registers that hold data a `values=False` run does not compute.
+        deciding: what a `values=False` run computes all the same.
         values: whether data is computed.
         serialised: whether each wgmma is waited for before the next: then each ends a step.
     """
     number_of = {plan.start: plan.number for plan in plans}
-    source = _Source(layout, number_of, tainted, values)
+    source = _Source(layout, number_of, deciding, values)
     names: list[tuple[str | None, str]] = []
     for plan in plans:
         head = source.head(body[plan.start], plan.start) if plan.has_head else None

@@ -247,25 +247,3 @@ def borrowed_registers(body: Sequence[BoundInstruction]) -> int:
 def is_synchronising(bound: BoundInstruction) -> bool:
     """Return whether this is a load or store with which threads synchronise."""
     return bound.form.name in ("ld", "st") and dict(bound.slots).get("sem") in SYNCHRONISING
-
-
-def tainted_registers(body: Sequence[BoundInstruction]) -> frozenset[int]:
-    """Return the registers that may hold data a `values=False` run does not compute.
-
-    Sources are the destinations of forms declared with `data`; whatever is computed from them is tainted too.  The
-    analysis ignores order: a register that is tainted once is tainted everywhere.
-
-    What synchronises is no data: `ld.acquire` and `ld.relaxed` read memory in every run.
-    """
-    tainted: set[int] = set()
-    for bound in body:
-        if bound.form.data and not is_synchronising(bound):
-            tainted |= bound.writes
-    changed = True
-    while changed:
-        changed = False
-        for bound in body:
-            if not bound.form.data and bound.reads & tainted and not bound.writes <= tainted:
-                tainted |= bound.writes
-                changed = True
-    return frozenset(tainted)

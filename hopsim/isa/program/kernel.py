@@ -25,6 +25,7 @@ from hopsim.isa.program.building import without_collection
 from hopsim.isa.program.calls import Expanded, expand
 from hopsim.isa.program.codegen import Segment, generate
 from hopsim.isa.program.contraction import Contracted, contract
+from hopsim.isa.program.deciding import Deciding, deciding
 from hopsim.isa.program.entry_registers import entry_registers
 from hopsim.isa.program.functions import Functions
 from hopsim.isa.program.limits import too_large
@@ -305,6 +306,11 @@ class Kernel:
         return registers_wanted(self.instructions, self.plans, self._live, self.register_widths)
 
     @cached_property
+    def deciding(self) -> Deciding:
+        """What a `values=False` run computes all the same."""
+        return deciding(self.instructions)
+
+    @cached_property
     def serialised_wgmma(self) -> list[BoundInstruction]:
         """Definitions for which ptxas serialises the wgmma of this kernel (C7515); empty when it keeps them asynchronous."""
         return serialised_by(self.instructions, self.plans)
@@ -315,7 +321,6 @@ class Kernel:
         if segments is None:
             body = self.instructions
             joins = flow.meeting_points(self.plans)
-            tainted = flow.tainted_registers(body)
             held = flow.borrowed_registers(body)
             live = [mask | held for mask in self._live]
             segments = generate(
@@ -324,7 +329,7 @@ class Kernel:
                 joins,
                 live,
                 self.placement.offsets,
-                tainted,
+                self.deciding,
                 values,
                 bool(self.serialised_wgmma),
             )

@@ -1,0 +1,143 @@
+"""What a `values=False` run computes all the same: what decides where the program goes, and what it asks for.
+
+Such a run leaves out data.  But branches, addresses, counts and coordinates may come out of memory: sizes of groups,
+pointers, a tile that an atomic handed out, tensor maps that are edited.  Loads and atomics of these are performed, and
+the stores that may feed them; where they meet bytes that the run did not compute it ends with `ValuesNeeded`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from hopsim.isa.forms.bound import AddressArg, Arg, BoundInstruction, RegisterArg, TupleArg
+from hopsim.isa.program.flow import is_synchronising
+
+PERFORMED: Final = ("ld", "atom")
+"""Instructions that read memory and that such a run can perform."""
+STORES: Final = ("st", "st.async")
+
+
+@dataclass(frozen=True, slots=True)
+class Deciding:
+    """What of a program is computed in every run.
+
+    Args:
+        performed: indices of the loads and atomics that are performed.
+        tainted: registers that may hold data which such a run does not compute.  The analysis ignores order: a register
+            that is tainted once is tainted everywhere.
+        follows_bytes: whether the run has to know which bytes it computed.
+    """
+
+    performed: frozenset[int]
+    tainted: frozenset[int]
+    follows_bytes: bool
+
+
+def deciding(body: Sequence[BoundInstruction]) -> Deciding:
+    """Return what a `values=False` run of a program computes."""
+    reads_data = [one.form.data and not is_synchronising(one) for one in body]
+    may = [data and one.form.name in PERFORMED for one, data in zip(body, reads_data, strict=True)]
+    out_of_reach = _forward(
+        body, [data and not able for data, able in zip(reads_data, may, strict=True)]
+    )
+    needed = _backward(body, reads_data, may, _asked_for(body))
+    performed = _chosen(body, may, needed, out_of_reach)
+    edits_maps = any(one.form.name.startswith("tensormap.") for one in body)
+    if performed or edits_maps:
+        needed |= {
+            index
+            for one in body
+            if one.form.name in STORES
+            for index in one.reads
+            if index not in out_of_reach
+        }
+        performed = _chosen(body, may, _backward(body, reads_data, may, needed), out_of_reach)
+    tainted = _forward(
+        body, [data and index not in performed for index, data in enumerate(reads_data)]
+    )
+    return Deciding(performed, tainted, bool(performed) or edits_maps)
+
+
+def performed_always(operation: Callable[..., Any]) -> Callable[..., Any]:
+    """Return an operation on memory as a `values=False` run performs it."""
+
+    def perform(ctx: Any, *args: Any) -> Any:
+        machine = ctx.machine
+        machine.is_deciding = True
+        try:
+            return operation(ctx, *args)
+        finally:
+            machine.is_deciding = False
+
+    return perform
+
+
+def _asked_for(body: Sequence[BoundInstruction]) -> set[int]:
+    """Return the registers that branches, guards, addresses, counts and coordinates name."""
+    found: set[int] = set()
+    for one in body:
+        if one.form.purity != "shared" and one.writes:
+            continue
+        guard = one.instruction.guard
+        if guard is not None:
+            found.add(guard[0].index)
+        for name, arg in zip(one.arg_names, one.args, strict=True):
+            if name not in one.form.data_operands or is_synchronising(one):
+                found.update(_registers(arg))
+    return found
+
+
+def _registers(arg: Arg) -> Iterator[int]:
+    if isinstance(arg, RegisterArg):
+        yield arg.register.index
+    elif isinstance(arg, AddressArg):
+        yield from _registers(arg.base)
+    elif isinstance(arg, TupleArg) and not arg.by_index:
+        for item in arg.items:
+            yield from _registers(item)
+
+
+def _backward(
+    body: Sequence[BoundInstruction], reads_data: list[bool], may: list[bool], asked: set[int]
+) -> set[int]:
+    """Return the registers that those of `asked` are computed from, and these themselves."""
+    needed = set(asked)
+    changed = True
+    while changed:
+        changed = False
+        for one, data, able in zip(body, reads_data, may, strict=True):
+            if one.writes & needed and (able or not data) and not one.reads <= needed:
+                needed |= one.reads
+                changed = True
+    return needed
+
+
+def _chosen(
+    body: Sequence[BoundInstruction],
+    may: list[bool],
+    needed: set[int],
+    out_of_reach: frozenset[int],
+) -> frozenset[int]:
+    return frozenset(
+        index
+        for index, one in enumerate(body)
+        if may[index] and one.writes & needed and not one.writes <= out_of_reach
+    )
+
+
+def _forward(body: Sequence[BoundInstruction], sources: Sequence[bool]) -> frozenset[int]:
+    """Return the registers that the sources write, and whatever is computed from them."""
+    tainted: set[int] = set()
+    for one, is_source in zip(body, sources, strict=True):
+        if is_source:
+            tainted |= one.writes
+    changed = True
+    while changed:
+        changed = False
+        for one in body:
+            if not one.form.data and one.reads & tainted and not one.writes <= tainted:
+                tainted |= one.writes
+                changed = True
+    return frozenset(tainted)

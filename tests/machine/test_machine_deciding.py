@@ -1,0 +1,142 @@
+"""Runs without values compute what decides: counts, pointers, tiles and maps out of memory, and only these."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from hopsim.errors import ValuesNeeded
+from hopsim.launch.arrays import TensorMap
+from hopsim.runtime.gpu import Gpu
+from tests.machine.programs import build, line_of
+
+WORDS = np.arange(1, 65, dtype=np.uint32)
+INIT = """
+.shared .align 128 .b8 tile[1024];
+.shared .align 8 .b64 bar;
+mov.u32 %r1, tile;
+mov.u32 %r2, bar;
+setp.eq.u32 %p1, %t, 0;
+@%p1 mbarrier.init.shared::cta.b64 [bar], 1;
+@%p1 fence.mbarrier_init.release.cluster;
+bar.sync 0;
+"""
+FETCH = """
+@%p1 mbarrier.arrive.expect_tx.shared::cta.b64 _, [bar], 128;
+@%p1 cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%r1], [%rd1], 128, [%r2];
+WAIT: mbarrier.try_wait.parity.shared::cta.b64 %p2, [bar], 0;
+@!%p2 bra WAIT;
+"""
+# %r20 turns, each of which takes some time.
+LOOP = """
+AGAIN:
+setp.eq.u32 %p3, %r20, 0;
+@%p3 bra DONE;
+bar.sync 0;
+sub.u32 %r20, %r20, 1;
+bra AGAIN;
+DONE:
+"""
+# A value that no run without values computes.
+MATRIX = ".shared .align 16 .b8 rows[512]; mov.u32 %r50, rows; ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%r30}, [%r50]; mov.b32 %f0, %r30;"
+
+
+def cycles(body: str, values: bool, params: int = 1, **options: Any) -> float:
+    """Run one warp twice as long as words of the first input say; the second input holds the address of the first."""
+    device = Gpu()
+    first = device.array(WORDS)
+    pointers = device.array(np.array([first.address], np.uint64))
+    out = device.array(np.zeros(1024, np.uint32))
+    args = [out, first, pointers][: params + 1]
+    result = device.launch(
+        build(body, params), 4, 64, args=args, values=values, check=False, **options
+    )
+    assert result.cycles is not None
+    return result.cycles
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "ld.param.u64 %rd1, [p0]; ld.global.nc.u32 %r20, [%rd1+128];" + LOOP,
+        "ld.param.u64 %rd2, [p1]; ld.global.u64 %rd1, [%rd2]; ld.global.u32 %r20, [%rd1+64];" + LOOP,
+        "ld.param.u64 %rd1, [p0]; atom.global.add.u32 %r20, [%rd1+16], 7; and.b32 %r20, %r20, 31;" + LOOP,
+        # A tile that one thread takes for all.
+        INIT + "ld.param.u64 %rd1, [p0]; @%p1 atom.global.add.u32 %r3, [%rd1], 7; @%p1 st.shared.u32 [tile], %r3; "
+        "bar.sync 0; ld.shared.u32 %r20, [tile]; and.b32 %r20, %r20, 31;" + LOOP,
+        # Bytes that a copy brings, and a store over them.
+        INIT + "ld.param.u64 %rd1, [p0];" + FETCH
+        + "ld.global.u32 %r3, [%rd1+40]; st.shared.u32 [tile], %r3; bar.sync 0; ld.shared.u32 %r20, [tile];" + LOOP,
+        # A count that was kept in local memory.
+        ".local .align 4 .b8 kept[8]; mov.u32 %r5, kept; ld.param.u64 %rd1, [p0]; ld.global.u32 %r3, [%rd1+40]; "
+        "st.local.u32 [%r5], %r3; ld.local.u32 %r20, [%r5];" + LOOP,
+        # Flags that others raise by a reduction.
+        "ld.param.u64 %rd1, [p0]; red.release.gpu.global.add.u32 [%rd1+256], 0; red.release.gpu.global.add.u32 [%out], 1; "
+        "LOOK: ld.acquire.gpu.global.u32 %r20, [%out]; setp.ne.u32 %p3, %r20, 256; @%p3 bra LOOK;",
+    ],
+    ids=["count", "pointer", "counter", "tile", "stored", "local", "flag"],
+)  # fmt: skip
+def test_what_decides_is_computed(body: str) -> None:
+    body = body.replace("[%rd1+256]", "[%rd1+252]")
+    assert cycles(body, values=False, params=2) == cycles(body, values=True, params=2)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        # A result of a matrix instruction.
+        MATRIX + "setp.gt.f32 %p3, %f0, 0f3f800000; @%p3 bra OVER; bar.sync 0; OVER: //here",
+        # Bytes that a copy brought.
+        INIT + "ld.param.u64 %rd1, [p0];" + FETCH + "ld.shared.u32 %r20, [tile+64]; //here\n" + LOOP,
+        # Global and shared bytes that it went to.
+        MATRIX + "st.global.f32 [%mine], %f0; ld.global.u32 %r20, [%mine]; //here\n" + LOOP,
+        INIT + MATRIX + "st.shared.f32 [tile], %f0; bar.sync 0; ld.shared.u32 %r20, [tile]; //here\n"
+        + LOOP,
+        MATRIX + "red.global.add.f32 [%out], %f0; ld.global.u32 %r20, [%out]; //here\n" + LOOP,
+        "ld.param.u64 %rd1, [p0]; .shared .align 16 .b8 row[16]; mov.u32 %r1, row; cp.async.ca.shared.global [%r1], [%rd1], 16; "
+        "cp.async.wait_all; bar.sync 0; ld.shared.u32 %r20, [row]; //here\n" + LOOP,
+        "ld.param.u64 %rd1, [p0]; .shared .align 16 .b8 row[16]; ld.global.u32 %r20, [%rd1]; and.b32 %r20, %r20, 0; "
+        "st.shared.u32 [row], %r20; mov.u32 %r1, row; cp.async.ca.shared.global [%r1], [%rd1], 16; "
+        "cp.async.wait_all; bar.sync 0; ld.shared.u32 %r20, [row]; //here\n" + LOOP,
+        "ld.param.u64 %rd1, [p0]; " + INIT + "st.shared.u32 [tile], %t; fence.proxy.async; bar.sync 0; "
+        "@%p1 cp.async.bulk.global.shared::cta.bulk_group [%out], [%r1], 16; @%p1 cp.async.bulk.commit_group; "
+        "@%p1 cp.async.bulk.wait_group 0; bar.sync 0; ld.global.u32 %r20, [%out]; //here\n" + LOOP,
+    ],
+    ids=["matrix", "copied", "global", "shared", "reduced", "cp_async", "cp_async_over", "bulk_store"],
+)  # fmt: skip
+def test_what_is_not_computed_decides_nothing(body: str) -> None:
+    line = line_of(build(body, 1), "//here")
+    with pytest.raises(ValuesNeeded, match=rf"test\.ptx:{line}:"):
+        cycles(body, values=False)
+
+
+def test_a_map_that_is_edited_on_the_device() -> None:
+    body = (
+        INIT
+        + """
+    ld.param.u64 %rd1, [p0];
+    ld.param.u64 %rd2, [p1];
+    @%p1 tensormap.replace.tile.global_address.global.b1024.b64 [%rd2], %rd1;
+    ld.global.u32 %r5, [%rd1+12];
+    @%p1 tensormap.replace.tile.global_dim.global.b1024.b32 [%rd2], 1, %r5;
+    fence.proxy.tensormap::generic.release.gpu;
+    fence.proxy.tensormap::generic.acquire.gpu [%rd2], 128;
+    @%p1 mbarrier.arrive.expect_tx.shared::cta.b64 _, [bar], 128;
+    @%p1 cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [%r1], [%rd2, {%r0, %r0}], [%r2];
+    WAIT: mbarrier.try_wait.parity.shared::cta.b64 %p2, [bar], 0;
+    @!%p2 bra WAIT;
+    """
+    )
+    found: list[float | None] = []
+    for values in (True, False):
+        device = Gpu()
+        words, out = device.array(WORDS), device.array(np.zeros(64, np.uint32))
+        raw = device.encode(TensorMap(words, box=(32, 1), dims=(32, 2), strides=(128,)))
+        held = device.array(np.frombuffer(raw, np.uint8))
+        kernel = build(body.replace("%r0,", "%r6,").replace("%r0}", "%r6}"), 2)
+        args = [out, words, held]
+        found.append(device.launch(kernel, 1, 64, args=args, values=values, check=False).cycles)
+    assert found[0] is not None
+    assert found[0] == found[1]
