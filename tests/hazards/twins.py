@@ -1578,6 +1578,28 @@ THREADS = [
         (("HS502", "a", "b"),),
         threads=32,
     ),
+    # Each lane writes the words that it has read, as epilogues do whose source and result share a place; or other ones.
+    Twin(
+        "missing-syncwarp between ldmatrix and stmatrix of other parts",
+        put()
+        + "bar.warp.sync -1;\n"
+        + LDMATRIX
+        + "x4.shared.b16 {%r1, %r2, %r3, %r4}, [%r0]; //a\n"
+        + "-stmatrix.sync.aligned.m8n8.x4.trans.shared.b16 [%r0], {%r1, %r2, %r3, %r4}; //b\n"
+        + "+stmatrix.sync.aligned.m8n8.x4.shared.b16 [%r0], {%r1, %r2, %r3, %r4};\n",
+        (("HS502", "a", "b"),),
+        threads=32,
+    ),
+    Twin(
+        "missing-syncwarp between stmatrix and ldmatrix, both transposed, of other rows",
+        MINE
+        + "stmatrix.sync.aligned.m8n8.x4.trans.shared.b16 [%r0], {%t, %t, %t, %t}; //a\n"
+        + "-xor.b32 %r5, %t, 2;\n-mad.lo.u32 %r0, %r5, 16, %s;\n"
+        + LDMATRIX
+        + "x4.trans.shared.b16 {%r1, %r2, %r3, %r4}, [%r0]; //b\n",
+        (("HS502", "a", "b"),),
+        threads=32,
+    ),
     Twin(
         "cp-async-wait-not-published before ldmatrix",
         MINE
