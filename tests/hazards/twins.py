@@ -540,6 +540,22 @@ PROXIES = [
         (("HS103 HS112", "a", "b"),),
     ),
     Twin(
+        # What follows cp.async tells that the copies are there; the mainloops of CUTLASS that load so have no fence either.
+        "cp-async-to-wgmma, told by an mbarrier",
+        MINE
+        + init(count=128)
+        + SYNC
+        + "mul.wide.u32 %rd0, %t, 16;\nadd.u64 %rd0, %rd0, %in;\ncp.async.cg.shared.global [%r0], [%rd0], 16; //a\n"
+        + "cp.async.mbarrier.arrive.noinc.shared::cta.b64 [%s+8192];\n"
+        + wait()
+        + "+fence.proxy.async;\n"
+        + FENCE_REGS
+        + mma("b")
+        + COMMIT_MMA
+        + wait_mma(),
+        (("HS103", "a", "b"),),
+    ),
+    Twin(
         "gen-read-to-tma-load",
         LOADED
         + init(OTHER)
