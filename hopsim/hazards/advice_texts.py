@@ -69,7 +69,7 @@ ADVICE: Final[dict[str, tuple[str, str]]] = {
     ),
     "HS103": (
         "generic-to-async bridge for {space}: cp.async writes through the generic proxy",
-        "after the cp.async.wait_group, in every copying thread:  fence.proxy.async.{space};",
+        "after the wait for the copy, in every thread that waits:  fence.proxy.async.{space};",
     ),
     "HS104": (
         "generic-to-async bridge for {space} between the read at :{a} and the refill at :{b}",

@@ -42,6 +42,7 @@ from hopsim.hazards.records import Flight
 from hopsim.hazards.registers import Registers
 from hopsim.hazards.rules import RULES
 from hopsim.hazards.stuck import explain_stuck
+from hopsim.hazards.swizzle_bases import SwizzleBases
 from hopsim.hazards.world import World
 from hopsim.results import Deadlock, Hazard, NotModelledNote
 
@@ -80,6 +81,7 @@ class Checker(Observer):
         self.registers = Registers(world, findings)
         self.groups = Groups(world, self.registers)
         self.meetings = Meetings(world, findings, self.flags)
+        self.swizzle_bases = SwizzleBases(findings)
         # Proxy fences by PTX line: whether some was of use, and who executed it first.
         self._fences: dict[int, list[Any]] = {}
         self.not_modelled: list[NotModelledNote] = [
@@ -115,6 +117,7 @@ class Checker(Observer):
         """Bytes were read or written by threads."""
         self.world.seq += 1
         self.memory.access(event)
+        self.swizzle_bases.access(event)
         if event.semantics != "weak":
             self.flags.access(event)
 
@@ -138,7 +141,7 @@ class Checker(Observer):
         elif event.detail is not None and event.tracked in ("mbarrier", "bulk"):
             _, _, origin, box = event.detail
             flight.tile = f"box {'x'.join(map(str, box))} at ({', '.join(map(str, origin))})"
-            self._check_swizzle(event, flight)
+            self.swizzle_bases.issued(event, flight)
         self.groups.issued(flight)
         self.memory.flight(event, flight)
 
@@ -198,24 +201,6 @@ class Checker(Observer):
             agent.fence_proxy(mask, spaces)
             agent.cta.fences.append((self.world.seq, agent, mask, event.line, spaces))
             agent.end_epoch("fence.proxy.async", event.line)
-
-    def _check_swizzle(self, event: FlightEvent, flight: Flight) -> None:
-        period = event.detail[1]
-        for touch in event.touches:
-            if touch.space == "shared" and touch.start % period:
-                agent, _, mask = flight.parts[0]
-                self.findings.add(
-                    Finding(
-                        "HS603", "hazard", RULES["HS603"].sentence, None,
-                        self.findings.thread_side(
-                            agent, mask, event.line, "tile", start=touch.start, stop=touch.stop, actor=event.kind,
-                            proxy="async",
-                        ),
-                        f"a base aligned to {period} bytes, the period of the swizzle; it is {touch.start:#x}",
-                        f"align the tile to {period} bytes",
-                    )
-                )  # fmt: skip
-                return
 
     # -- the end -----------------------------------------------------------------------------------
 

@@ -67,6 +67,11 @@ def find_gap(first: Record, second: Record, eyes: list[Eye], where: Where | None
     if is_ordered(first, second, eyes):
         return None
     if second.tids is None:
+        if first.done is not None and first.done.observers:
+            # A copy of threads that an mbarrier told of is missed no more, only not bridged, or told in too narrow a scope.
+            gap = _after_operation(first, second, eyes)
+            if gap is not None and gap.missing != ORDER:
+                return gap
         bridge = _demanded_bridge(first, second)
         return _threads_before_operation(first, second, eyes, bridge, where)
     return _threads_before_threads(first, second, eyes, where)

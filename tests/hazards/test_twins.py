@@ -12,14 +12,21 @@ from hopsim.launch.arrays import TensorMap
 from hopsim.results import Hazard
 from hopsim.runtime.gpu import Gpu
 from tests.hazards.programs import (
+    COMMIT_MMA,
     COMMIT_STORE,
+    FENCE_REGS,
     WAIT_STORE,
     Twin,
+    expect,
     findings,
+    init,
     launch,
     line_of,
+    mma,
     put,
     text_of,
+    wait,
+    wait_mma,
 )
 from tests.hazards.twins import ADD_TO_TENSOR, FLAG, LESS, TWINS, to_tensor
 
@@ -140,3 +147,34 @@ def test_a_tensor_reduction_into_an_array_that_nobody_filled(
     args = [target, target, target, gpu.array(encoded)]
     result = gpu.launch(kernel, 1, 128, 1, args, 16384, check=True)
     assert [hazard.rule for hazard in result.hazards] == rules
+
+
+OFF_PERIOD = (
+    "@%leader cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes "
+    "[%s+512], [%map, {0, 0}], [%s+8192];\n"
+)
+BY_ADDRESS = f"add.s64 %rd0, %base, {(1 << 62) + 32};\n"
+
+
+# The tile stands 512 bytes off the period of the swizzle. wgmma swizzles by address, as TMA does; an index of threads may not.
+@pytest.mark.parametrize(
+    ("reader", "level"),
+    [
+        ("ld.shared.b32 %r1, [%s+512];\n", "hazard"),
+        (BY_ADDRESS + FENCE_REGS + mma(a="%rd0") + COMMIT_MMA + wait_mma(), "note"),
+        ("st.shared.b32 [%s+512], %t;\nbar.warp.sync -1;\nld.shared.b32 %r1, [%s+512];\n", "note"),
+    ],
+    ids=["threads", "wgmma", "written over"],
+)  # fmt: skip
+def test_a_swizzled_tile_off_its_period(reader: str, level: str) -> None:
+    reads = reader.replace("st.shared", "@%leader st.shared").replace(
+        "ld.shared", "@%leader ld.shared"
+    )
+    body = init() + "bar.sync 0;\n" + expect() + OFF_PERIOD + wait() + reads
+    gpu = Gpu()
+    source = gpu.array(np.zeros((16, 32), np.uint32))
+    encoded = np.frombuffer(gpu.encode(TensorMap(source, box=(32, 16), swizzle="128B")), np.uint8)
+    kernel = loads(text_of(body, True, 128, "8.7"))["k"]
+    args = [source, source, source, gpu.array(encoded)]
+    result = gpu.launch(kernel, 1, 128, 1, args, 16384, check=True)
+    assert [(hazard.rule, hazard.level) for hazard in result.hazards] == [("HS603", level)]

@@ -540,6 +540,22 @@ PROXIES = [
         (("HS103 HS112", "a", "b"),),
     ),
     Twin(
+        # What follows cp.async tells that the copies are there; the mainloops of CUTLASS that load so have no fence either.
+        "cp-async-to-wgmma, told by an mbarrier",
+        MINE
+        + init(count=128)
+        + SYNC
+        + "mul.wide.u32 %rd0, %t, 16;\nadd.u64 %rd0, %rd0, %in;\ncp.async.cg.shared.global [%r0], [%rd0], 16; //a\n"
+        + "cp.async.mbarrier.arrive.noinc.shared::cta.b64 [%s+8192];\n"
+        + wait()
+        + "+fence.proxy.async;\n"
+        + FENCE_REGS
+        + mma("b")
+        + COMMIT_MMA
+        + wait_mma(),
+        (("HS103", "a", "b"),),
+    ),
+    Twin(
         "gen-read-to-tma-load",
         LOADED
         + init(OTHER)
@@ -1575,6 +1591,28 @@ THREADS = [
         + "+bar.warp.sync -1;\n"
         + LDMATRIX
         + "x2.trans.shared.b16 {%r1, %r2}, [%r0]; //b\n",
+        (("HS502", "a", "b"),),
+        threads=32,
+    ),
+    # Each lane writes the words that it has read, as epilogues do whose source and result share a place; or other ones.
+    Twin(
+        "missing-syncwarp between ldmatrix and stmatrix of other parts",
+        put()
+        + "bar.warp.sync -1;\n"
+        + LDMATRIX
+        + "x4.shared.b16 {%r1, %r2, %r3, %r4}, [%r0]; //a\n"
+        + "-stmatrix.sync.aligned.m8n8.x4.trans.shared.b16 [%r0], {%r1, %r2, %r3, %r4}; //b\n"
+        + "+stmatrix.sync.aligned.m8n8.x4.shared.b16 [%r0], {%r1, %r2, %r3, %r4};\n",
+        (("HS502", "a", "b"),),
+        threads=32,
+    ),
+    Twin(
+        "missing-syncwarp between stmatrix and ldmatrix, both transposed, of other rows",
+        MINE
+        + "stmatrix.sync.aligned.m8n8.x4.trans.shared.b16 [%r0], {%t, %t, %t, %t}; //a\n"
+        + "-xor.b32 %r5, %t, 2;\n-mad.lo.u32 %r0, %r5, 16, %s;\n"
+        + LDMATRIX
+        + "x4.trans.shared.b16 {%r1, %r2, %r3, %r4}, [%r0]; //b\n",
         (("HS502", "a", "b"),),
         threads=32,
     ),

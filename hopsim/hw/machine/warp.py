@@ -230,12 +230,12 @@ class WarpOps(TensorOps):
         taken = lanes(address, self.lanes, 64).reshape(-1, WARP)[:, : count * 8].reshape(-1)
         space, place = self.resolve(space, taken)
         rows = lanes(place, len(taken), 64)
-        self._note_rows("r" if what == "ldmatrix" else "w", space, rows, count, trans)
         if int(np.bitwise_or.reduce(rows)) & 15:
             raise self.fault(
                 f"{what}: row address {int(rows[rows % 16 != 0][0]):#x} is not aligned to 16 bytes",
                 "align the array (.align 16; in CUDA alignas(16)), and pad its rows to a multiple of 16 bytes",
             )
+        self._note_rows("r" if what == "ldmatrix" else "w", space, rows, count, trans)
         region = self.region(space, rows)
         try:
             offsets = region.check(rows, 16, 1)
@@ -249,9 +249,10 @@ class WarpOps(TensorOps):
         if machine.timed:
             self.access = AccessNote(kind + "m", space, rows, 16, self.lanes, False)
         if machine.probe.access:
-            shares = row_shares(len(self.warps), count, trans)
+            shares, width = lane_shares(len(self.warps), count, trans), 2 if trans else 4
+            parts = (rows[:, None] + np.arange(0, 16, width, dtype=rows.dtype)).reshape(-1)
             rank = first_of(rows) >> RANK_SHIFT
-            self._tell_shared(kind, rank, rows, 16, "weak", "", self.tids, None, shares)
+            self._tell_shared(kind, rank, parts, width, "weak", "", self.tids, None, shares)
 
     def ldmatrix(self, space: str, address: Value, count: int, trans: bool) -> Any:
         """ldmatrix .m8n8.b16: return `count` registers."""
@@ -325,22 +326,29 @@ def _is_predicate(value: Any) -> bool:
 
 
 @cache
-def row_shares(warps: int, count: int, trans: bool) -> tuple[Array, Array]:
-    """Return which lanes hold elements of which rows of ldmatrix and stmatrix: (threads, rows), pair by pair.
+def lane_shares(warps: int, count: int, trans: bool) -> tuple[Array, Array]:
+    """Return which lanes hold which parts of the rows of ldmatrix and stmatrix: (threads, parts), pair by pair.
 
-    Lanes address the rows, 8 lanes a matrix; but lane i holds words of row i / 4 of each, or with `.trans` halves of rows
-    2 (i % 4) and the next.
+    Lanes address the rows, 8 lanes a matrix; but lane i holds word i % 4 of row i / 4 of each, or with `.trans` half
+    i / 4 of rows 2 (i % 4) and the next. Parts are words of rows, 4 a row, or with `.trans` halves, 8 a row.
 
-    >>> threads, rows = row_shares(1, 1, False)
-    >>> threads[rows == 1].tolist()
-    [4, 5, 6, 7]
+    >>> threads, parts = lane_shares(1, 1, False)
+    >>> parts[threads == 5].tolist()
+    [5]
+    >>> threads, parts = lane_shares(1, 1, True)
+    >>> parts[threads == 5].tolist()
+    [17, 25]
     """
-    held = matrices_to_registers(np.arange(8, dtype=np.uint16).repeat(8).reshape(1, 8, 8), trans)
-    rows = held.view(np.uint16).reshape(WARP, 2)
-    pairs = sorted({(lane, row) for lane in range(WARP) for row in rows[lane].tolist()})
-    lane, row = np.array(pairs, np.int64).T
+    held = matrices_to_registers(np.arange(64, dtype=np.uint16).reshape(1, 8, 8), trans)
+    halves = held.view(np.uint16).reshape(WARP, 2).astype(np.int64)
+    part = halves if trans else halves[:, :1] // 2
+    lane = np.arange(WARP).repeat(part.shape[1])
     matrix = np.arange(warps * count)[:, None]
-    return (matrix // count * WARP + lane).reshape(-1), (matrix * 8 + row).reshape(-1)
+    of_matrix = 64 if trans else 32
+    return (
+        (matrix // count * WARP + lane).reshape(-1),
+        (matrix * of_matrix + part.reshape(-1)).reshape(-1),
+    )
 
 
 __all__ = ["FULL", "OFFSET_MASK", "WarpOps"]
