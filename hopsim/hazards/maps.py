@@ -13,7 +13,7 @@ from collections import deque
 from dataclasses import dataclass
 
 from hopsim.events import FlightEvent, SyncEvent
-from hopsim.hazards.clocks import ANY, GLOBAL, LANE, MAPS, Agent, Clock, View, bits, raise_to, sees
+from hopsim.hazards.clocks import GLOBAL, MAPS, Agent, Clock, View, raise_to, sees
 from hopsim.hazards.records import Eye, Flight, Record
 from hopsim.hazards.shadow import Region
 from hopsim.hazards.world import World, includes
@@ -52,11 +52,13 @@ class Maps:
         self.acquired: dict[tuple[int, int], tuple[int, Clock]] = {}
         # Releases by cluster, for pairs of fences one of which reaches no further; all others are bridges of views.
         self.released: dict[int, deque[Release]] = {}
-        # The last copy that lanes of a warp made and released together, by warp number: (lanes, epoch).
-        self.copied: dict[int, tuple[int, int]] = {}
+        facts = world.facts
         self.is_used = any(
-            world.facts.mnemonic(line).startswith("tensormap.") for line in world.facts.kernel_lines
+            facts.mnemonic(line).startswith("tensormap.") for line in facts.kernel_lines
         )
+        self._collective = {
+            line for line in facts.kernel_lines if facts.mnemonic(line).startswith(COLLECTIVE)
+        }
 
     def fence(self, event: SyncEvent) -> None:
         """fence.proxy.tensormap, release or acquire."""
@@ -66,8 +68,6 @@ class Maps:
             agent.cta.map_fences[event.line] = (semantics, scope)
             near = self.released.setdefault(agent.cta.cluster, deque(maxlen=RELEASES_KEPT))
             if semantics == "release":
-                if self.world.facts.mnemonic(event.line).startswith(COLLECTIVE):
-                    self.copied[agent.number] = (mask, agent.now)
                 near.append(Release(agent, agent.now, mask, scope, agent.release(mask).hb))
                 if is_wide:
                     agent.fence_proxy(mask, (MAPS,))
@@ -83,6 +83,17 @@ class Maps:
             addresses = event.detail[2]
             for address in {int(one) for one in _several(addresses)}:
                 self.acquired[agent.number, address] = (mask, clock)
+
+    def copiers(
+        self, record: Record, parties: list[tuple[Agent, int]], eyes: list[Eye]
+    ) -> list[Eye]:
+        """Return who makes an access and what they rely on.
+
+        All lanes of tensormap.cp_fenceproxy come before a map is written (`.sync`): after what any of them waited for.
+        """
+        if record.kind == "r" or record.line not in self._collective:
+            return eyes
+        return [(agent, mask, agent.release(mask)) for agent, mask in parties]
 
     def read(self, event: FlightEvent, flight: Flight) -> tuple[Region, Record, list[Eye]] | None:
         """Return the read of its map that a tensor copy makes, when the map lies in global memory."""
@@ -110,14 +121,7 @@ class Maps:
         mask, clock = self.acquired.get((agent.number, address), (0, {}))
         bridges = list(view.bridges)
         bridges[GLOBAL] = {} if lanes & ~mask else clock
-        hb = view.hb
-        together, epoch = self.copied.get(agent.number, (0, 0))
-        if together & lanes:
-            # It waits for all lanes (`.sync`): each of them comes after the whole copy.
-            hb = dict(hb)
-            raise_to(hb, {agent.key + LANE + lane: epoch for lane in bits(together)})
-            raise_to(hb, {agent.key + ANY: epoch})
-        return View(hb, view.loose, (bridges[0], bridges[1], bridges[2], bridges[3]))
+        return View(view.hb, view.loose, (bridges[0], bridges[1], bridges[2], bridges[3]))
 
 
 def _several(addresses: object) -> list[int]:

@@ -18,6 +18,10 @@ from hopsim.hazards.records import REMOTE_STORES, Flight, Ints, Record
 from hopsim.hazards.shadow import Region
 from hopsim.hazards.world import CtaState, World
 
+# Accesses of a warp after which no lane goes on before all have made theirs (`.sync`): each lane comes after all of it,
+# though not after what the others did before.
+TOGETHER = ("tensormap.cp_fenceproxy.",)
+
 
 class Memory:
     """Every access goes through here."""
@@ -39,6 +43,9 @@ class Memory:
         self.maps = Maps(world)
         self.grids = Grids(world, findings)
         facts = world.facts
+        self._together = {
+            line for line in facts.kernel_lines if facts.mnemonic(line).startswith(TOGETHER)
+        }
         self._nc_lines = {line for line in facts.kernel_lines if ".nc" in facts.mnemonic(line)}
 
     # -- threads -----------------------------------------------------------------------------------
@@ -102,9 +109,13 @@ class Memory:
         )  # fmt: skip
         record.fresh = parties[0][0].fresh
         record.is_nc = event.line in self._nc_lines
+        if event.line in self._together:
+            record.done = Done()
+            for agent, mask in parties:
+                record.done.observe(agent, mask)
         if scope:
             record.observations = self.observations
-        eyes = world.eyes(parties)
+        eyes = self.maps.copiers(record, parties, world.eyes(parties))
         for agent, _ in parties:
             agent.dirty = True
         if event.space == "global" and self.grids.is_used:

@@ -429,13 +429,16 @@ def either(fence: str, bad: str, good: str) -> str:
     return "-" + fence.replace("gpu", bad) + "+" + fence.replace("gpu", good)
 
 
+PUBLISH_COPY = "tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release.gpu.sync.aligned [%out], [%r2], 128; //a\n"
+EDIT_COPY = (
+    "@%leader tensormap.replace.tile.global_address.shared::cta.b1024.b64 [%s+4096], %in; //b\n"
+)
 # As grouped products of CUTLASS: a warp copies a map to shared memory, changes it there, and copies it out together.
 COPY_OUT = (
     "setp.lt.u32 %p2, %l, 16;\nmul.wide.u32 %rd1, %l, 8;\nadd.u64 %rd1, %rd1, %map;\nmad.lo.u32 %r1, %l, 8, %s;\n"
     "@%p2 ld.global.b64 %rd2, [%rd1];\n@%p2 st.shared.b64 [%r1+4096], %rd2;\nbar.warp.sync -1;\n"
     "@%leader tensormap.replace.tile.global_address.shared::cta.b1024.b64 [%s+4096], %in;\nbar.warp.sync -1;\n"
-    "add.u32 %r2, %s, 4096;\n"
-    "tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release.gpu.sync.aligned [%out], [%r2], 128; //a\n"
+    "add.u32 %r2, %s, 4096;\n" + PUBLISH_COPY
 )
 
 MAPS = [
@@ -508,6 +511,15 @@ MAPS = [
         (("HS308", "a", "b"),),
         ctas=2,
         cluster=2,
+    ),
+    Twin(
+        "missing-syncwarp: a map that a warp has read, or copied out together, is changed by a lane",
+        COPY_OUT.replace(
+            PUBLISH_COPY, "-ld.shared.b32 %r3, [%r2]; //a\n+" + PUBLISH_COPY.replace("//a", "")
+        )
+        + EDIT_COPY,
+        (("HS502", "a", "b"),),
+        threads=32,
     ),
     Twin(
         "tensormap-update-in-flight",
