@@ -356,3 +356,23 @@ class Done:
             ):
                 return True
         return False
+
+
+class MapRead(Done):
+    """The end of a load's reading of its tensor map: it is complete, or a wait covered a bulk group committed after it.
+
+    Args:
+        landed: the completion of the load.
+        waited: of its issuer's bulk group.
+    """
+
+    __slots__ = ("landed", "waited")
+
+    def __init__(self, landed: Done, waited: Done) -> None:
+        super().__init__()
+        self.landed = landed
+        self.waited = waited
+
+    def known_to(self, clock: Clock, agent: Agent, mask: int) -> bool:
+        """Whether lanes `mask` of `agent`, who rely on `clock`, know that the map is read."""
+        return self.landed.known_to(clock, agent, mask) or self.waited.known_to(clock, agent, mask)

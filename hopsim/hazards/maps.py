@@ -13,7 +13,7 @@ from collections import deque
 from dataclasses import dataclass
 
 from hopsim.events import FlightEvent, SyncEvent
-from hopsim.hazards.clocks import GLOBAL, MAPS, Agent, Clock, View, raise_to, sees
+from hopsim.hazards.clocks import GLOBAL, MAPS, Agent, Clock, Done, MapRead, View, raise_to, sees
 from hopsim.hazards.records import Eye, Flight, Record
 from hopsim.hazards.shadow import Region
 from hopsim.hazards.world import World, includes
@@ -22,6 +22,8 @@ from hopsim.layout.tensormap import MAP_BYTES
 RELEASES_KEPT = 256
 # All lanes of a warp copy a map, wait for each other, and release it.
 COLLECTIVE = "tensormap.cp_fenceproxy"
+# Stands in the bulk group of a load's issuer for the reading of its map.
+READING = "tensor map read"
 
 
 @dataclass(slots=True)
@@ -104,7 +106,7 @@ class Maps:
         region = world.global_region(address)
         if region is None:
             return None
-        done = flight.landed if flight.tracked == "mbarrier" else flight.read
+        done = self._in_group(flight) if flight.tracked == "mbarrier" else flight.read
         record = Record(
             world.next_record(), "r", True, flight.agent.cta, flight.parts, event.line, "global", -1, address,
             address + MAP_BYTES, None, 0, None, "", flight, done, world.seq,
@@ -115,6 +117,15 @@ class Maps:
             for agent, lanes, view in world.eyes(world.parties(event.agent))
         ]
         return region, record, eyes
+
+    def _in_group(self, flight: Flight) -> Done:
+        """Return when the map of a load is read; its issuer's next bulk group holds the reading too (D-MAPGROUP)."""
+        agent, _, mask = flight.parts[0]
+        last, lanes = agent.stores[-1] if agent.stores else (None, 0)
+        if last is None or last.kind != READING or lanes != mask:
+            last = Flight(READING, flight.number, flight.parts[:1], flight.line, "bulk", flight.seq)
+            agent.stores.append((last, mask))
+        return MapRead(flight.landed, last.read)
 
     def _through(self, agent: Agent, lanes: int, view: View, address: int) -> View:
         """Return what lanes rely on when a copy of theirs reads a map: only what they acquired is bridged."""

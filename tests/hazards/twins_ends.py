@@ -512,6 +512,37 @@ MAPS = [
         ctas=2,
         cluster=2,
     ),
+    # CUTLASS's tma_desc_commit_group and tma_desc_wait_group: the map of a load may be changed after them, the data is not there yet.
+    Twin(
+        "tensormap-update-in-flight: no wait for the bulk group",
+        init()
+        + COPY_OUT.replace("//a", "//c")
+        + TAKE.replace("%map", "%out")
+        + expect()
+        + MAP_LOAD.replace("NAME", "a").replace("%map", "%out")
+        + EDIT_COPY.replace("//b", "")
+        + "bar.warp.sync -1;\n"
+        + "@%leader cp.async.bulk.commit_group;\n+@%leader cp.async.bulk.wait_group.read 0;\n"
+        + PUBLISH_COPY.replace("//a", "//b")
+        + wait(),
+        (("HS307", "a", "b"),),
+        threads=32,
+    ),
+    Twin(
+        "tensormap-update-in-flight: the bulk group is committed before the load",
+        init()
+        + COPY_OUT.replace("//a", "//c")
+        + TAKE.replace("%map", "%out")
+        + expect()
+        + "-@%leader cp.async.bulk.commit_group;\n"
+        + MAP_LOAD.replace("NAME", "a").replace("%map", "%out")
+        + "+@%leader cp.async.bulk.commit_group;\n"
+        + "@%leader cp.async.bulk.wait_group.read 0;\n"
+        + PUBLISH_COPY.replace("//a", "//b")
+        + wait(),
+        (("HS307", "a", "b"),),
+        threads=32,
+    ),
     Twin(
         "missing-syncwarp: a map that a warp has read, or copied out together, is changed by a lane",
         COPY_OUT.replace(
