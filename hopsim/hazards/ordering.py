@@ -67,7 +67,7 @@ def find_gap(first: Record, second: Record, eyes: list[Eye], where: Where | None
     if is_ordered(first, second, eyes):
         return None
     if second.tids is None:
-        if first.done is not None and first.done.observers:
+        if first.flight is not None and first.done is not None and first.done.observers:
             # A copy of threads that an mbarrier told of is missed no more, only not bridged, or told in too narrow a scope.
             gap = _after_operation(first, second, eyes)
             if gap is not None and gap.missing != ORDER:
