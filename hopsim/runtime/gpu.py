@@ -292,7 +292,7 @@ class Gpu:
             workspace=self._modules.workspace(kernel, math.prod(shapes.grid), places),
             memory=self.memory,
             values=chosen.values,
-            follows_bytes=kernel.deciding.follows_bytes,
+            follows_bytes=not chosen.values and kernel.deciding.follows_bytes,
             numerics=chosen.numerics,
             sm_count=device.sm_count,
             places=places,

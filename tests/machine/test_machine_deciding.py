@@ -75,8 +75,12 @@ def cycles(body: str, values: bool, params: int = 1, **options: Any) -> float:
         # Flags that others raise by a reduction.
         "ld.param.u64 %rd1, [p0]; red.release.gpu.global.add.u32 [%rd1+256], 0; red.release.gpu.global.add.u32 [%out], 1; "
         "LOOK: ld.acquire.gpu.global.u32 %r20, [%out]; setp.ne.u32 %p3, %r20, 256; @%p3 bra LOOK;",
+        # A register that holds data elsewhere.
+        MATRIX + "mov.b32 %r20, %r30; st.global.u32 [%mine], %r20; mov.u32 %r20, 5;" + LOOP,
+        "mov.u32 %r6, 0; TURN:" + MATRIX + "st.global.u32 [%mine], %r30; mov.u32 %r30, 3; mov.u32 %r20, %r30;" + LOOP
+        + "add.u32 %r6, %r6, 1; setp.lt.u32 %p4, %r6, %r30; @%p4 bra TURN;",
     ],
-    ids=["count", "pointer", "counter", "tile", "stored", "local", "flag"],
+    ids=["count", "pointer", "counter", "tile", "stored", "local", "flag", "reused", "reused_in_turns"],
 )  # fmt: skip
 def test_what_decides_is_computed(body: str) -> None:
     body = body.replace("[%rd1+256]", "[%rd1+252]")

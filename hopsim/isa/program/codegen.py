@@ -33,6 +33,7 @@ from hopsim.isa.forms.form import BLOCKED
 from hopsim.isa.program.branch_table import by_index, way
 from hopsim.isa.program.deciding import Deciding, performed_always
 from hopsim.isa.program.flow import EXIT, SegmentPlan, is_synchronising
+from hopsim.isa.ptx.flat import Register
 from hopsim.isa.types import DTYPES
 from hopsim.isa.values import Array, Predicate, Value, collapse, narrow, resize, select, widen
 
@@ -99,8 +100,9 @@ class _Source:
     ) -> None:
         self.layout = layout
         self.number_of = number_of
-        self.tainted = deciding.tainted if not values else frozenset[int]()
-        self.performed = deciding.performed if not values else frozenset[int]()
+        self.deciding = None if values else deciding
+        # Registers that hold data which is not computed, before and after the instruction that is being written.
+        self.tainted = self.leaves_tainted = 0
         self.lines: list[str] = []
         self.space: dict[str, Any] = {
             "narrow": narrow, "widen": widen, "select": select, "invert": invert, "pick": pick, "place": place,
@@ -159,11 +161,20 @@ class _Source:
         assert isinstance(arg, MissingArg)
         return "None"
 
+    def _come_to(self, number: int) -> None:
+        """Look up what is tainted at an instruction."""
+        if self.deciding is not None:
+            self.tainted = self.deciding.before[number]
+            self.leaves_tainted = self.deciding.after[number]
+
+    def _is_tainted(self, register: Register) -> bool:
+        return bool(self.tainted >> register.index & 1)
+
     def _arg_tainted(self, arg: Arg) -> bool:
         if not self.tainted:
             return False
         if isinstance(arg, RegisterArg):
-            return arg.register.index in self.tainted
+            return self._is_tainted(arg.register)
         if isinstance(arg, AddressArg):
             return self._arg_tainted(arg.base)
         if isinstance(arg, TupleArg):
@@ -187,7 +198,7 @@ class _Source:
         lines: list[str] = []
         for number, destination in enumerate(bound.destinations):
             register = destination.register
-            if register is None or register.index in self.tainted:
+            if register is None or self.leaves_tainted >> register.index & 1:
                 continue
             value = "v" if bound.single else f"v[{number}]"
             value = self._widened(value, destination)
@@ -213,7 +224,8 @@ class _Source:
     def plain(self, bound: BoundInstruction, number: int) -> list[str]:
         """Return the lines of one plain instruction."""
         written = [d.register for d in bound.destinations if d.register is not None]
-        if written and all(register.index in self.tainted for register in written):
+        self._come_to(number)
+        if written and all(self.leaves_tainted >> register.index & 1 for register in written):
             return []
         args = self._call_args(bound)
         if args is None:
@@ -248,8 +260,9 @@ class _Source:
 
     def head(self, bound: BoundInstruction, number: int) -> str:
         """Write the head function of a segment and return its name."""
+        self._come_to(number)
         operation = self._bind(bound)
-        if number in self.performed:
+        if self.deciding is not None and number in self.deciding.performed:
             operation = performed_always(operation)
         self.space[f"o{number}"] = operation
         out = self.lines
@@ -260,7 +273,7 @@ class _Source:
             return f"h{number}"
         guard = bound.instruction.guard
         if guard is not None:
-            if guard[0].index in self.tainted:
+            if self._is_tainted(guard[0]):
                 out += [f"    s.need_values({bound.line})"]
             held, other = ("False", "True") if guard[1] else ("True", "False")
             out.append(f"    p = r[{guard[0].index}]")
@@ -299,7 +312,7 @@ class _Source:
         stores: list[str] = []
         for position, destination in enumerate(bound.destinations):
             register = destination.register
-            if register is None or register.index in self.tainted:
+            if register is None or self.leaves_tainted >> register.index & 1:
                 continue
             value = "v" if bound.single else f"v[{position}]"
             value = self._widened(value, destination)
@@ -328,7 +341,8 @@ class _Source:
         guard = body[plan.branch].instruction.guard
         assert guard is not None
         after, taken = plan.successors
-        if guard[0].index in self.tainted:
+        self._come_to(plan.branch)
+        if self._is_tainted(guard[0]):
             out.append(f"    s.need_values({body[plan.branch].line})")
         when_true, when_false = (after, taken) if guard[1] else (taken, after)
         out.append(f"    p = r[{guard[0].index}]")
@@ -339,9 +353,11 @@ class _Source:
 
     def _by_index(self, plan: SegmentPlan, bound: BoundInstruction, join: int) -> list[str]:
         """Return the lines of a branch whose targets are listed; the segment holds nothing else."""
+        assert plan.branch is not None
+        self._come_to(plan.branch)
         args = self._call_args(bound)
         guard = bound.instruction.guard
-        if args is None or (guard is not None and guard[0].index in self.tainted):
+        if args is None or (guard is not None and self._is_tainted(guard[0])):
             return [f"s.need_values({bound.line})"]
         table = f"t{plan.number}"
         self.space[table] = [self.number_of.get(label.target, EXIT) for label in bound.targets]

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from hopsim.isa.forms.bound import AddressArg, Arg, BoundInstruction, RegisterArg, TupleArg
-from hopsim.isa.program.flow import is_synchronising
+from hopsim.isa.program.flow import EXIT, SegmentPlan, is_synchronising
 
 PERFORMED: Final = ("ld", "atom")
 """Instructions that read memory and that such a run can perform."""
@@ -25,18 +25,22 @@ class Deciding:
 
     Args:
         performed: indices of the loads and atomics that are performed.
-        tainted: registers that may hold data which such a run does not compute.  The analysis ignores order: a register
-            that is tainted once is tainted everywhere.
+        before, after: by instruction, the registers that may hold data which such a run does not compute, as bit masks.
         follows_bytes: whether the run has to know which bytes it computed.
     """
 
     performed: frozenset[int]
-    tainted: frozenset[int]
+    before: Sequence[int]
+    after: Sequence[int]
     follows_bytes: bool
 
 
-def deciding(body: Sequence[BoundInstruction]) -> Deciding:
-    """Return what a `values=False` run of a program computes."""
+def deciding(body: Sequence[BoundInstruction], plans: Sequence[SegmentPlan]) -> Deciding:
+    """Return what a `values=False` run of a program computes.
+
+    Args:
+        plans: the segments of the body.
+    """
     reads_data = [one.form.data and not is_synchronising(one) for one in body]
     may = [data and one.form.name in PERFORMED for one, data in zip(body, reads_data, strict=True)]
     out_of_reach = _forward(
@@ -54,10 +58,9 @@ def deciding(body: Sequence[BoundInstruction]) -> Deciding:
             if index not in out_of_reach
         }
         performed = _chosen(body, may, _backward(body, reads_data, may, needed), out_of_reach)
-    tainted = _forward(
-        body, [data and index not in performed for index, data in enumerate(reads_data)]
-    )
-    return Deciding(performed, tainted, bool(performed) or edits_maps)
+    sources = [data and index not in performed for index, data in enumerate(reads_data)]
+    before, after = _tainted(body, plans, sources)
+    return Deciding(performed, before, after, bool(performed) or edits_maps)
 
 
 def performed_always(operation: Callable[..., Any]) -> Callable[..., Any]:
@@ -127,8 +130,52 @@ def _chosen(
     )
 
 
+def _tainted(
+    body: Sequence[BoundInstruction], plans: Sequence[SegmentPlan], sources: Sequence[bool]
+) -> tuple[list[int], list[int]]:
+    """Return, before and after each instruction, the registers that hold what the sources write, or is computed from it.
+
+    Compilers use a register for a constant in one place and for data in another.
+    """
+    before, after = [0] * len(body), [0] * len(body)
+    reads = [mask_of(one.reads) for one in body]
+    writes = [mask_of(one.writes) for one in body]
+    entering = [0] * len(plans)
+    waiting = list(range(len(plans)))
+    seen: set[int] = set()
+    while waiting:
+        plan = plans[waiting.pop()]
+        seen.add(plan.number)
+        held = entering[plan.number]
+        for index in range(plan.start, plan.stop):
+            before[index] = held
+            if sources[index] or (not body[index].form.data and reads[index] & held):
+                held |= writes[index]
+            elif body[index].instruction.guard is None:
+                held &= ~writes[index]
+            after[index] = held
+        for successor in plan.successors:
+            if successor == EXIT or (not held & ~entering[successor] and successor in seen):
+                continue
+            entering[successor] |= held
+            waiting.append(successor)
+    return before, after
+
+
+def mask_of(registers: frozenset[int]) -> int:
+    """Return registers as a bit mask.
+
+    >>> mask_of(frozenset({0, 3}))
+    9
+    """
+    mask = 0
+    for index in registers:
+        mask |= 1 << index
+    return mask
+
+
 def _forward(body: Sequence[BoundInstruction], sources: Sequence[bool]) -> frozenset[int]:
-    """Return the registers that the sources write, and whatever is computed from them."""
+    """Return the registers that the sources write, and whatever is computed from them, in any order of instructions."""
     tainted: set[int] = set()
     for one, is_source in zip(body, sources, strict=True):
         if is_source:

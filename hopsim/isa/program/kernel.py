@@ -308,7 +308,7 @@ class Kernel:
     @cached_property
     def deciding(self) -> Deciding:
         """What a `values=False` run computes all the same."""
-        return deciding(self.instructions)
+        return deciding(self.instructions, self.plans)
 
     @cached_property
     def serialised_wgmma(self) -> list[BoundInstruction]:
