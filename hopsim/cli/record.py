@@ -36,6 +36,7 @@ class Part(StrEnum):
     LADDER = "ladder"
     PHASES = "phases"
     WORKLOADS = "workloads"
+    CUTLASS = "cutlass"
     AGAIN = "again"
     TABLES = "tables"
 
@@ -84,6 +85,7 @@ def record(
         Part.LADDER: lambda: _ladder(out, facts, groups, say),
         Part.PHASES: lambda: _phases(out, facts, say),
         Part.WORKLOADS: lambda: _workloads(out, facts, groups, say),
+        Part.CUTLASS: lambda: _cutlass(out, facts, say),
         Part.AGAIN: lambda: _again(out, facts, say),
         Part.TABLES: lambda: _tables(out, facts, index),
     }
@@ -235,6 +237,13 @@ def _workloads(
         what = f"kernels that nvcc compiled, without a GEMM's schedule, {name} set: cycles and bits"
         described[str(file.relative_to(out))] = (what, len(found["rows"]))
     return _indexed(out, described, facts)
+
+
+def _cutlass(out: Path, facts: DeviceFacts, say: Callable[[str], None]) -> list[Row]:
+    from hopsim.kernels.measured import captured
+
+    what = "GEMMs of CUTLASS 3 with the parameters of its host code: cycles and bits"
+    return _profiled(out, facts, say, {captured.FILE: (partial(captured.record, out), what)})
 
 
 def _again(out: Path, facts: DeviceFacts, say: Callable[[str], None]) -> list[Row]:

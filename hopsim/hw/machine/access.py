@@ -156,7 +156,7 @@ class MemoryOps(GenericAddresses):
         if space == "local":
             address = self._local_addresses(address, word * count, "load from")
         region = self.region(space, address)
-        if machine.lost and region.base in machine.lost:
+        if machine.is_deciding and region.base in machine.lost:
             self.need_values(self.line)
         try:
             return region.load(address, word, count)
@@ -322,7 +322,7 @@ class MemoryOps(GenericAddresses):
         left: list[int] = []
         for lane, one in enumerate(spread):
             region = self.region(space, one, of=address)
-            if self.machine.lost and region.base in self.machine.lost:
+            if self.machine.is_deciding and region.base in self.machine.lost:
                 self.need_values(self.line)
             try:
                 offset = region.check(one, word * count, word * count)
