@@ -59,6 +59,21 @@ def test_the_ladder() -> None:
     assert f"{within} of {steps} steps within 10 %" in readme
 
 
+def test_the_gemms_of_cutlass() -> None:
+    told = re.search(
+        r"launches them, none .*?cycles\s(\d+) % off in the mean, (\d+) % in the median, (\d+) % at most",
+        README.read_text(encoding="utf-8"),
+        re.DOTALL,
+    )
+    page = re.search(
+        r"MAPE ([\d.]+) %, median ([\d.]+) %, worst [+-](\d+) %",
+        (DOCS / "cutlass.md").read_text(encoding="utf-8"),
+    )
+    assert told
+    assert page
+    assert [int(one) for one in told.groups()] == [round(float(one)) for one in page.groups()]
+
+
 def test_the_table_of_accuracy() -> None:
     _, *sets = re.split(
         r"^## (?:Calibration|Judging) set$", (DOCS / "accuracy.md").read_text(encoding="utf-8"),

@@ -44,7 +44,7 @@ extern "C" CUresult CUDAAPI cuGetErrorString(CUresult, char const** text) { *tex
 extern "C" CUresult CUDAAPI cuGetErrorName(CUresult, char const** text) { *text = ""; return CUDA_SUCCESS; }
 
 // The address of array `number`.
-static inline void* array(int number) { return reinterpret_cast<void*>((0x5A0ull + number) << 36); }
+static inline void* place_of(int number) { return reinterpret_cast<void*>((0x5A0ull + number) << 36); }
 
 template <class Params>
 void tell(Params const& params, dim3 grid, dim3 block, dim3 cluster, size_t shared_bytes, size_t workspace_bytes) {

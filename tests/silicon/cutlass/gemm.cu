@@ -87,16 +87,16 @@ int main(int argc, char** argv) {
   auto b = cutlass::make_cute_packed_stride(typename Kernel::StrideB{}, {n, k, 1});
   auto d = cutlass::make_cute_packed_stride(typename Kernel::StrideD{}, {m, n, 1});
   typename Gemm::Arguments args{
-      cutlass::gemm::GemmUniversalMode::kGemm, {m, n, k, 1}, {(EA*)array(0), a, (EA*)array(1), b},
-      {{}, (typename Epilogue::ElementC*)array(2), {}, (ED*)array(3), d}, cutlass::KernelHardwareInfo{0, 132}};
+      cutlass::gemm::GemmUniversalMode::kGemm, {m, n, k, 1}, {(EA*)place_of(0), a, (EA*)place_of(1), b},
+      {{}, (typename Epilogue::ElementC*)place_of(2), {}, (ED*)place_of(3), d}, cutlass::KernelHardwareInfo{0, 132}};
   if constexpr (!cute::is_void_v<EC>) args.epilogue.dC = d;
   args.epilogue.thread.beta = ECOMP(argc > 4 ? atof(argv[4]) : 0);
   args.epilogue.thread.alpha = ECOMP(argc > 5 ? atof(argv[5]) : 1);
 #ifdef BIAS
-  args.epilogue.thread.bias_ptr = (decltype(args.epilogue.thread.bias_ptr))array(5);
+  args.epilogue.thread.bias_ptr = (decltype(args.epilogue.thread.bias_ptr))place_of(5);
 #endif
   if (!Kernel::can_implement(args)) return 1;
-  auto params = Kernel::to_underlying_arguments(args, array(4));
+  auto params = Kernel::to_underlying_arguments(args, place_of(4));
   // g++ 12 leaves this part of the structure as it found it.
 #ifdef NOSMEM
   auto epilogue = Epilogue::to_underlying_arguments(args.problem_shape, args.epilogue, nullptr);
