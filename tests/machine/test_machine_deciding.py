@@ -79,8 +79,11 @@ def cycles(body: str, values: bool, params: int = 1, **options: Any) -> float:
         MATRIX + "mov.b32 %r20, %r30; st.global.u32 [%mine], %r20; mov.u32 %r20, 5;" + LOOP,
         "mov.u32 %r6, 0; TURN:" + MATRIX + "st.global.u32 [%mine], %r30; mov.u32 %r30, 3; mov.u32 %r20, %r30;" + LOOP
         + "add.u32 %r6, %r6, 1; setp.lt.u32 %p4, %r6, %r30; @%p4 bra TURN;",
+        # The carry flag, which data has had before.
+        MATRIX + "add.cc.u32 %r3, %r30, 5; addc.u32 %r4, %r30, 0; st.global.u32 [%mine], %r4; "
+        "add.cc.u32 %r6, %t, 0xffffffff; addc.u32 %r20, 1, 0;" + LOOP,
     ],
-    ids=["count", "pointer", "counter", "tile", "stored", "local", "flag", "reused", "reused_in_turns"],
+    ids=["count", "pointer", "counter", "tile", "stored", "local", "flag", "reused", "reused_in_turns", "carry"],
 )  # fmt: skip
 def test_what_decides_is_computed(body: str) -> None:
     body = body.replace("[%rd1+256]", "[%rd1+252]")

@@ -1,4 +1,4 @@
-"""Control flow and liveness of one function: segments, post-dominators, live and tainted registers.
+"""Control flow and liveness of one function: segments, post-dominators, live registers.
 
 A *segment* is the unit a warp executes at once: at most one shared instruction at its head, then plain instructions
 (registers only), then where to go next.  Everything other agents can observe happens in heads.
