@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Final
 
 import numpy as np
 
 from hopsim.kernels.micro.clocked import Benchmark, Clocked
-from hopsim.kernels.ptx.text import Param, Reg, address
+from hopsim.kernels.ptx.text import Param, address
 from hopsim.launch.arrays import TensorMap
 
 WIDTH: Final = 64
@@ -40,7 +41,7 @@ def issued() -> Benchmark:
     k.emit("bar.warp.sync", -1)
     parity = k.let(".b32", "parity", "mov.u32", 0)
 
-    def measure(what: str, copy: Any, load: bool = False) -> None:
+    def measure(what: str, words: str, given: Sequence[str], load: bool = False) -> None:
         for case, places in PLACES.items():
             lanes = "one" if case == "one lane" else "all"
             number = k.let(".b32", "number", "and.b32", c.thread, places - 1)
@@ -48,20 +49,19 @@ def issued() -> Benchmark:
             inner = k.let(".b32", "inner", "mad.lo.u32", number, BOX_BYTES, c.shared)
             outer = k.let(".b64", "outer", "mad.wide.u32", number, BOX_BYTES, array)
 
-            def run(
-                lanes: str = lanes, row: Reg = row, inner: Reg = inner, outer: Reg = outer
-            ) -> None:
+            operands = {
+                "box": f"[{place}, {{0, {row}}}]",
+                "inner": address(inner),
+                "outer": address(outer),
+            }
+
+            def run(lanes: str = lanes, operands: dict[str, str] = operands) -> None:
                 guard = c.first if lanes == "one" else None
                 if load:
                     arrived = BOX_BYTES * (1 if lanes == "one" else 32)
-                    k.emit(
-                        "mbarrier.arrive.expect_tx.shared::cta.b64",
-                        "_",
-                        barrier,
-                        arrived,
-                        guard=c.first,
-                    )
-                copy(row, inner, outer, guard)
+                    expect = "mbarrier.arrive.expect_tx.shared::cta.b64"
+                    k.emit(expect, "_", barrier, arrived, guard=c.first)
+                k.emit(words, *(operands.get(one, one) for one in given), guard=guard)
                 if load:
                     c.wait_parity(barrier, parity)
                     k.emit("xor.b32", parity, parity, 1)
@@ -71,44 +71,20 @@ def issued() -> Benchmark:
 
             c.measure(f"{what}, {case}", run, whole_cta=True)
 
-    def box_out(row: Reg, inner: Reg, outer: Reg, guard: Reg | None) -> None:
-        k.emit(
-            "cp.async.bulk.tensor.2d.global.shared::cta.bulk_group",
-            f"[{place}, {{0, {row}}}]",
-            address(inner),
-            guard=guard,
-        )
-
-    def box_added(row: Reg, inner: Reg, outer: Reg, guard: Reg | None) -> None:
-        k.emit(
-            "cp.reduce.async.bulk.tensor.2d.global.shared::cta.add.bulk_group",
-            f"[{place}, {{0, {row}}}]",
-            address(inner),
-            guard=guard,
-        )
-
-    def bytes_out(row: Reg, inner: Reg, outer: Reg, guard: Reg | None) -> None:
-        k.emit(
-            "cp.async.bulk.global.shared::cta.bulk_group",
-            address(outer),
-            address(inner),
-            BOX_BYTES,
-            guard=guard,
-        )
-
-    def box_in(row: Reg, inner: Reg, outer: Reg, guard: Reg | None) -> None:
-        k.emit(
-            "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes",
-            address(inner),
-            f"[{place}, {{0, {row}}}]",
-            barrier,
-            guard=guard,
-        )
-
-    measure("tensor store", box_out)
-    measure("bulk store", bytes_out)
-    measure("tensor reduction", box_added)
-    measure("tensor load", box_in, load=True)
+    to_global = "global.shared::cta"
+    measure("tensor store", f"cp.async.bulk.tensor.2d.{to_global}.bulk_group", ("box", "inner"))
+    measure(
+        "bulk store", f"cp.async.bulk.{to_global}.bulk_group", ("outer", "inner", str(BOX_BYTES))
+    )
+    measure(
+        "tensor reduction",
+        f"cp.reduce.async.bulk.tensor.2d.{to_global}.add.bulk_group",
+        ("box", "inner"),
+    )
+    measure(
+        "tensor load", "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes",
+        ("inner", "box", barrier), load=True,
+    )  # fmt: skip
     return c.benchmark(
         "copies that a whole warp issues", block=32, shared_bytes=BARRIER + 64, arguments=_arguments
     )
