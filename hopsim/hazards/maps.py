@@ -58,7 +58,8 @@ class Maps:
         self.is_used = any(
             facts.mnemonic(line).startswith("tensormap.") for line in facts.kernel_lines
         )
-        self._collective = {
+        # Lines after which no lane of a warp goes on before all have copied: each lane comes after all of the copy.
+        self.collective = {
             line for line in facts.kernel_lines if facts.mnemonic(line).startswith(COLLECTIVE)
         }
 
@@ -93,7 +94,7 @@ class Maps:
 
         All lanes of tensormap.cp_fenceproxy come before a map is written (`.sync`): after what any of them waited for.
         """
-        if record.kind == "r" or record.line not in self._collective:
+        if record.kind == "r" or record.line not in self.collective:
             return eyes
         return [(agent, mask, agent.release(mask)) for agent, mask in parties]
 

@@ -18,10 +18,6 @@ from hopsim.hazards.records import REMOTE_STORES, Flight, Ints, Record
 from hopsim.hazards.shadow import Region
 from hopsim.hazards.world import CtaState, World
 
-# Accesses of a warp after which no lane goes on before all have made theirs (`.sync`): each lane comes after all of it,
-# though not after what the others did before.
-TOGETHER = ("tensormap.cp_fenceproxy.",)
-
 
 class Memory:
     """Every access goes through here."""
@@ -43,9 +39,6 @@ class Memory:
         self.maps = Maps(world)
         self.grids = Grids(world, findings)
         facts = world.facts
-        self._together = {
-            line for line in facts.kernel_lines if facts.mnemonic(line).startswith(TOGETHER)
-        }
         self._nc_lines = {line for line in facts.kernel_lines if ".nc" in facts.mnemonic(line)}
 
     # -- threads -----------------------------------------------------------------------------------
@@ -109,7 +102,7 @@ class Memory:
         )  # fmt: skip
         record.fresh = parties[0][0].fresh
         record.is_nc = event.line in self._nc_lines
-        if event.line in self._together:
+        if event.line in self.maps.collective:
             record.done = Done()
             for agent, mask in parties:
                 record.done.observe(agent, mask)
