@@ -374,4 +374,6 @@ class CpAsync(Group):
     commit_cycles: Cycles
     wait_cycles: Cycles
     bandwidth_per_sm_bytes_per_clk: Rate
-    """At which what it brings from L2 goes to shared memory."""
+    """At which what it brings from L2 goes to shared memory past L1 (`.cg`)."""
+    bandwidth_through_l1_bytes_per_clk: Rate
+    """The same by way of L1 (`.ca`)."""

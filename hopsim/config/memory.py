@@ -28,6 +28,10 @@ class L1(Group):
     latency_cycles: Cycles
     local_latency_cycles: Cycles
     """Of a load from local memory."""
+    store_queue_cycles: Cycles
+    """For which what is stored waits in front of the way out of a busy SM; loads wait behind it, those that L1 has too."""
+    store_queue_per_warp_cycles: Cycles
+    """The same before L1, for each warp that stores; what goes to shared memory waits there too."""
     local_store_bandwidth_bytes_per_clk: Rate
     """Sectors that are stored to local memory, out of L1."""
     bandwidth_bytes_per_clk: Rate
@@ -90,7 +94,13 @@ class L2(Group):
     bandwidth_per_sm_bytes_per_clk: Rate
     """What an SM's threads receive; the TMA engine has a rate of its own."""
     store_bandwidth_per_sm_bytes_per_clk: Rate
-    """What an SM's threads store."""
+    """What an SM's threads store, with the bytes that requests take."""
+    store_request_bytes: Bytes
+    """What a line of a warp takes beside its sectors."""
+    store_masked_request_bytes: Bytes
+    """The same of one that leaves bytes of its sectors as they are."""
+    store_halved_request_bytes: Bytes
+    """The same of one that writes parts of words."""
     store_queue_per_sm_bytes: Bytes
     """What they have stored and L2 has not taken; a store beyond that holds its warp."""
     on_way_per_cpc_bytes: Bytes
@@ -126,7 +136,11 @@ class L2(Group):
     sectors_per_look_up: Count
     """Sectors that a slice gives in the time of a look-up: less of a line takes as long."""
     stored_sectors_per_request: Ratio
-    """Sectors that threads store in the time of a request: a line of a warp with less takes as long."""
+    """Sectors that L2 takes from threads in the time that a line of a warp takes beside them."""
+    stored_sectors_per_masked_request: Ratio
+    """The same of a line that leaves bytes of its sectors as they are."""
+    stored_sectors_per_masked_sector: Ratio
+    """The same of each of its sectors."""
     sectors_per_part: Ratio
     """The same of a part of a sector, which is asked for alone."""
     sectors_per_part_of_pairs: Ratio

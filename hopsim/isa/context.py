@@ -135,7 +135,13 @@ class Context(Protocol):
 
     # copies
     def cp_async(
-        self, b: Value, a: Value, count_bytes: int, source_bytes: Value | None, fetch_bytes: int
+        self,
+        b: Value,
+        a: Value,
+        count_bytes: int,
+        source_bytes: Value | None,
+        fetch_bytes: int,
+        through_l1: bool,
     ) -> None: ...
     def cp_async_commit(self) -> None: ...
     def cp_async_wait(self, newest: int | None) -> Any: ...

@@ -75,12 +75,19 @@ class CopyOps(WarpOps):
     # -- cp.async ----------------------------------------------------------------------------------
 
     def cp_async(
-        self, b: Value, a: Value, count_bytes: int, source_bytes: Value | None, fetch_bytes: int
+        self,
+        b: Value,
+        a: Value,
+        count_bytes: int,
+        source_bytes: Value | None,
+        fetch_bytes: int,
+        through_l1: bool,
     ) -> None:
         """cp.async: each lane copies `count_bytes` from global address a to shared address b.
 
         Args:
             fetch_bytes: what a miss brings into L2 at least.
+            through_l1: whether what comes is in L1 first (`.ca`).
         """
         space, target = self.resolve("shared::cta", b)
         _, source = self.resolve("global", a)
@@ -129,7 +136,7 @@ class CopyOps(WarpOps):
 
         operation = Operation(
             self.machine, "cp.async", "cp_async", [land], cta=self.cta, issuer=self, line=line,
-            work=CopyWork("load", asked, count_bytes, self.lanes, (self.cta,), fetch_bytes),
+            work=CopyWork("load", asked, count_bytes, self.lanes, (self.cta,), fetch_bytes, through_l1),
         )  # fmt: skip
         copy = self.track("cp.async", operation)
         if self.machine.probe.flight:

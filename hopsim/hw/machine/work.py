@@ -103,6 +103,7 @@ class CopyWork(NamedTuple):
         lanes: threads that take part.
         destinations: CTAs that receive the data; the CTA itself for stores.
         fetch_bytes: what a miss brings into L2 at least, as the instruction says.
+        through_l1: whether what comes is in L1 first.
     """
 
     direction: str
@@ -111,6 +112,7 @@ class CopyWork(NamedTuple):
     lanes: int
     destinations: tuple[Cta, ...]
     fetch_bytes: int = 0
+    through_l1: bool = False
 
 
 class ArriveWork(NamedTuple):

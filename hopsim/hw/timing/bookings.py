@@ -20,7 +20,8 @@ from hopsim.hw.timing.footprint import WHOLE_ROWS, Footprint, Splits
 from hopsim.hw.timing.global_access import Coalescer
 from hopsim.hw.timing.l2 import L2Cache
 from hopsim.hw.timing.l2_tags import Masks, by_line
-from hopsim.hw.timing.sm import Sm
+from hopsim.hw.timing.load_gate import Load
+from hopsim.hw.timing.sm import Sm, Way
 from hopsim.hw.timing.stream import UNKNOWN, Passage
 from hopsim.hw.timing.tma_engine import BULK_RANK, TmaEngine
 
@@ -76,17 +77,17 @@ class Bookings:
         self._boxes: dict[BoxKey, Footprint] = {}
         self._due: dict[int, float] = {}
         # Bytes of loads that are on their way or wait to be, by number of the operation.
-        self._loads: dict[int, int] = {}
+        self._loads: dict[int, Load] = {}
         # Loads that may be overtaken, by number of the operation.
         self._waiting: dict[int, _Waiting] = {}
 
     def admit(self, operation: Operation, time: float) -> bool:
         """Say whether an operation issued at `time` can be booked; if not, `landed` says when it can."""
-        count_bytes = self._loaded_bytes(operation)
-        if not count_bytes:
+        load = self._load(operation)
+        if load is None:
             return True
-        self._loads[operation.number] = count_bytes
-        return self._sm_of(operation).loads.enter(operation, time, count_bytes)
+        self._loads[operation.number] = load
+        return self._sm_of(operation).loads.enter(operation, time, load)
 
     def book(self, operation: Operation, time: float) -> Booked:
         """Book an operation issued at `time` that was admitted."""
@@ -151,8 +152,8 @@ class Bookings:
     def landed(self, operation: Operation) -> list[tuple[Operation, float]]:
         """Forget an operation; return those that can be booked now, and when they were issued."""
         self._due.pop(operation.number, None)
-        count_bytes = self._loads.pop(operation.number, 0)
-        return self._sm_of(operation).loads.leave(count_bytes) if count_bytes else []
+        load = self._loads.pop(operation.number, None)
+        return [] if load is None else self._sm_of(operation).loads.leave(load)
 
     def _until_landed(self, copies: Sequence[Operation], now: float) -> float:
         """Return how much later than now an arrival lands that follows copies which have waited for room."""
@@ -162,14 +163,16 @@ class Bookings:
         # (What is due now may come after this in its cycle.)
         return max(1.0, later)
 
-    def _loaded_bytes(self, operation: Operation) -> int:
-        """Return what an operation brings from L2 to its SM."""
+    def _load(self, operation: Operation) -> Load | None:
+        """Return what an operation brings from L2 to its SM; None: it brings nothing."""
         work = operation.work
         if isinstance(work, TmaWork):
-            return work.total_bytes if work.direction == "load" else 0
+            is_load = work.direction == "load" and work.total_bytes
+            return Load(work.total_bytes) if is_load else None
         if not isinstance(work, CopyWork) or work.direction != "load":
-            return 0
-        return work.count_bytes * (work.lanes if operation.unit == "cp_async" else 1)
+            return None
+        count_bytes = work.count_bytes * (work.lanes if operation.unit == "cp_async" else 1)
+        return Load(count_bytes, work.through_l1) if count_bytes else None
 
     def _sm_of(self, operation: Operation) -> Sm:
         cta: Cta = operation.cta
@@ -298,7 +301,7 @@ class Bookings:
         addresses = work.addresses
         if not isinstance(addresses, int) and len(addresses) == 0:
             return self._due_at(operation, time + self._config.smem.latency_cycles)
-        lines, masks, whole, sectors, passes, parts, uneven, crossed = self._coalescer.touched(
+        lines, masks, whole, sectors, passes, parts, uneven, crossed, _ = self._coalescer.touched(
             addresses, work.count_bytes, work.lanes
         )
         sectors += parts
@@ -313,7 +316,8 @@ class Bookings:
         # Lines are asked for one after the other.
         begin = max(entered, sm.ask(time, passes))
         sector_bytes = self._config.l2.sector_bytes
-        end = sm.fill(begin, sectors * sector_bytes, copies=True)
+        way = Way.THROUGH_L1 if work.through_l1 else Way.PAST_L1
+        end = sm.fill(begin, sectors * sector_bytes, way)
         # Lanes that ask for the sectors of others are answered each for itself.
         asking = work.lanes if isinstance(addresses, int) else len(addresses)
         again = work.count_bytes * asking - sectors * sector_bytes

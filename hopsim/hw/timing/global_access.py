@@ -16,8 +16,10 @@ from numpy.typing import NDArray
 from hopsim.config.memory import L1
 from hopsim.hw.machine.thread_groups import WARP
 from hopsim.hw.timing.l2_tags import by_line
+from hopsim.hw.timing.stored import Stored
 
 PATTERNS_KEPT: Final = 4096
+WORD_BYTES: Final = 4
 COMING_KEPT: Final = 512
 """Lines on their way that are remembered before those that have come are forgotten."""
 
@@ -34,6 +36,7 @@ class Touched(NamedTuple):
         parts: sectors that pairs of lanes ask for beyond `sectors`, where a pair of 16 bytes each lies in two of them.
         uneven: lines of such pairs.
         crossed: lanes that begin another line, of those that fill a row of banks with bytes that follow each other.
+        stored: the same as stores take it.
     """
 
     lines: NDArray[np.int64]
@@ -44,6 +47,7 @@ class Touched(NamedTuple):
     parts: int = 0
     uneven: int = 0
     crossed: int = 0
+    stored: Stored = Stored(0, 0)
 
 
 class Coalescer:
@@ -95,16 +99,43 @@ class Coalescer:
         sectors = np.unique(of_warps % span)
         lines, masks = by_line(sectors, each)
         parts, uneven = self._parts(relative, count_bytes)
+        passes = 1 + int(np.count_nonzero(np.diff(of_warps // each)))
+        stored = Stored(
+            len(of_warps), passes, *self._masked(relative, count_bytes, of_warps // each)
+        )
         return Touched(
             lines=lines + lowest,
             masks=masks,
             whole=len(sectors) == len(lines) * each,
             sectors=len(of_warps),
-            passes=1 + int(np.count_nonzero(np.diff(of_warps // each))),
+            passes=passes,
             parts=parts,
             uneven=uneven,
             crossed=self._crossed(relative, count_bytes),
+            stored=stored,
         )
+
+    def _masked(
+        self, relative: NDArray[np.int64], count_bytes: int, lines: NDArray[np.int64]
+    ) -> tuple[int, int, int]:
+        """Return lines of warps with sectors that are not written whole, their sectors, and lines with parts of words.
+
+        Args:
+            lines: of each sector of each warp, ascending.
+        """
+        warp = np.arange(len(relative)) // WARP
+        span = (int(relative.max()) // self._line_bytes + 2) * self._line_bytes
+        places = relative[:, None] + np.arange(count_bytes)
+        written = np.unique(places + warp[:, None] * span)
+        sectors = np.unique(lines, return_counts=True)[1]
+        counts = np.unique(written // self._line_bytes, return_counts=True)[1]
+        is_masked = counts < sectors * self._sector_bytes
+        masked = int(np.count_nonzero(is_masked))
+        if not masked:
+            return 0, 0, 0
+        words, filled = np.unique(written // WORD_BYTES, return_counts=True)
+        in_part = words[filled < WORD_BYTES] // (self._line_bytes // WORD_BYTES)
+        return masked, int(sectors[is_masked].sum()), len(np.unique(in_part))
 
     def _crossed(self, relative: NDArray[np.int64], count_bytes: int) -> int:
         """Return how often lanes that fill a row of banks, as long as a line, come to the next line among them."""

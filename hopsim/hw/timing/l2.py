@@ -20,6 +20,7 @@ from hopsim.hw.timing.in_flight import InFlight
 from hopsim.hw.timing.l2_counters import L2Counters
 from hopsim.hw.timing.l2_tags import WHOLE, L2Tags, Lines, Masks
 from hopsim.hw.timing.slices import Slices
+from hopsim.hw.timing.stored import StoreCosts, Stored
 
 ALONE: Final = 0.5
 """When the line that comes last is asked for, from the first request to the last: half-way on average."""
@@ -88,7 +89,7 @@ class L2Cache:
         self._far = float(config.latency_far_cycles)
         # In cycles of all that L2 writes.
         self._write_buffer = config.write_buffer_bytes / config.write_bandwidth_bytes_per_clk
-        self._stored_per_request = config.stored_sectors_per_request
+        self._store_costs = StoreCosts(config)
         self._threads_write = (
             config.write_bandwidth_bytes_per_clk / config.threads_write_bandwidth_bytes_per_clk
         )
@@ -254,16 +255,16 @@ class L2Cache:
         return max(start, taken - self._write_buffer if is_clean else taken)
 
     def store_words(
-        self, now: float, start: float, lines: Lines, sectors: int, requests: int, gpc: int
+        self, now: float, start: float, lines: Lines, stored: Stored, gpc: int
     ) -> float:
         """Take what threads store; return when L2 has it.
 
         Args:
-            now, start, lines, sectors, gpc: as `write` takes them.
-            requests: lines of each warp, summed: with few sectors each they are what takes the time.
+            now, start, lines, gpc: as `write` takes them.
+            stored: sectors and requests.
         """
-        cost = self._threads_write * max(1.0, self._stored_per_request * requests / sectors)
-        return self.write(now, start, lines, sectors, gpc, cost=cost)
+        cost = self._threads_write * self._store_costs.slower(stored)
+        return self.write(now, start, lines, stored.sectors, gpc, cost=cost)
 
     def write(
         self,

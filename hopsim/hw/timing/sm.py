@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from enum import Enum, auto
+
 from hopsim.config import HardwareConfig
 from hopsim.hw.timing.global_access import L1Cache
 from hopsim.hw.timing.gpc_port import GpcPort
@@ -10,8 +12,19 @@ from hopsim.hw.timing.load_gate import Cpc, LoadGate
 from hopsim.hw.timing.match_pipe import MatchPipe
 from hopsim.hw.timing.mma_pipe import MmaPipe
 from hopsim.hw.timing.shared_memory import SharedPipe
+from hopsim.hw.timing.stored import WayOut
 from hopsim.hw.timing.tensor_core import TensorCore
 from hopsim.hw.timing.tma_engine import TmaEngine
+
+
+class Way(Enum):
+    """Where what threads ask L2 for goes."""
+
+    REGISTERS = auto()
+    PAST_L1 = auto()
+    """To shared memory, by `cp.async.cg`."""
+    THROUGH_L1 = auto()
+    """There too, by `cp.async.ca`."""
 
 
 class Sm:
@@ -26,9 +39,9 @@ class Sm:
     """
 
     __slots__ = (
-        "_asked", "_copy_rate", "_cpc", "_fill_rate", "_filled", "_local_rate", "_send_rate", "_sent", "active_cycles",
+        "_asked", "_cpc", "_fill_rates", "_filled", "active_cycles",
         "active_since", "ctas", "gpc", "issue", "l1", "loads", "match", "mma", "name", "number", "pipe", "port", "stored",
-        "tensor", "tma", "used",
+        "tensor", "tma", "used", "way_out",
     )  # fmt: skip
 
     def __init__(
@@ -51,30 +64,31 @@ class Sm:
         self.l1 = L1Cache(config.l1, shared_bytes, config.l2.line_bytes)
         self.port = port
         self._cpc = cpc
-        self.loads = LoadGate(cpc)
+        self.loads = LoadGate(cpc, self.l1.capacity * config.l2.line_bytes)
         # Until when lines are asked for by `cp.async`.
         self._asked = 0.0
         # Until when the way into L1 is taken.
         self._filled = 0.0
-        self._fill_rate = config.l2.bandwidth_per_sm_bytes_per_clk
-        self._copy_rate = config.cp_async.bandwidth_per_sm_bytes_per_clk
-        # Until when the way out of it is taken, and when L2 has all that threads have stored.
-        self._sent = 0.0
-        self._send_rate = config.l2.store_bandwidth_per_sm_bytes_per_clk
-        self._local_rate = config.l1.local_store_bandwidth_bytes_per_clk
+        self._fill_rates = {
+            Way.REGISTERS: config.l2.bandwidth_per_sm_bytes_per_clk,
+            Way.PAST_L1: config.cp_async.bandwidth_per_sm_bytes_per_clk,
+            Way.THROUGH_L1: config.cp_async.bandwidth_through_l1_bytes_per_clk,
+        }
+        self.way_out = WayOut(config)
+        # When L2 has all that threads have stored.
         self.stored = 0.0
         self.ctas = 0
         self.used = False
         self.active_since = 0.0
         self.active_cycles = 0.0
 
-    def fill(self, time: float, count_bytes: int, copies: bool = False) -> float:
+    def fill(self, time: float, count_bytes: int, way: Way = Way.REGISTERS) -> float:
         """Take the way into L1 for bytes that threads asked for; return when the last one is through.
 
         Args:
-            copies: whether they go to shared memory (`cp.async`), which takes less than to registers.
+            way: where they go.
         """
-        rate = self._copy_rate if copies else self._fill_rate
+        rate = self._fill_rates[way]
         self._filled = (self._filled if self._filled > time else time) + count_bytes / rate
         return self._filled
 
@@ -87,16 +101,6 @@ class Sm:
         """Let the way into L1 be taken until some time at least; return until when it is."""
         self._filled = self._filled if self._filled > time else time
         return self._filled
-
-    def send(self, time: float, count_bytes: int, local: bool = False) -> float:
-        """Take the way out of L1 for bytes that threads store; return when the last one has left.
-
-        Args:
-            local: whether they are stored to local memory.
-        """
-        rate = self._local_rate if local else self._send_rate
-        self._sent = (self._sent if self._sent > time else time) + count_bytes / rate
-        return self._sent
 
     def enter(self, time: float) -> None:
         """A CTA becomes resident."""

@@ -11,6 +11,7 @@ from hopsim.config import HardwareConfig
 from hopsim.hw.machine.access import AccessNote, first_of
 from hopsim.hw.machine.cta import Cta
 from hopsim.hw.machine.memory import RANK_SHIFT
+from hopsim.hw.machine.strand import StrandCore
 from hopsim.hw.machine.thread_groups import WARP
 from hopsim.hw.timing.actor import Actor
 from hopsim.hw.timing.atomic_units import AtomicUnits
@@ -25,6 +26,7 @@ from hopsim.hw.timing.local_memory import LocalMemory
 from hopsim.hw.timing.shared_memory import Banks
 from hopsim.hw.timing.sm import Sm
 from hopsim.hw.timing.stalls import Stall
+from hopsim.hw.timing.stored import StoreCosts, Stored
 from hopsim.hw.timing.swap_loops import SwapLoops
 
 SHARED_SPACES = ("shared", "shared::cta", "shared::cluster")
@@ -49,6 +51,11 @@ class Served(NamedTuple):
     ready: float
     stall: Stall
     instructions: int = 0
+
+
+def _warps_of(strand: StrandCore, note: AccessNote) -> tuple[int, int, int]:
+    """Return the CTA of a strand, its first thread, and how many warps access."""
+    return strand.cta.index, int(strand.tids[0]), -(-note.lanes // WARP)
 
 
 class ThreadAccess:
@@ -76,6 +83,7 @@ class ThreadAccess:
         self._where = local
         self._banks = Banks(config.smem)
         self._coalescer = Coalescer(config.l2.line_bytes, config.l2.sector_bytes)
+        self._store_costs = StoreCosts(config.l2)
         self._atomics = AtomicUnits(config.l2)
         self._swaps = SwapLoops(config.smem, config.dsmem)
         self._loads = LoadBursts(config.l1)
@@ -148,8 +156,11 @@ class ThreadAccess:
         # The latency covers the first wavefront.
         warps = -(-note.lanes // WARP)
         replays = (-(-wavefronts // warps) - 1) * self._replay
+        late = actor.sm.way_out.wait_of_shared(time)
         return Served(
-            held, end - 1.0 + self._shared_latency[note.kind] + replays, Stall.SHORT_SCOREBOARD
+            held,
+            end - 1.0 + self._shared_latency[note.kind] + replays + late,
+            Stall.SHORT_SCOREBOARD,
         )
 
     def _remote(self, sm: Sm, cta: Cta, note: AccessNote, time: float) -> Served:
@@ -177,8 +188,10 @@ class ThreadAccess:
         end = sm.pipe.book(time, lines.passes, lines.passes)
         begin = self._where.begin(strand.cta.index)
         numbers = self._l2.tags.number(lines.offsets + begin)
-        sent = sm.send(end, lines.sectors * self._l2.sector_bytes, local=True)
-        done = self._l2.store_words(time, sent, numbers, lines.sectors, lines.passes, sm.gpc)
+        size = lines.sectors * self._l2.sector_bytes
+        sent = sm.way_out.send(end, size, _warps_of(strand, note), local=True)
+        stored = Stored(lines.sectors, lines.passes)
+        done = self._l2.store_words(time, sent, numbers, stored, sm.gpc)
         held = max(time, end - lines.most, done - self._queue)
         return Served(held, done, Stall.LONG_SCOREBOARD)
 
@@ -203,9 +216,8 @@ class ThreadAccess:
 
     def _global(self, actor: Actor, note: AccessNote, cost: SegmentCost, time: float) -> Served:
         sm = actor.sm
-        lines, masks, whole, sectors, passes, *_ = self._coalescer.touched(
-            note.addresses, note.count_bytes, note.lanes
-        )
+        touched = self._coalescer.touched(note.addresses, note.count_bytes, note.lanes)
+        lines, masks, whole, sectors, passes, *_ = touched
         warps = -(-note.lanes // WARP)
         if note.kind == "a":
             slots = passes + round(sectors * self._config.l1.atomic_interval_cycles)
@@ -218,6 +230,7 @@ class ThreadAccess:
             begin, end = self._pass(sm, actor.strand.cta, passes, warps, time)
         held = max(time, begin)
         if note.kind == "r":
+            end += sm.way_out.wait(end)
             coming = 0.0
             if cost.cached:
                 # What another load has asked for comes when it comes for that one.
@@ -245,8 +258,9 @@ class ThreadAccess:
         sm.l1.drop(lines)
         numbers = self._l2.tags.number(lines * self._line_bytes)
         if note.kind == "w":
-            sent = sm.send(end, sectors * self._l2.sector_bytes)
-            done = self._l2.store_words(time, sent, numbers, sectors, passes, sm.gpc)
+            size = self._store_costs.way_bytes(touched.stored)
+            sent = sm.way_out.send(end, size, _warps_of(actor.strand, note))
+            done = self._l2.store_words(time, sent, numbers, touched.stored, sm.gpc)
             sm.stored = max(sm.stored, done + self._l2.near)
             return Served(max(held, done - self._queue), done, Stall.LONG_SCOREBOARD)
         wanted = Footprint(numbers, sectors, None if whole else masks)

@@ -257,14 +257,23 @@ def bulk_wait(read: str) -> Any:
 @shared_form("cp.async.ca.{dst}.global{.l2}.{hint} [b], [a], #n:u32, s:u32?, policy:b64", limits=COPIED, agree=copied_problem,
              dst=("shared", "shared::cta"), l2=("L2::64B", "L2::128B", "L2::256B"), hint=HINT, unit="cp_async",
              effects=("reads [a]", "writes [b]", "cp.async group"), source=LEGACY)  # fmt: skip
+def cp_async_through_l1(dst: str, l2: str, hint: str = "") -> Any:
+    """Each thread copies 4, 8 or 16 bytes by way of L1; bytes past the source size are zero."""
+    return _copy(l2, through_l1=True)
+
+
 @shared_form("cp.async.cg.{dst}.global{.l2} [b], [a], #n:u32, s:u32?", limits=PAST_L1, agree=copied_problem,
              dst=("shared", "shared::cta"), l2=("L2::64B", "L2::128B", "L2::256B"), unit="cp_async",
              effects=("reads [a]", "writes [b]", "cp.async group"), source=LEGACY)  # fmt: skip
 @shared_form("cp.async.cg.{dst}.global{.l2}.{hint} [b], [a], #n:u32, s:u32?, policy:b64", limits=PAST_L1, agree=copied_problem,
              dst=("shared", "shared::cta"), l2=("L2::64B", "L2::128B", "L2::256B"), hint=HINT, unit="cp_async",
              effects=("reads [a]", "writes [b]", "cp.async group"), source=LEGACY)  # fmt: skip
-def cp_async(dst: str, l2: str, hint: str = "") -> Any:
-    """Each thread copies 4, 8 or 16 bytes; bytes past the source size are zero."""
+def cp_async_past_l1(dst: str, l2: str, hint: str = "") -> Any:
+    """Each thread copies 16 bytes past L1; bytes past the source size are zero."""
+    return _copy(l2, through_l1=False)
+
+
+def _copy(l2: str, through_l1: bool) -> Any:
     fetch_bytes = fetch_bytes_of(l2)
 
     def run(
@@ -275,7 +284,7 @@ def cp_async(dst: str, l2: str, hint: str = "") -> Any:
         s: Value | None = None,
         policy: Value | None = None,
     ) -> None:
-        ctx.cp_async(b, a, n, s, fetch_bytes)
+        ctx.cp_async(b, a, n, s, fetch_bytes, through_l1)
 
     return run
 
@@ -283,15 +292,24 @@ def cp_async(dst: str, l2: str, hint: str = "") -> Any:
 @shared_form("cp.async.ca.{dst}.global{.l2}{.hint} [b], [a], #n:u32, p:pred, policy:b64?", limits=COPIED, agree=copied_problem,
              dst=("shared", "shared::cta"), l2=("L2::64B", "L2::128B", "L2::256B"), hint=HINT, unit="cp_async",
              effects=("reads [a]", "writes [b]", "cp.async group"), source=LEGACY)  # fmt: skip
+def cp_async_ignore_through_l1(dst: str, l2: str, hint: str) -> Any:
+    """The form with ignore-src: where the predicate holds, zeros are written."""
+    return _copy_or_ignore(l2, through_l1=True)
+
+
 @shared_form("cp.async.cg.{dst}.global{.l2}{.hint} [b], [a], #n:u32, p:pred, policy:b64?", limits=PAST_L1, agree=copied_problem,
              dst=("shared", "shared::cta"), l2=("L2::64B", "L2::128B", "L2::256B"), hint=HINT, unit="cp_async",
              effects=("reads [a]", "writes [b]", "cp.async group"), source=LEGACY)  # fmt: skip
-def cp_async_ignore(dst: str, l2: str, hint: str) -> Any:
-    """The form with ignore-src: where the predicate holds, zeros are written."""
+def cp_async_ignore_past_l1(dst: str, l2: str, hint: str) -> Any:
+    """The same past L1."""
+    return _copy_or_ignore(l2, through_l1=False)
+
+
+def _copy_or_ignore(l2: str, through_l1: bool) -> Any:
     fetch_bytes = fetch_bytes_of(l2)
 
     def run(ctx: Context, b: Value, a: Value, n: int, p: Any, policy: Value | None = None) -> None:
-        ctx.cp_async(b, a, n, select(p, 0, n, 32), fetch_bytes)
+        ctx.cp_async(b, a, n, select(p, 0, n, 32), fetch_bytes, through_l1)
 
     return run
 

@@ -25,6 +25,8 @@ COPY_BYTES: Final = 16
 LANES: Final = ROW_BYTES // COPY_BYTES
 """Lanes that copy a row."""
 ROWS_AT_ONCE: Final = THREADS // LANES
+FULL_BYTES: Final = 227 << 10
+"""All shared memory that a CTA may have."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,12 +183,19 @@ def boxes(one: TileWalk) -> Benchmark:
     return _benchmark(c, one, "TMA loads", 32, ring.shared_bytes, maps=True)
 
 
-def copies(one: TileWalk) -> Benchmark:
-    """`cp.async` by eight warps: four rows an instruction."""
+def copies(one: TileWalk, how: str = ".cg", is_full: bool = False) -> Benchmark:
+    """`cp.async` by eight warps: four rows an instruction.
+
+    Args:
+        how: modifiers that follow the opcode.
+        is_full: whether the CTA has all shared memory of the SM, which leaves L1 the least.
+    """
     slots = (one.depth + 1) * one.stage_bytes
+    name = one.name("copies" + ("" if how == ".cg" else how.replace(".", "_")))
     c = Clocked(
-        one.name("copies"), [Param("a", ".u64"), Param("b", ".u64")], [f".reqntid {THREADS}"]
-    )
+        name + ("_full" if is_full else ""),
+        [Param("a", ".u64"), Param("b", ".u64")], [f".reqntid {THREADS}"],
+    )  # fmt: skip
     c.own_row(1)
     row_a, row_b = one.first_rows(c)
     chunk = c.k.let(".b32", "chunk", "and.b32", c.thread, LANES - 1)
@@ -206,7 +215,7 @@ def copies(one: TileWalk) -> Benchmark:
     def stage() -> None:
         for index, (_, source) in enumerate(firsts):
             target = address(slot, index * THREADS * COPY_BYTES)
-            c.k.emit("cp.async.cg.shared.global", target, address(source), COPY_BYTES)
+            c.k.emit(f"cp.async{how}.shared.global", target, address(source), COPY_BYTES)
             c.k.emit("add.u64", source, source, ROW_BYTES)
         c.k.emit("cp.async.commit_group")
         c.k.emit("add.u32", slot, slot, one.stage_bytes)
@@ -229,7 +238,9 @@ def copies(one: TileWalk) -> Benchmark:
 
     walk()
     c.measure("walk", walk, whole_cta=True)
-    return _benchmark(c, one, "cp.async", THREADS, slots, maps=False)
+    what = f"cp.async{'' if how == '.cg' else how}" + (" with little L1" if is_full else "")
+    shared_bytes = FULL_BYTES if is_full else slots
+    return _benchmark(c, one, what, THREADS, shared_bytes, maps=False)
 
 
 def _shapes() -> list[TileWalk]:

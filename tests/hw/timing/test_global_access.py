@@ -47,6 +47,28 @@ def test_touched_is_what_bytes_touch(places: list[int], count_bytes: int, shift:
         assert touched.whole == all(mask == 15 for mask in masks.values())
 
 
+@given(st.lists(st.integers(0, 600), min_size=1, max_size=128), st.sampled_from([1, 2, 4, 8, 16]))
+def test_stores_are_requests_of_whole_sectors_or_of_parts(
+    places: list[int], count_bytes: int
+) -> None:
+    addresses = [BASE + place * count_bytes for place in places]
+    written: dict[tuple[int, int], set[int]] = {}
+    for lane, address in enumerate(addresses):
+        for byte in range(address, address + count_bytes):
+            written.setdefault((lane // WARP, byte // LINE), set()).add(byte)
+    masked = masked_sectors = halved = 0
+    for held in written.values():
+        sectors = {byte // SECTOR for byte in held}
+        if len(held) < len(sectors) * SECTOR:
+            masked += 1
+            masked_sectors += len(sectors)
+            halved += len({byte // 4 for byte in held}) * 4 != len(held)
+    touched = Coalescer(LINE, SECTOR).touched(
+        np.array(addresses, np.uint64), count_bytes, len(addresses)
+    )
+    assert touched.stored == (touched.sectors, len(written), masked, masked_sectors, halved)
+
+
 def test_warps_that_read_the_same_rows_each_take_their_passes() -> None:
     rows = BASE + np.arange(8, dtype=np.uint64).repeat(4) * np.uint64(8192)
     touched = Coalescer(LINE, SECTOR).touched(np.tile(rows, 4), 4, 128)

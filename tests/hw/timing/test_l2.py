@@ -14,6 +14,7 @@ from hopsim.hw.timing.dram import DramChannels
 from hopsim.hw.timing.footprint import Footprint
 from hopsim.hw.timing.l2 import L2Cache, deal
 from hopsim.hw.timing.l2_tags import L2Tags
+from hopsim.hw.timing.stored import Stored
 
 CONFIG = load("h100-sxm")
 LINE = 128
@@ -133,24 +134,36 @@ def test_l2_takes_a_store_while_it_is_sent() -> None:
 def test_what_threads_store_takes_longer_than_what_tma_stores() -> None:
     rate = CONFIG.l2.write_bandwidth_bytes_per_clk / CONFIG.l2.threads_write_bandwidth_bytes_per_clk
     box = cache(write_buffer_bytes=0).store_box(0.0, 0.0, run(0, 4096), 16384, 0)
-    words = cache(write_buffer_bytes=0).store_words(0.0, 0.0, run(0, 4096), 16384, 4096, 0)
+    stored = Stored(16384, 4096)
+    words = cache(write_buffer_bytes=0).store_words(0.0, 0.0, run(0, 4096), stored, 0)
     assert 1.05 < rate < 1.3
     assert words == pytest.approx(rate * box, rel=0.01)
 
 
-@pytest.mark.parametrize(
-    ("sectors_of_a_line", "slower"),
-    [(1, CONFIG.l2.stored_sectors_per_request), (2, 1.0), (4, 1.0)],
-)
-def test_lines_with_few_sectors_take_the_time_of_requests(
-    sectors_of_a_line: int, slower: float
+@pytest.mark.parametrize("sectors_of_a_line", [1, 2, 4])
+def test_each_line_that_threads_store_to_takes_time_beside_its_sectors(
+    sectors_of_a_line: int,
 ) -> None:
+    request = CONFIG.l2.stored_sectors_per_request
     lines = 4096
-    sectors = sectors_of_a_line * lines
-    unit = cache(write_buffer_bytes=0)
-    whole = cache(write_buffer_bytes=0).store_words(0.0, 0.0, run(0, lines), 4 * lines, lines, 0)
-    part = unit.store_words(0.0, 0.0, run(0, lines), sectors, lines, 0)
-    assert part == pytest.approx(slower * whole * sectors_of_a_line / 4, rel=0.01)
+    stored = Stored(sectors_of_a_line * lines, lines)
+    whole = cache(write_buffer_bytes=0).store_words(
+        0.0, 0.0, run(0, lines), Stored(4 * lines, lines), 0
+    )
+    part = cache(write_buffer_bytes=0).store_words(0.0, 0.0, run(0, lines), stored, 0)
+    assert part == pytest.approx(whole * (sectors_of_a_line + request) / (4 + request), rel=0.01)
+
+
+def test_sectors_that_are_not_written_whole_take_longer() -> None:
+    config = CONFIG.l2
+    whole, masked = (
+        cache(write_buffer_bytes=0).store_words(0.0, 0.0, run(0, 4096), stored, 0)
+        for stored in (Stored(4096, 4096), Stored(4096, 4096, 4096, 4096))
+    )
+    slower = config.stored_sectors_per_masked_sector + config.stored_sectors_per_masked_request
+    assert masked == pytest.approx(
+        whole * slower / (1 + config.stored_sectors_per_request), rel=0.01
+    )
 
 
 @pytest.mark.parametrize("share", [0.0, 0.5, 1.0])
