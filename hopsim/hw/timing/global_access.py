@@ -124,8 +124,9 @@ class Coalescer:
             lines: of each sector of each warp, ascending.
         """
         warp = np.arange(len(relative)) // WARP
-        span = (int(relative.max()) // self._line_bytes + 2) * self._line_bytes
-        places = relative[:, None] + np.arange(count_bytes)
+        from_first = relative - int(relative.min()) // self._line_bytes * self._line_bytes
+        span = (int(from_first.max()) // self._line_bytes + 2) * self._line_bytes
+        places = from_first[:, None] + np.arange(count_bytes)
         written = np.unique(places + warp[:, None] * span)
         sectors = np.unique(lines, return_counts=True)[1]
         counts = np.unique(written // self._line_bytes, return_counts=True)[1]

@@ -69,6 +69,12 @@ def test_stores_are_requests_of_whole_sectors_or_of_parts(
     assert touched.stored == (touched.sectors, len(written), masked, masked_sectors, halved)
 
 
+def test_lines_of_warps_are_told_apart_where_addresses_go_down() -> None:
+    addresses = BASE + np.arange(127, -1, -1, dtype=np.uint64) * np.uint64(LINE)
+    touched = Coalescer(LINE, SECTOR).touched(addresses, 4, 128)
+    assert touched.stored == (128, 128, 128, 128, 0)
+
+
 def test_warps_that_read_the_same_rows_each_take_their_passes() -> None:
     rows = BASE + np.arange(8, dtype=np.uint64).repeat(4) * np.uint64(8192)
     touched = Coalescer(LINE, SECTOR).touched(np.tile(rows, 4), 4, 128)
