@@ -36,7 +36,7 @@ class Touched(NamedTuple):
         parts: sectors that pairs of lanes ask for beyond `sectors`, where a pair of 16 bytes each lies in two of them.
         uneven: lines of such pairs.
         crossed: lanes that begin another line, of those that fill a row of banks with bytes that follow each other.
-        stored: the same as stores take it.
+        stored: the same as stores take it, which is worked out for stores alone.
     """
 
     lines: NDArray[np.int64]
@@ -61,10 +61,14 @@ class Coalescer:
         self._line_bytes = line_bytes
         self._sector_bytes = sector_bytes
         self._each = line_bytes // sector_bytes
-        self._seen: dict[tuple[bytes, int], Touched] = {}
+        self._seen: dict[tuple[bytes, int, bool], Touched] = {}
 
     def touched(
-        self, addresses: int | NDArray[np.unsignedinteger], count_bytes: int, lanes: int
+        self,
+        addresses: int | NDArray[np.unsignedinteger],
+        count_bytes: int,
+        lanes: int,
+        is_store: bool = False,
     ) -> Touched:
         """Return what an access touches; lanes of one warp share sectors, warps do not.
 
@@ -73,6 +77,7 @@ class Coalescer:
             count_bytes: of each lane; at most one vector, so aligned that it leaves its sector only
             at the end.
             lanes: of the access; warps are 32 consecutive ones.
+            is_store: whether what stores take of it is wanted too.
         """
         if isinstance(addresses, int):
             addresses = np.full(lanes, addresses, np.uint64)
@@ -80,15 +85,15 @@ class Coalescer:
         # Where a pattern starts does not matter as long as its lines begin at the same places.
         first = int(relative[0]) // self._line_bytes
         relative -= first * self._line_bytes
-        key = (relative.tobytes(), count_bytes)
+        key = (relative.tobytes(), count_bytes, is_store)
         known = self._seen.get(key)
         if known is None:
             if len(self._seen) >= PATTERNS_KEPT:
                 self._seen.clear()
-            known = self._seen[key] = self._work_out(relative, count_bytes)
+            known = self._seen[key] = self._work_out(relative, count_bytes, is_store)
         return known._replace(lines=known.lines + first)
 
-    def _work_out(self, relative: NDArray[np.int64], count_bytes: int) -> Touched:
+    def _work_out(self, relative: NDArray[np.int64], count_bytes: int, is_store: bool) -> Touched:
         each = self._each
         steps = np.arange(0, count_bytes, self._sector_bytes)
         numbers = (relative[:, None] + steps) // self._sector_bytes
@@ -100,9 +105,7 @@ class Coalescer:
         lines, masks = by_line(sectors, each)
         parts, uneven = self._parts(relative, count_bytes)
         passes = 1 + int(np.count_nonzero(np.diff(of_warps // each)))
-        stored = Stored(
-            len(of_warps), passes, *self._masked(relative, count_bytes, of_warps // each)
-        )
+        masked = self._masked(relative, count_bytes, of_warps // each) if is_store else (0, 0, 0)
         return Touched(
             lines=lines + lowest,
             masks=masks,
@@ -112,7 +115,7 @@ class Coalescer:
             parts=parts,
             uneven=uneven,
             crossed=self._crossed(relative, count_bytes),
-            stored=stored,
+            stored=Stored(len(of_warps), passes, *masked),
         )
 
     def _masked(

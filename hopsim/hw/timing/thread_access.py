@@ -216,7 +216,9 @@ class ThreadAccess:
 
     def _global(self, actor: Actor, note: AccessNote, cost: SegmentCost, time: float) -> Served:
         sm = actor.sm
-        touched = self._coalescer.touched(note.addresses, note.count_bytes, note.lanes)
+        touched = self._coalescer.touched(
+            note.addresses, note.count_bytes, note.lanes, note.kind == "w"
+        )
         lines, masks, whole, sectors, passes, *_ = touched
         warps = -(-note.lanes // WARP)
         if note.kind == "a":

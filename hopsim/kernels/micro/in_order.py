@@ -17,7 +17,6 @@ from hopsim.kernels.ptx.text import Param, Reg, address, vector
 CHAINS: Final = {
     "l1": "ld.global.ca.b32", "l2": "ld.global.cg.b32", "shared": "ld.shared.b32"
 }  # fmt: skip
-WORKS: Final = ("loads", "cold_loads", "stores", "vector_stores")
 STEPS: Final = 96
 ROUNDS: Final = {"loads": 160, "cold_loads": 160, "stores": 480, "vector_stores": 480}
 AT_ONCE: Final = 4
@@ -32,7 +31,7 @@ def beside(chain: str, work: str, warps: int) -> Benchmark:
 
     Args:
         chain: of `CHAINS`.
-        work: of `WORKS`.
+        work: of `ROUNDS`.
         warps: that do it; 0: the first is alone.
     """
     c = Clocked(
@@ -120,5 +119,5 @@ def benchmarks() -> list[Benchmark]:
     """Return all of them."""
     found = [beside(chain, "loads", 0) for chain in CHAINS]
     return found + [
-        beside(chain, work, warps) for chain in CHAINS for work in WORKS for warps in (1, 4, 8)
+        beside(chain, work, warps) for chain in CHAINS for work in ROUNDS for warps in (1, 4, 8)
     ]

@@ -64,14 +64,14 @@ def test_stores_are_requests_of_whole_sectors_or_of_parts(
             masked_sectors += len(sectors)
             halved += len({byte // 4 for byte in held}) * 4 != len(held)
     touched = Coalescer(LINE, SECTOR).touched(
-        np.array(addresses, np.uint64), count_bytes, len(addresses)
+        np.array(addresses, np.uint64), count_bytes, len(addresses), is_store=True
     )
     assert touched.stored == (touched.sectors, len(written), masked, masked_sectors, halved)
 
 
 def test_lines_of_warps_are_told_apart_where_addresses_go_down() -> None:
     addresses = BASE + np.arange(127, -1, -1, dtype=np.uint64) * np.uint64(LINE)
-    touched = Coalescer(LINE, SECTOR).touched(addresses, 4, 128)
+    touched = Coalescer(LINE, SECTOR).touched(addresses, 4, 128, is_store=True)
     assert touched.stored == (128, 128, 128, 128, 0)
 
 
