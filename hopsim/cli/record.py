@@ -36,7 +36,7 @@ class Part(StrEnum):
     LADDER = "ladder"
     PHASES = "phases"
     WORKLOADS = "workloads"
-    CUTLASS = "cutlass"
+    LIBRARIES = "libraries"
     AGAIN = "again"
     TABLES = "tables"
 
@@ -54,7 +54,7 @@ def record(
         typer.Option(
             "--group",
             metavar="GROUP",
-            help="Only this group of probes or microbenchmarks, or set of workloads. Repeatable.",
+            help="Only this group of probes or microbenchmarks, set of workloads, or library. Repeatable.",
         ),
     ] = None,
     index: Annotated[
@@ -85,7 +85,7 @@ def record(
         Part.LADDER: lambda: _ladder(out, facts, groups, say),
         Part.PHASES: lambda: _phases(out, facts, say),
         Part.WORKLOADS: lambda: _workloads(out, facts, groups, say),
-        Part.CUTLASS: lambda: _cutlass(out, facts, say),
+        Part.LIBRARIES: lambda: _libraries(out, facts, groups, say),
         Part.AGAIN: lambda: _again(out, facts, say),
         Part.TABLES: lambda: _tables(out, facts, index),
     }
@@ -239,11 +239,19 @@ def _workloads(
     return _indexed(out, described, facts)
 
 
-def _cutlass(out: Path, facts: DeviceFacts, say: Callable[[str], None]) -> list[Row]:
+def _libraries(
+    out: Path, facts: DeviceFacts, groups: list[str] | None, say: Callable[[str], None]
+) -> list[Row]:
     from hopsim.kernels.measured import captured
 
-    what = "GEMMs of CUTLASS 3 with the parameters of its host code: cycles and bits"
-    return _profiled(out, facts, say, {captured.FILE: (partial(captured.record, out), what)})
+    made = {
+        captured.file_of(name): (
+            partial(captured.record, out, name),
+            f"{captured.COLLECTIONS.get(name, name)}, with the parameters of its host code: cycles and bits",
+        )
+        for name in groups or captured.COLLECTIONS
+    }
+    return _profiled(out, facts, say, made)
 
 
 def _again(out: Path, facts: DeviceFacts, say: Callable[[str], None]) -> list[Row]:
@@ -269,6 +277,7 @@ def _profiled(
     described: dict[str, tuple[str, int]] = {}
     for name, (make, what) in made.items():
         rows = make(log, say)
+        (out / name).parent.mkdir(parents=True, exist_ok=True)
         _write(out / name, rows)
         described[name] = (what, len(rows))
         say(f"{name}: {len(rows)} rows")

@@ -32,6 +32,14 @@ def collapse(values: Array) -> Value:
     return values
 
 
+def collapsed_rows(table: Array) -> list[Value]:
+    """Return what `collapse` gives for each row of a table, looking at all of them at once."""
+    first = table[:, 0]
+    alike = (table == first[:, None]).all(axis=1).tolist()
+    values = first.tolist()
+    return [value if same else row for same, value, row in zip(alike, values, table, strict=True)]
+
+
 def narrow(value: Value, width_bits: int) -> Value:
     """Drop the bits above `width_bits` and use the dtype of that width."""
     if isinstance(value, np.ndarray):

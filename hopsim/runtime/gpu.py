@@ -360,6 +360,13 @@ class Gpu:
             notes.append(
                 NotModelledNote("values=False: data was not computed, so races were not checked")
             )
+            if kernel.branches_not_taken:
+                lines = ", ".join(str(one.line) for one in kernel.branches_not_taken)
+                notes.append(
+                    NotModelledNote(
+                        f"values=False: branches on data over computations were not taken (:{lines})"
+                    )
+                )
         elif checker is None:
             notes.append(NotModelledNote("check=False: races were not checked"))
         hazards = () if checker is None else tuple(checker.finish(deadlock))

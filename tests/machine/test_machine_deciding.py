@@ -119,6 +119,47 @@ def test_what_is_not_computed_decides_nothing(body: str) -> None:
         cycles(body, values=False)
 
 
+OVER = (
+    MATRIX
+    + "setp.gt.f32 %p3, %f0, 0f3f800000; mov.f32 %f1, 0f00000000; @%p3 bra OVER; //here\nrcp.rn.f32 %f1, %f0; OVER: "
+)
+
+
+def test_a_branch_on_data_over_computations_is_not_taken() -> None:
+    found: list[float | None] = []
+    for values in (True, False):
+        device = Gpu()
+        out = device.array(np.zeros(1024, np.uint32))
+        # The matrix is zero: all lanes divide.
+        body = OVER + "st.global.f32 [%mine], %f1;"
+        result = device.launch(build(body, 0), 4, 64, args=[out], values=values, check=False)
+        found.append(result.cycles)
+    assert found[0] is not None
+    assert found[0] == found[1]
+    line = line_of(build(body, 0), "//here")
+    told = [note.why for note in result.not_modelled]
+    assert any(f"were not taken (:{line})" in why for why in told), told
+
+
+def test_what_is_computed_behind_a_branch_on_data_is_data() -> None:
+    body = (
+        OVER.replace("rcp.rn.f32 %f1, %f0;", "mov.u32 %r20, 4; mov.u32 %r21, 3;")
+        + "mov.u32 %r21, 3;"
+    )
+    assert cycles("mov.u32 %r20, 2;" + body + LOOP.replace("%r20", "%r21"), values=False)
+    with pytest.raises(ValuesNeeded):
+        cycles("mov.u32 %r20, 2;" + body + LOOP, values=False)
+
+
+@pytest.mark.parametrize(
+    "inside", ["bar.sync 0;", "st.global.u32 [%mine], %r0;", "@%p3 bra OVER; mov.u32 %r3, 1;"]
+)
+def test_a_branch_on_data_over_more_needs_values(inside: str) -> None:
+    body = OVER.replace("rcp.rn.f32 %f1, %f0;", inside)
+    with pytest.raises(ValuesNeeded):
+        cycles(body, values=False)
+
+
 def test_a_map_that_is_edited_on_the_device() -> None:
     body = (
         INIT

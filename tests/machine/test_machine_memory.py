@@ -19,6 +19,27 @@ from tests.machine.programs import (
 LANES = np.arange(32)
 ONE = (IN_ORDER,)
 
+# --- addresses -------------------------------------------------------------------------------------
+
+
+def test_what_shared_memory_is_too_small_for_is_cut_off_an_address() -> None:
+    # DeepGEMM hands generic addresses of 64 bits to st.shared.
+    body = """
+    .shared .align 16 .b8 box[256];
+    mov.u64 %rd5, box;
+    mul.wide.u32 %rd2, %t, 4;
+    add.u64 %rd6, %rd5, %rd2;
+    cvta.shared.u64 %rd7, %rd6;
+    st.shared.u32 [%rd7+64], %t;
+    ld.shared.u32 %r5, [%rd6+64];
+    atom.shared.add.u32 %r6, [%rd7+64], 5;
+    ld.shared::cta.u32 %r7, [%rd7+64];
+    mad.lo.u32 %r8, %r5, 1000, %r7;
+    st.global.u32 [%mine], %r8;
+    """
+    expect(body, LANES * 1000 + LANES + 5)
+
+
 # --- widths, vectors, extension -------------------------------------------------------------------
 
 

@@ -24,8 +24,9 @@ from hopsim.hw.machine.thread_groups import WARP
 from hopsim.isa.forms.form import BLOCKED
 from hopsim.isa.program.codegen import SPLIT, WAITING, Segment
 from hopsim.isa.program.flow import EXIT
+from hopsim.isa.program.register_masks import members
 from hopsim.isa.types import DTYPES
-from hopsim.isa.values import Array, Value, collapse
+from hopsim.isa.values import Value, collapse, collapsed_rows
 
 if TYPE_CHECKING:
     from hopsim.hw.machine.cta import Cta
@@ -66,7 +67,7 @@ class StrandCore(Placed):
         self.symbols = cta.machine.symbols
         self.trail: list[Segment] = []
         self.access: Any = None
-        # Nanoseconds of the sleeps of a step whose time comes from a register, by position in the trail.
+        # Nanoseconds of the sleeps of a step whose time is not known before, by position in the trail.
         self.sleeps: dict[int, int] = {}
         # Likewise, how many values the lanes of a warp have at most that a match.any looks at; nothing, which counts as one,
         # where values are not computed, or lanes come from several places.
@@ -315,26 +316,32 @@ class StrandCore(Placed):
         strands = [self, *others]
         tids = np.concatenate([strand.tids for strand in strands])
         order = np.argsort(tids, kind="stable")
-        registers = list(self.registers)
+        registers: list[Any] = [0] * len(self.registers)
         widths = self.machine.register_widths
-        for index, values in enumerate(zip(*(strand.registers for strand in strands), strict=True)):
-            first = values[0]
-            if not isinstance(first, np.ndarray):
-                # A loop of its own: most registers end here, and `all` over a generator takes twice the time.
-                for value in values:
-                    if value is not first and (isinstance(value, np.ndarray) or value != first):
-                        break
-                else:
-                    continue
-            if not live >> index & 1:
-                registers[index] = 0
+        differing: dict[int, list[int]] = {}
+        for index in members(live):
+            first = self.registers[index]
+            if isinstance(first, np.ndarray):
+                differing.setdefault(widths[index], []).append(index)
                 continue
-            dtype = np.dtype(np.bool_) if widths[index] == 1 else DTYPES[widths[index]]
-            columns: list[Array] = [
-                value if isinstance(value, np.ndarray) else np.full(strand.lanes, value, dtype)
-                for value, strand in zip(values, strands, strict=True)
-            ]
-            registers[index] = collapse(np.concatenate(columns)[order])
+            for other in others:
+                value = other.registers[index]
+                if value is not first and (isinstance(value, np.ndarray) or value != first):
+                    differing.setdefault(widths[index], []).append(index)
+                    break
+            else:
+                registers[index] = first
+        for width, indices in differing.items():
+            dtype = np.dtype(np.bool_) if width == 1 else DTYPES[width]
+            table = np.empty((len(indices), len(tids)), dtype)
+            start = 0
+            for strand in strands:
+                stop = start + strand.lanes
+                for row, index in zip(table, indices, strict=True):
+                    row[start:stop] = strand.registers[index]
+                start = stop
+            for index, value in zip(indices, collapsed_rows(table[:, order]), strict=True):
+                registers[index] = value
         self.registers = registers
         self.tids = tids[order]
         self.lanes = len(tids)
@@ -400,10 +407,18 @@ class StrandCore(Placed):
 
 def _restrict(registers: list[Value], lanes: NDArray[np.bool_], live: int) -> list[Any]:
     """Keep the chosen lanes of live registers; what is dead becomes 0."""
-    result = list(registers)
-    for index, value in enumerate(registers):
+    result: list[Any] = [0] * len(registers)
+    differing: dict[np.dtype[Any], list[int]] = {}
+    for index in members(live):
+        value = registers[index]
         if isinstance(value, np.ndarray):
-            result[index] = collapse(value[lanes]) if live >> index & 1 else 0
+            differing.setdefault(value.dtype, []).append(index)
+        else:
+            result[index] = value
+    for indices in differing.values():
+        table = np.array([registers[index] for index in indices])[:, lanes]
+        for index, value in zip(indices, collapsed_rows(table), strict=True):
+            result[index] = value
     return result
 
 

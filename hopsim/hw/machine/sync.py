@@ -276,10 +276,10 @@ class SyncOps(RegisterOps):
                 listen(event)
 
     def sleep(self, nanoseconds: Value) -> None:
-        """nanosleep: only timing cares, and for how long the lane sleeps that sleeps longest; literals are in its tables."""
+        """nanosleep: only timing cares, and for how long the lane sleeps that sleeps longest; its tables have the rest."""
         if self.machine.timed:
-            time = self.machine.program[self.segment].instructions[0].args[0]
-            if not isinstance(time, ConstantArg):
+            bound = self.machine.program[self.segment].instructions[0]
+            if bound.instruction.guard is not None or not isinstance(bound.args[0], ConstantArg):
                 owner = self.acting or self
                 owner.sleeps[len(owner.trail)] = int(np.max(nanoseconds))
 

@@ -61,6 +61,11 @@ class Beside:
         self._slow_count += issued * (way / self._port if unit == WIDE else 1.0)
         return issued * (issue.crowded_mufu_cycles if unit == MUFU else way)
 
+    def passes(self, issued: float) -> float:
+        """Add machine instructions that are issued and do nothing, as products that only small operands need; as `takes`."""
+        self._others += issued
+        return issued * self._issue.crowded_gap_cycles
+
     @property
     def slots(self) -> float:
         """Issue slots of the run: ptxas mixes instructions of different pipes."""

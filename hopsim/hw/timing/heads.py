@@ -45,7 +45,7 @@ class Head(IntEnum):
     PUBLISH = 11
     """A fence between what a warp has stored to shared memory and the async proxy."""
     SLEEP = 12
-    """A nanosleep whose time comes from a register."""
+    """A nanosleep whose time comes from a register, or that a warp may pass by."""
     MATCH = 13
     """What it takes depends on how many values the lanes have."""
 
@@ -81,7 +81,7 @@ class Heads:
                 return Head.LEAVE
         if publishes_shared(bound):
             return Head.PUBLISH
-        if sleeps_by_register(bound):
+        if bound.form.name.startswith("nanosleep") and not sleeps_for_known_time(bound):
             return Head.SLEEP
         if bound.form.name.startswith("match."):
             return Head.MATCH
@@ -146,10 +146,10 @@ class Heads:
                 return config.cp_async.wait_cycles, Stall.COPY_GROUP
             return config.cp_async.issue_interval_cycles, Stall.WAIT
         if name.startswith("nanosleep"):
-            if sleeps_by_register(bound):
+            literal = bound.args[0]
+            if not isinstance(literal, ConstantArg) or not sleeps_for_known_time(bound):
                 return 0.0, Stall.SLEEPING
-            assert isinstance(bound.args[0], ConstantArg)
-            return bound.args[0].value * NANOSECONDS * config.device.clock_hz, Stall.SLEEPING
+            return literal.value * NANOSECONDS * config.device.clock_hz, Stall.SLEEPING
         return 0.0, Stall.WAIT
 
     def is_private(self, segment: Segment, head: Head) -> bool:
@@ -193,9 +193,9 @@ class Heads:
         return count.value if isinstance(count, ConstantArg) else self._threads
 
 
-def sleeps_by_register(bound: BoundInstruction) -> bool:
-    """Whether an instruction is a nanosleep whose time is known only when it executes."""
-    return bound.form.name.startswith("nanosleep") and not isinstance(bound.args[0], ConstantArg)
+def sleeps_for_known_time(bound: BoundInstruction) -> bool:
+    """Whether a nanosleep always takes the same time: a literal, of every warp that comes to it."""
+    return bound.instruction.guard is None and isinstance(bound.args[0], ConstantArg)
 
 
 def keeps_order(bound: BoundInstruction) -> bool:

@@ -34,7 +34,8 @@ class Run:
 
     Args:
         clock: when the next instruction can issue.
-        slots: cycles of the sub-partition's issue port and pipes.
+        slots: cycles of the sub-partition's issue port and pipes but the multi-function unit.
+        mufu: cycles of that one, beside which the others work.
         count: machine instructions.
         ready: when results are there, by register, and what waiting for them is called.
         reads: registers read before they are written in it, and when.
@@ -46,6 +47,7 @@ class Run:
 
     clock: float = 0.0
     slots: float = 0.0
+    mufu: float = 0.0
     count: float = 0.0
     ready: dict[int, tuple[float, Stall]] = field(default_factory=dict[int, tuple[float, Stall]])
     reads: dict[int, float] = field(default_factory=dict[int, float])
@@ -182,7 +184,9 @@ class InOrder:
                 run.slots += busy
             else:
                 is_fma = bound.form.base[0] == "fma"
-                busy = beside.takes(unit, issued, is_fma=is_fma, is_wide=is_wide)
+                around = max(issued - 1.0, 0.0) if sequence is not None and unit == MUFU else 0.0
+                busy = beside.takes(unit, issued - around, is_fma=is_fma, is_wide=is_wide)
+                busy += beside.passes(around)
             run.clock = at + busy
             written |= bound.writes
             if position == 0 and dynamic:
@@ -200,6 +204,7 @@ class InOrder:
         if beside is not None:
             run.slots = beside.slots + more * self._gap
             run.lost = beside.lost
+        run.mufu = pressure.pop(MUFU, 0.0)
         run.slots = max([run.slots, *pressure.values()])
         return run
 
@@ -224,7 +229,8 @@ class InOrder:
                 late -= bound.writes
                 others.append(bound)
         prompt = self.run(others, True)
-        issued = self.run(waiting, False).slots if waiting else 0.0
+        behind = self.run(waiting, False) if waiting else Run()
+        issued = max(behind.slots, behind.mufu)
         return Behind(
             prompt.clock + issued,
             self._ways(waiting, loaded),

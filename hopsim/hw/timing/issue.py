@@ -1,4 +1,4 @@
-"""Issue slots of the sub-partitions of one SM.
+"""Issue slots of the sub-partitions of one SM, and their multi-function units, which work beside what else is issued.
 
 A sub-partition issues one warp instruction a cycle, from whichever of its warps is ready. Runs of instructions are booked
 whole: a run that meets a backlog waits for its fair share of it, as if the scheduler took turns between resident warps.
@@ -21,17 +21,18 @@ def ports_of(warps: Sequence[int], subpartitions: int) -> Ports:
 
 
 class IssuePorts:
-    """When the issue ports of one SM are free, in cycles of the SM clock, and how many warps share each.
+    """When the issue ports of one SM (or a pipe behind each) are free, in cycles of the SM clock, and how many warps share each.
 
     Args:
         subpartitions: schedulers of the SM.
+        beside: ports that the same warps share.
     """
 
     __slots__ = ("_ends", "busy_slots", "free", "resident")
 
-    def __init__(self, subpartitions: int) -> None:
+    def __init__(self, subpartitions: int, beside: IssuePorts | None = None) -> None:
         self.free = [0.0] * subpartitions
-        self.resident = [0] * subpartitions
+        self.resident = [0] * subpartitions if beside is None else beside.resident
         self.busy_slots = 0.0
         # When runs that were booked last end.
         self._ends: list[list[float]] = [[] for _ in range(subpartitions)]
@@ -41,8 +42,12 @@ class IssuePorts:
         for port, warps in ports:
             self.resident[port] += sign * warps
 
-    def book(self, ports: Ports, start: float, slots: float) -> float:
-        """Take `slots` issue cycles for each warp from `start` on; return when the last of them has issued."""
+    def book(self, ports: Ports, start: float, slots: float, *, owed: bool = False) -> float:
+        """Take `slots` cycles for each warp from `start` on; return when the last of them is through.
+
+        Args:
+            owed: that they were needed is known late, and others may have been let pass for it: who is the last waits for all.
+        """
         free = self.free
         if max(free) <= start:
             # Nothing to wait for.
@@ -65,6 +70,8 @@ class IssuePorts:
                 ends = [end for end in self._ends[port] if end > start]
                 share = slots * min(len(ends), resident[port] - warps)
                 free[port] += work
+                if owed and not ends:
+                    share = backlog
                 end = start + work + (backlog if backlog < share else share)
                 ends.append(end)
                 self._ends[port] = ends

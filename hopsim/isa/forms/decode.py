@@ -36,6 +36,7 @@ from hopsim.isa.forms.operand_rules import (
     check_variable,
     check_width,
     literal_bits,
+    names_shared_alone,
     part_bits,
 )
 from hopsim.isa.ptx.ast import Immediate, Sink
@@ -207,6 +208,9 @@ class _Binder:
                     f"address register {operand.base.name} is {width} bits wide, expected 32 or 64"
                 )
             check_address(self.instruction.opcode, operand.base)
+            if names_shared_alone(self.instruction.opcode):
+                # What shared memory is too small for is cut off: compilers put generic addresses here.
+                width = 32
             base = RegisterArg(operand.base, width)
         elif isinstance(operand.base, SymbolRef):
             check_space(self.slots, spec, operand.base)

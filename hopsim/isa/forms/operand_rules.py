@@ -207,6 +207,14 @@ def check_address(opcode: Sequence[str], register: Register) -> None:
         )
 
 
+def names_shared_alone(opcode: Sequence[str]) -> bool:
+    """Whether all addresses of an instruction are in shared memory.
+
+    Source: PTX ISA 8.7, "ld": addresses are truncated where a register is wider than those of the state space.
+    """
+    return any(word.startswith("shared") for word in opcode) and "global" not in opcode
+
+
 def arrival_problem(slots: dict[str, str], operands: Sequence[FlatOperand]) -> str:
     """Say what is wrong with the operands of an `mbarrier.arrive` together."""
     extra = slots.get("tx") or slots.get("nocomplete")

@@ -341,6 +341,9 @@ class _Source:
         guard = body[plan.branch].instruction.guard
         assert guard is not None
         after, taken = plan.successors
+        if self.deciding is not None and plan.branch in self.deciding.not_taken:
+            out.append(f"    return {after}")
+            return name
         self._come_to(plan.branch)
         if self._is_tainted(guard[0]):
             out.append(f"    s.need_values({body[plan.branch].line})")

@@ -3,16 +3,20 @@
 Such a run leaves out data.  But branches, addresses, counts and coordinates may come out of memory: sizes of groups,
 pointers, a tile that an atomic handed out, tensor maps that are edited.  Loads and atomics of these are performed, and
 the stores that may feed them; where they meet bytes that the run did not compute it ends with `ValuesNeeded`.
+
+A branch on data that jumps over a few computations, and nothing else, decides little (a softmax divides unless its sum is
+zero): such a run computes them, as a warp does whose lanes differ, and holds what they write for data.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 from hopsim.isa.forms.bound import AddressArg, Arg, BoundInstruction, RegisterArg, TupleArg
 from hopsim.isa.program.flow import EXIT, SegmentPlan, is_synchronising
+from hopsim.isa.program.register_masks import mask_of
 
 PERFORMED: Final = ("ld", "atom")
 """Instructions that read memory and that such a run can perform."""
@@ -27,12 +31,14 @@ class Deciding:
         performed: indices of the loads and atomics that are performed.
         before, after: by instruction, the registers that may hold data which such a run does not compute, as bit masks.
         follows_bytes: whether the run has to know which bytes it computed.
+        not_taken: indices of the branches on data that jump over computations alone; such a run goes on behind them.
     """
 
     performed: frozenset[int]
     before: Sequence[int]
     after: Sequence[int]
     follows_bytes: bool
+    not_taken: frozenset[int]
 
 
 def deciding(body: Sequence[BoundInstruction], plans: Sequence[SegmentPlan]) -> Deciding:
@@ -59,8 +65,18 @@ def deciding(body: Sequence[BoundInstruction], plans: Sequence[SegmentPlan]) -> 
         }
         performed = _chosen(body, may, _backward(body, reads_data, may, needed), out_of_reach)
     sources = [data and index not in performed for index, data in enumerate(reads_data)]
-    before, after = _tainted(body, plans, sources)
-    return Deciding(performed, before, after, bool(performed) or edits_maps)
+    jumps = {
+        plan.number: plan.successors[0] for plan in plans if _jumps_over_computations(plan, plans)
+    }
+    before, after = _tainted(body, plans, sources, jumps)
+    not_taken = frozenset(
+        branch
+        for plan in plans
+        if plan.number in jumps
+        and (branch := plan.branch) is not None
+        and _is_on(body[branch], before[branch])
+    )
+    return Deciding(performed, before, after, bool(performed) or edits_maps, not_taken)
 
 
 def performed_always(operation: Callable[..., Any]) -> Callable[..., Any]:
@@ -130,12 +146,36 @@ def _chosen(
     )
 
 
+def _jumps_over_computations(plan: SegmentPlan, plans: Sequence[SegmentPlan]) -> bool:
+    """Whether a segment ends with a branch over one that nobody outside the warp sees, to what follows that."""
+    if plan.branch is None or len(plan.successors) != 2:
+        return False
+    after, taken = plan.successors
+    return (
+        EXIT not in plan.successors
+        and not plans[after].has_head
+        and plans[after].successors == (taken,)
+    )
+
+
+def _is_on(branch: BoundInstruction, registers: int) -> bool:
+    """Whether a branch is guarded by one of some registers."""
+    guard = branch.instruction.guard
+    return guard is not None and bool(registers >> guard[0].index & 1)
+
+
 def _tainted(
-    body: Sequence[BoundInstruction], plans: Sequence[SegmentPlan], sources: Sequence[bool]
+    body: Sequence[BoundInstruction],
+    plans: Sequence[SegmentPlan],
+    sources: Sequence[bool],
+    jumps: Mapping[int, int],
 ) -> tuple[list[int], list[int]]:
     """Return, before and after each instruction, the registers that hold what the sources write, or is computed from it.
 
     Compilers use a register for a constant in one place and for data in another.
+
+    Args:
+        jumps: segments that end with a branch over another one, and that: what it writes hangs on what the branch is on.
     """
     before, after = [0] * len(body), [0] * len(body)
     reads = [mask_of(one.reads) for one in body]
@@ -143,35 +183,31 @@ def _tainted(
     entering = [0] * len(plans)
     waiting = list(range(len(plans)))
     seen: set[int] = set()
+    doubtful: set[int] = set()
     while waiting:
         plan = plans[waiting.pop()]
         seen.add(plan.number)
         held = entering[plan.number]
         for index in range(plan.start, plan.stop):
             before[index] = held
-            if sources[index] or (not body[index].form.data and reads[index] & held):
+            is_data = sources[index] or (not body[index].form.data and reads[index] & held)
+            if is_data or plan.number in doubtful:
                 held |= writes[index]
             elif body[index].instruction.guard is None:
                 held &= ~writes[index]
             after[index] = held
+        over = jumps.get(plan.number)
+        if over is not None and over not in doubtful:
+            assert plan.branch is not None
+            if _is_on(body[plan.branch], before[plan.branch]):
+                doubtful.add(over)
+                waiting.append(over)
         for successor in plan.successors:
             if successor == EXIT or (not held & ~entering[successor] and successor in seen):
                 continue
             entering[successor] |= held
             waiting.append(successor)
     return before, after
-
-
-def mask_of(registers: frozenset[int]) -> int:
-    """Return registers as a bit mask.
-
-    >>> mask_of(frozenset({0, 3}))
-    9
-    """
-    mask = 0
-    for index in registers:
-        mask |= 1 << index
-    return mask
 
 
 def _forward(body: Sequence[BoundInstruction], sources: Sequence[bool]) -> frozenset[int]:

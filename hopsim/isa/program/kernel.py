@@ -310,6 +310,11 @@ class Kernel:
         """What a `values=False` run computes all the same."""
         return deciding(self.instructions, self.plans)
 
+    @property
+    def branches_not_taken(self) -> list[BoundInstruction]:
+        """Branches on data over computations, which a `values=False` run does not take."""
+        return [self.instructions[index] for index in sorted(self.deciding.not_taken)]
+
     @cached_property
     def serialised_wgmma(self) -> list[BoundInstruction]:
         """Definitions for which ptxas serialises the wgmma of this kernel (C7515); empty when it keeps them asynchronous."""

@@ -1,9 +1,9 @@
-"""GEMMs of CUTLASS 3 with the parameters that its host code makes: their cycles and bits on an H100, and here.
+"""Kernels of libraries with the parameters that their own host code makes: their cycles and bits on silicon, and here.
 
-Nothing of them was used for calibration, and the programs are NVIDIA's own. `tests/silicon/cutlass` says how they were made.
+Nothing of them was used for calibration, and the programs are not hopsim's. `tests/silicon/libraries` says how they were made.
 
-    rows = record(Path("tests/silicon"), Path("ncu.csv"), print)            # on an H100, with Nsight Compute
-    result, digest = run(hopsim.Gpu(), load(Path("tests/silicon"))[0])      # the same launch on the simulator
+    rows = record(Path("tests/silicon"), "cutlass", Path("ncu.csv"), print)         # on an H100, with Nsight Compute
+    result, digests = run(hopsim.Gpu(), load(Path("tests/silicon"), "cutlass")[0])  # the same launch on the simulator
 """
 
 from __future__ import annotations
@@ -11,25 +11,27 @@ from __future__ import annotations
 import hashlib
 import json
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 import ml_dtypes
 import numpy as np
-from numpy.typing import NDArray
 
-from hopsim.errors import DeviceError
+from hopsim.errors import ConfigError, DeviceError
 from hopsim.kernels.gemm.silicon import sha256
 from hopsim.kernels.measured.ncu import profile
 from hopsim.kernels.probes.probe import load_module
 from hopsim.launch.arrays import DeviceArray, ParamBytes, TensorMap
 from hopsim.results import LaunchResult
 
-FOLDER: Final = "cutlass"
-"""In `tests/silicon`."""
-FILE: Final = f"{FOLDER}/cutlass.json"
+COLLECTIONS: Final[Mapping[str, str]] = {
+    "cutlass": "GEMMs of CUTLASS 4.2.0",
+    "flash_attention": "FlashAttention-3 as FlashInfer 0.7.4 has it",
+    "deep_gemm": "DeepGEMM's fp8 GEMMs as TensorRT-LLM has them",
+}
+"""What lies in `tests/silicon/libraries`."""
 CYCLES: Final = "gpc__cycles_elapsed.max"
 INSTRUCTIONS: Final = "smsp__inst_executed.sum"
 METRICS: Final = (
@@ -38,7 +40,6 @@ METRICS: Final = (
 )  # fmt: skip
 PROFILES: Final = 3
 NCU_LIMIT_S: Final = 400.0
-ARRAYS: Final = ("a", "b", "c", "d", "workspace", "bias")
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,106 +48,120 @@ class Captured:
 
     Args:
         program: stem of its PTX.  ptx: its text.
-        dtype, out_dtype: types of A and B, and of C, D and the bias.
-        majors: `k` or `mn`, of A and of B.
-        row: the launch as recorded: `size` (M, N, K), `alpha`, `beta`, `grid`, `workspace_bytes`, `parameters` (hex),
-            `maps` (`at`, `array`, and what `TensorMap` takes), `pointers` (`at`, `array`), and what was measured.
         block, cluster, shared_bytes: how to launch it.
+        row: the launch: `name`, `flop`, `grid`, `arguments` (hex, one for each parameter of the kernel), `arrays` (`name`,
+            `dtype`, `shape`, `fill`, whether it is `transposed` in memory), `outputs` (names of arrays), and what of the
+            arguments is put in at a launch: `maps` (`argument`, `at`, `array`, and what `TensorMap` takes), `pointers`
+            (`argument`, `at`, `array`).
+        recorded: what silicon did: `measured` by metric, `sha256` of each output; None where nobody has recorded it.
     """
 
     program: str
     ptx: str
-    dtype: str
-    out_dtype: str
-    majors: tuple[str, str]
     block: int
     cluster: tuple[int, ...]
     shared_bytes: int
     row: Mapping[str, Any]
-
-    @property
-    def size(self) -> tuple[int, int, int]:
-        """M, N, K."""
-        m, n, k = self.row["size"]
-        return m, n, k
+    recorded: Mapping[str, Any] | None
 
     @property
     def name(self) -> str:
-        """Program and size, and beta where C counts."""
-        added = f" beta {self.row['beta']:g}" if self.row["beta"] else ""
-        return f"{self.program} {'x'.join(map(str, self.size))}{added}"
+        """Program and launch."""
+        return f"{self.program} {self.row['name']}"
+
+    @property
+    def measured(self) -> Mapping[str, Sequence[float]]:
+        """Each metric, a value a launch."""
+        assert self.recorded is not None, self.name
+        return self.recorded["measured"]
 
 
-def load(folder: Path) -> list[Captured]:
-    """Return all launches.
+def file_of(collection: str) -> str:
+    """Return the file with what silicon did, in `tests/silicon` or in a device's folder there."""
+    return f"libraries/{collection}/measured.json"
+
+
+def load(folder: Path, collection: str) -> list[Captured]:
+    """Return all launches of a collection.
 
     Args:
-        folder: `tests/silicon`.
+        folder: `tests/silicon`, or a device's folder there, whose recordings are taken then.
+    Raises: ConfigError: there is no such collection.
     """
+    if collection not in COLLECTIONS:
+        raise ConfigError(
+            f"there is no collection {collection!r}", hint=f"one of {', '.join(COLLECTIONS)}"
+        )
+    home = next(one for one in (folder, folder.parent) if _launches(one, collection).exists())
+    programs: list[dict[str, Any]] = _read(_launches(home, collection))
+    kept = folder / file_of(collection)
+    rows: list[dict[str, Any]] = _read(kept) if kept.exists() else []
+    recorded = {(row["program"], row["launch"]): row for row in rows}
     found: list[Captured] = []
-    for program in _content(folder):
-        ptx = (folder / FOLDER / f"{program['program']}.ptx").read_text(encoding="utf-8")
-        assert sha256(ptx) == program["ptx_sha256"], program["program"]
-        a, b = program["majors"]
+    for program in programs:
+        name = program["program"]
+        ptx = (_launches(home, collection).parent / f"{name}.ptx").read_text(encoding="utf-8")
+        assert sha256(ptx) == program["ptx_sha256"], name
         found += [
             Captured(
-                program["program"], ptx, program["dtype"], program["out_dtype"], (a, b), program["block"],
-                tuple(program["cluster"]), program["shared_bytes"], row,
+                name, ptx, program["block"], tuple(program["cluster"]), program["shared_bytes"], row,
+                recorded.get((name, row["name"])),
             )
             for row in program["launches"]
         ]  # fmt: skip
     return found
 
 
-def _content(folder: Path) -> list[dict[str, Any]]:
-    return json.loads((folder / FILE).read_text(encoding="utf-8"))
+def _launches(folder: Path, collection: str) -> Path:
+    return folder / "libraries" / collection / "launches.json"
 
 
-def _type(name: str) -> np.dtype[Any]:
-    return np.dtype(getattr(ml_dtypes, name, name))
+def _read(file: Path) -> Any:
+    return json.loads(file.read_text(encoding="utf-8"))
 
 
 def arrays(gpu: Any, case: Captured, *, values: bool = True) -> dict[str, DeviceArray]:
     """Return what a launch is given, filled with the same numbers each time, or with zeros where no values count."""
-    m, n, k = case.size
     rng = np.random.default_rng(1)
-
-    def matrix(dtype: str, *shape: int) -> NDArray[Any]:
-        kind = _type(dtype)
-        if not values:
-            return np.zeros(shape, kind)
-        if kind.kind in "iu":
-            return rng.integers(-8, 8, shape).astype(kind)
-        return rng.standard_normal(shape, dtype=np.float32).astype(kind)
-
-    a, b = matrix(case.dtype, m, k), matrix(case.dtype, n, k)
-    made = {
-        "a": a if case.majors[0] == "k" else np.ascontiguousarray(a.T),
-        "b": b if case.majors[1] == "k" else np.ascontiguousarray(b.T),
-        "c": matrix(case.out_dtype, m, n),
-        "d": np.zeros((m, n), _type(case.out_dtype)),
-        "workspace": np.zeros(max(case.row["workspace_bytes"], 16), np.uint8),
-        "bias": matrix(case.out_dtype, m),
-    }
-    return {name: gpu.array(one) for name, one in made.items()}
+    made: dict[str, DeviceArray] = {}
+    for one in case.row["arrays"]:
+        shape, dtype = tuple(one["shape"]), np.dtype(getattr(ml_dtypes, one["dtype"], one["dtype"]))
+        if one["fill"] == "zero" or not values:
+            array = np.zeros(shape, dtype)
+        elif dtype.kind in "iu":
+            array = rng.integers(-8, 8, shape).astype(dtype)
+        else:
+            array = rng.standard_normal(shape, dtype=np.float32).astype(dtype)
+        if one.get("transposed"):
+            array = np.ascontiguousarray(array.T)
+        made[one["name"]] = gpu.array(array)
+    return made
 
 
-def parameters(case: Captured, given: Mapping[str, DeviceArray]) -> ParamBytes:
-    """Return the structure that the kernel takes."""
-    maps = {
-        one["at"]: TensorMap(
-            given[one["array"]], one["box"], one["swizzle"], dims=one["dims"], strides=one["strides"], dtype=one["dtype"]
-        )
-        for one in case.row["maps"]
-    }  # fmt: skip
-    pointers = {one["at"]: given[one["array"]] for one in case.row["pointers"]}
-    return ParamBytes(bytes.fromhex(case.row["parameters"]), maps, pointers)
+def parameters(case: Captured, given: Mapping[str, DeviceArray]) -> list[ParamBytes]:
+    """Return what the kernel takes, parameter by parameter."""
+    made: list[ParamBytes] = []
+    for number, text in enumerate(case.row["arguments"]):
+        maps = {
+            one["at"]: TensorMap(
+                given[one["array"]], one["box"], one["swizzle"], dims=one["dims"], strides=one["strides"], dtype=one["dtype"]
+            )
+            for one in case.row["maps"]
+            if one["argument"] == number
+        }  # fmt: skip
+        pointers = {
+            one["at"]: given[one["array"]]
+            for one in case.row["pointers"]
+            if one["argument"] == number
+        }
+        made.append(ParamBytes(bytes.fromhex(text), maps, pointers))
+    return made
 
 
 def run(
     gpu: Any, case: Captured, given: Mapping[str, DeviceArray] | None = None, **options: Any
-) -> tuple[LaunchResult, str]:
-    """Launch a case on a `hopsim.Gpu` or `hopsim.CudaGpu`; return the result, and the SHA-256 of D.
+) -> tuple[LaunchResult, dict[str, str]]:
+    """Launch a case on a `hopsim.Gpu` or `hopsim.CudaGpu`; return the result, and the SHA-256 of each output.
 
     Args:
         given: from `arrays`; made here by default.
@@ -156,48 +171,60 @@ def run(
     module = load_module(case.ptx)
     (entry,) = module
     result = gpu.launch(
-        module[entry], tuple(case.row["grid"]), case.block, case.cluster, [parameters(case, held)], case.shared_bytes,
+        module[entry], tuple(case.row["grid"]), case.block, case.cluster, parameters(case, held), case.shared_bytes,
         **options,
     )  # fmt: skip
-    return result, hashlib.sha256(held["d"].numpy().tobytes()).hexdigest()
+    digests = {
+        name: hashlib.sha256(held[name].numpy().tobytes()).hexdigest()
+        for name in case.row["outputs"]
+    }
+    return result, digests
 
 
-def record(folder: Path, log: Path, say: Callable[[str], None]) -> list[dict[str, Any]]:
-    """Run all launches under Nsight Compute; return the file's content.
+def record(
+    folder: Path, collection: str, log: Path, say: Callable[[str], None]
+) -> list[dict[str, Any]]:
+    """Run all launches of a collection under Nsight Compute; return the content of its file.
 
     Args:
-        folder: `tests/silicon`.
+        folder: `tests/silicon`, or a device's folder there.
         log: where Nsight Compute writes; a file beside it takes the digests meanwhile.
-    Raises: DeviceError: there is no `ncu`, or launches are missing.
+    Raises: DeviceError: there is no `ncu`, or launches are missing.  ConfigError: there is no such collection.
     """
     digests_file = log.with_suffix(".json")
-    argument = json.dumps([str(folder), str(digests_file)])
+    argument = json.dumps([str(folder), collection, str(digests_file)])
+    cases = load(folder, collection)
     found = profile(__name__, argument, METRICS, log, NCU_LIMIT_S, say)
-    digests: list[str] = json.loads(digests_file.read_text(encoding="utf-8"))
+    digests: list[dict[str, str]] = json.loads(digests_file.read_text(encoding="utf-8"))
     digests_file.unlink()
-    content = _content(folder)
-    rows = [row for program in content for row in program["launches"]]
-    if len(found) != PROFILES * len(rows) or len(digests) != len(rows):
-        raise DeviceError(f"{PROFILES * len(rows)} launches were expected, got {len(found)}")
-    for number, row in enumerate(rows):
+    if len(found) != PROFILES * len(cases) or len(digests) != len(cases):
+        raise DeviceError(f"{PROFILES * len(cases)} launches were expected, got {len(found)}")
+    content: list[dict[str, Any]] = []
+    for number, case in enumerate(cases):
         mine = found[PROFILES * number : PROFILES * (number + 1)]
-        row["measured"] = {name: [one.metrics[name] for one in mine] for name in METRICS}
-        row["d_sha256"] = digests[number]
+        measured = {name: [one.metrics[name] for one in mine] for name in METRICS}
+        content.append(
+            {
+                "program": case.program, "launch": case.row["name"], "measured": measured,
+                "sha256": digests[number],
+            }
+        )  # fmt: skip
     return content
 
 
-def launch_all(folder: Path, file: Path) -> None:
-    """Launch every case some times and write the digests of D; what Nsight Compute looks at."""
+def launch_all(folder: Path, collection: str, file: Path) -> None:
+    """Launch every case some times and write the digests of its outputs; what Nsight Compute looks at."""
     from hopsim.cuda.gpu import CudaGpu
 
     gpu = CudaGpu(0, isolate=False)
-    digests: list[str] = []
-    for case in load(folder):
+    digests: list[dict[str, str]] = []
+    for case in load(folder, collection):
         found = [run(gpu, case, timing=False)[1] for _ in range(PROFILES)]
-        digests.append(found[0] if len(set(found)) == 1 else "differs from launch to launch")
+        same = all(one == found[0] for one in found)
+        digests.append(found[0] if same else dict.fromkeys(found[0], "differs by launch"))
     file.write_text(json.dumps(digests), encoding="utf-8")
 
 
 if __name__ == "__main__":
-    silicon, digests_of = json.loads(sys.argv[1])
-    launch_all(Path(silicon), Path(digests_of))
+    silicon, chosen, digests_of = json.loads(sys.argv[1])
+    launch_all(Path(silicon), chosen, Path(digests_of))

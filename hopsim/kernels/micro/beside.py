@@ -51,6 +51,15 @@ ADDRESSES: Final = {
     "setp, selp": ("setp.lt.s32 {p}, {s}, {o}", "selp.b32 {s}, {y}, {s}, {p}"),
 }
 """What is done where threads work out addresses; 64-bit chains too."""
+EX2_FULL: Final = "ex2.approx.f32 {s}, {s}"
+"""Four machine instructions: a test, and products before and after that only small operands need."""
+SOFTMAX: Final = {
+    "ex2.approx.f32": (EX2_FULL,),
+    "fma, ex2, add": (FMA, EX2, "add.rn.f32 {s}, {s}, {y}"),
+    "fma, ex2.approx.f32, add": (FMA, EX2_FULL, "add.rn.f32 {s}, {s}, {y}"),
+}
+"""What attention does with its scores."""
+SETS: Final = {"": ARITHMETIC, "addresses": ADDRESSES, "softmax": SOFTMAX}
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,23 +96,22 @@ class Registers:
                 c.k.emit(opcode, rest)
 
 
-def beside(
-    n: int, from_registers: bool = False, warps: int = 4, addresses: bool = False
-) -> Benchmark:
+def beside(n: int, from_registers: bool = False, warps: int = 4, kind: str = "") -> Benchmark:
     """Eight independent chains a warp; a slope is cycles for a turn of 128 instructions of each warp.
 
     Args:
         n: columns of the products beside it; 0: none.
         from_registers: whether A of the products lies in registers.
         warps: that do arithmetic.
-        addresses: whether it is that of addresses.
+        kind: of `SETS`.
     """
+    addresses = kind == "addresses"
     source = "RS" if from_registers else "SS"
     what = f"n{n}_{source}" if n else "none"
     # Numbers of turns that ptxas knew would be unrolled.
     names = ("x", "y", "z", "busy", *(f"turns_{turns}" for turns in TURNS))
     c = Clocked(
-        f"beside_wgmma_{what}_w{warps}{'_addresses' if addresses else ''}",
+        f"beside_wgmma_{what}_w{warps}{f'_{kind}' if kind else ''}",
         [Param(name, ".u32") for name in names],
         [f".reqntid {WARPGROUP + 32 * warps}"],
     )
@@ -128,10 +136,11 @@ def beside(
         fixed = k.let(".b64", "fixed", "mul.wide.u32", z, y)
         wide = [k.let(".b64", "w", "mul.wide.u32", one, y) for one in chains]
         half, high = k.regs(".b32", "half", CHAINS), k.regs(".b32", "high", CHAINS)
+    if kind:
         chosen = k.regs(".pred", "chosen", CHAINS)
     registers = Registers(chains, wide, half, high, chosen, y, z, fixed)
     threads = 32 * warps
-    for label, texts in (ADDRESSES if addresses else ARITHMETIC).items():
+    for label, texts in SETS[kind].items():
         for turns in TURNS:
 
             def body(texts: tuple[str, ...] = texts, turns: int = turns) -> None:
@@ -150,7 +159,7 @@ def beside(
 
     def numbers(gpu: Any) -> list[Any]:
         del gpu
-        cycles = 4 * BUSY_CYCLES if addresses else BUSY_CYCLES
+        cycles = 4 * BUSY_CYCLES if kind else BUSY_CYCLES
         busy = cycles // (PRODUCTS * n // 2) if n else 0
         return [np.uint32(one) for one in (0x3F800001, 0x3F800003, 0x00010203, busy, *TURNS)]
 
@@ -202,5 +211,6 @@ def benchmarks() -> list[Benchmark]:
     found += [beside(n, rs) for n in COLUMNS for rs in (False, True)]
     found += [beside(128, warps=8), beside(256, warps=8)]
     for n in (0, 128, 256):
-        found += [beside(n, warps=warps, addresses=True) for warps in (4, 8)]
+        found += [beside(n, warps=warps, kind="addresses") for warps in (4, 8)]
+        found += [beside(n, warps=warps, kind="softmax") for warps in (4, 8, 12)]
     return found

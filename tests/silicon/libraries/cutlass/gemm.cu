@@ -1,5 +1,5 @@
 // A GEMM of CUTLASS's collective builder, chosen by macros; the program prints what it would launch: M N K beta alpha.
-#include "capture.h"
+#include "../capture.h"
 
 #include <cstdlib>
 
@@ -105,7 +105,7 @@ int main(int argc, char** argv) {
   auto thread = Epilogue::FusionCallbacks::to_underlying_arguments(args.problem_shape, args.epilogue.thread, nullptr);
   memcpy((void*)&params.epilogue.thread, &thread, sizeof(thread));
 #endif
-  tell(params, Kernel::get_grid_shape(params), Kernel::get_block_shape(), dim3(CM, CN, 1), Kernel::SharedStorageSize,
-       Kernel::get_workspace_size(args));
+  tell(Kernel::get_grid_shape(params), Kernel::get_block_shape(), dim3(CM, CN, 1), Kernel::SharedStorageSize,
+       Kernel::get_workspace_size(args), params);
   if (argc < 0) cutlass::device_kernel<Kernel><<<1, 1>>>(params);
 }

@@ -1,4 +1,4 @@
-// Lets CUTLASS's host code run where there is no GPU: tensor maps are told instead of encoded, and addresses of arrays
+// Lets host code of libraries run where there is no GPU: tensor maps are told instead of encoded, and addresses of arrays
 // are numbers that can be found again in the parameters.
 #pragma once
 #include <cuda.h>
@@ -46,12 +46,23 @@ extern "C" CUresult CUDAAPI cuGetErrorName(CUresult, char const** text) { *text 
 // The address of array `number`.
 static inline void* place_of(int number) { return reinterpret_cast<void*>((0x5A0ull + number) << 36); }
 
-template <class Params>
-void tell(Params const& params, dim3 grid, dim3 block, dim3 cluster, size_t shared_bytes, size_t workspace_bytes) {
-  printf("LAUNCH {\"grid\": [%u, %u, %u], \"block\": [%u, %u, %u], \"cluster\": [%u, %u, %u], \"smem\": %zu, \"workspace\": %zu, "
-         "\"params\": \"", grid.x, grid.y, grid.z, block.x, block.y, block.z, cluster.x, cluster.y, cluster.z, shared_bytes,
+static inline void tell_start(dim3 grid, dim3 block, dim3 cluster, size_t shared_bytes, size_t workspace_bytes) {
+  printf("LAUNCH {\"grid\": [%u, %u, %u], \"block\": %u, \"cluster\": [%u, %u, %u], \"shared_bytes\": %zu, \"workspace\": %zu, "
+         "\"arguments\": [", grid.x, grid.y, grid.z, block.x * block.y * block.z, cluster.x, cluster.y, cluster.z, shared_bytes,
          workspace_bytes);
-  auto bytes = reinterpret_cast<unsigned char const*>(&params);
-  for (size_t i = 0; i < sizeof(Params); ++i) printf("%02x", bytes[i]);
-  printf("\"}\n");
+}
+
+static inline void tell_argument(void const* start, size_t size, bool is_first) {
+  printf("%s\"", is_first ? "" : ", ");
+  for (size_t i = 0; i < size; ++i) printf("%02x", static_cast<unsigned char const*>(start)[i]);
+  printf("\"");
+}
+
+// What a kernel would be launched with.
+template <class... Arguments>
+void tell(dim3 grid, dim3 block, dim3 cluster, size_t shared_bytes, size_t workspace_bytes, Arguments const&... arguments) {
+  tell_start(grid, block, cluster, shared_bytes, workspace_bytes);
+  bool is_first = true;
+  ((tell_argument(&arguments, sizeof(arguments), is_first), is_first = false), ...);
+  printf("]}\n");
 }
