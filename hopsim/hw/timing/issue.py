@@ -21,7 +21,7 @@ def ports_of(warps: Sequence[int], subpartitions: int) -> Ports:
 
 
 class IssuePorts:
-    """When the issue ports of one SM (or a pipe behind each) are free, in cycles of the SM clock, and how many warps share each.
+    """When the issue ports of one SM, or a pipe behind each, are free (cycles of the SM clock); how many warps share each.
 
     Args:
         subpartitions: schedulers of the SM.
@@ -46,7 +46,7 @@ class IssuePorts:
         """Take `slots` cycles for each warp from `start` on; return when the last of them is through.
 
         Args:
-            owed: that they were needed is known late, and others may have been let pass for it: who is the last waits for all.
+            owed: that they are needed is known late, when others have been let pass: who is the last waits for all.
         """
         free = self.free
         if max(free) <= start:

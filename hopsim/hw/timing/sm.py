@@ -40,8 +40,8 @@ class Sm:
 
     __slots__ = (
         "_asked", "_cpc", "_fill_rates", "_filled", "active_cycles",
-        "active_since", "ctas", "gpc", "issue", "l1", "loads", "match", "mma", "mufu", "name", "number", "pipe", "port", "stored",
-        "tensor", "tma", "used", "way_out",
+        "active_since", "ctas", "gpc", "issue", "l1", "loads", "match", "mma", "mufu", "name", "number", "pipe", "port",
+        "stored", "tensor", "tma", "used", "way_out",
     )  # fmt: skip
 
     def __init__(

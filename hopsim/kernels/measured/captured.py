@@ -1,6 +1,6 @@
 """Kernels of libraries with the parameters that their own host code makes: their cycles and bits on silicon, and here.
 
-Nothing of them was used for calibration, and the programs are not hopsim's. `tests/silicon/libraries` says how they were made.
+Nothing of them was used for calibration. `tests/silicon/libraries` says how they were made.
 
     rows = record(Path("tests/silicon"), "cutlass", Path("ncu.csv"), print)         # on an H100, with Nsight Compute
     result, digests = run(hopsim.Gpu(), load(Path("tests/silicon"), "cutlass")[0])  # the same launch on the simulator

@@ -211,7 +211,7 @@ def launch_of(told: str, names: list[str]) -> tuple[dict[str, Any], dict[str, An
             place, rest = word >> PLACE_BIT, word & ((1 << PLACE_BIT) - 1)
             if word >> 32 == MAP:
                 one = maps[word & 0xFFFFFFFF]
-                assert not one["il"] and not one["oob"] and set(one["es"]) == {1}, one
+                assert (one["il"], one["oob"], set(one["es"])) == (0, 0, {1}), one
                 row["maps"].append(
                     {
                         "argument": argument, "at": at, "array": names[(one["addr"] >> PLACE_BIT) - FIRST_PLACE],
