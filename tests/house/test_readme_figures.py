@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import pytest
+
 from hopsim.zoo.catalog import TWINS
 from hopsim.zoo.silicon import read_recording
 from tests.cli.golden import assert_golden
@@ -59,19 +61,22 @@ def test_the_ladder() -> None:
     assert f"{within} of {steps} steps within 10 %" in readme
 
 
-def test_the_gemms_of_cutlass() -> None:
-    told = re.search(
-        r"what the worst had shown they are\s(\d+) % off in the mean, (\d+) % in the median, (\d+) % at most",
-        README.read_text(encoding="utf-8"),
-        re.DOTALL,
-    )
-    page = re.search(
-        r"MAPE ([\d.]+) %, median ([\d.]+) %, worst [+-](\d+) %",
-        (DOCS / "cutlass.md").read_text(encoding="utf-8"),
-    )
+LIBRARIES = {
+    "GEMMs of CUTLASS 4.2.0, H100": r"what the worst had shown they are (\d+) % off in the mean, (\d+) % in the median, (\d+) % at most",
+    "FlashAttention-3 as FlashInfer 0.7.4 has it, H200": r"FlashAttention-3 .*? now (\d+) % off in the mean, (\d+) % in the median, (\d+) % at most",
+    "DeepGEMM's fp8 GEMMs as TensorRT-LLM has them, H200": r"DeepGEMM .*? now (\d+) % off in the mean, (\d+) % in the median, (\d+) % at most",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("title", LIBRARIES)
+def test_the_kernels_of_libraries(title: str) -> None:
+    told = re.search(LIBRARIES[title], flowing(README))
+    page = (DOCS / "libraries.md").read_text(encoding="utf-8")
+    section = page[page.index(f"## {title}\n") :]
+    figures = re.search(r"MAPE ([\d.]+) %, median ([\d.]+) %, worst [+-](\d+) %", section)
     assert told
-    assert page
-    assert [int(one) for one in told.groups()] == [round(float(one)) for one in page.groups()]
+    assert figures
+    assert [int(one) for one in told.groups()] == [round(float(one)) for one in figures.groups()]
 
 
 def test_the_table_of_accuracy() -> None:

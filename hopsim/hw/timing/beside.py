@@ -3,8 +3,8 @@
 Most pipes are slower then, and stand in each other's way; only fp32 instructions that follow each other hardly suffer, but
 a warp alone cannot issue in every cycle.  The tensor cores lose in their turn.
 
-Source: hopsim's recordings on an H100 (tests/silicon/micro.json, beside_wgmma_*, slowed_wgmma_*), on an H200 of `ex2` without
-.ftz (tests/silicon/h200/micro.json, beside_wgmma_*_softmax): what stands around it takes a slot each.
+Source: hopsim's recordings on an H100 (tests/silicon/micro.json, beside_wgmma_*, slowed_wgmma_*), and on an H200 of `ex2`
+without .ftz (tests/silicon/h200/micro.json, beside_wgmma_*_softmax): what stands around it takes a slot each.
 """
 
 from __future__ import annotations

@@ -257,6 +257,20 @@ def test_a_spin_beside_a_long_sleep_or_loop_is_none() -> None:
         assert flagged(body, block=64).deadlock is None, late
 
 
+@pytest.mark.parametrize("time", ["20000", "%r5"])
+def test_a_sleep_that_warps_pass_by_takes_none_of_their_time(time: str) -> None:
+    body = f"""
+    ld.param.u64 %rd0,[out]; mov.u32 %r1,%tid.x; mov.u32 %r5,20000; bar.sync 0; setp.ge.u32 %p1,%r1,128;
+    @%p1 nanosleep.u32 {time}; mov.u32 %r2,%clock; mul.wide.u32 %rd1,%r1,4; add.u64 %rd2,%rd0,%rd1;
+    st.global.u32 [%rd2],%r2; ret;"""
+    gpu = hs.Gpu("h100-sxm")
+    clocks = gpu.array(np.zeros(256, np.uint32))
+    launch(body, gpu=gpu, args=[clocks], block=256)
+    first, second = clocks.numpy()[[0, 128]].tolist()
+    assert first < 10_000
+    assert second - first == pytest.approx(20e-6 * CONFIG.device.clock_hz, rel=0.01)
+
+
 def test_whoever_counts_its_tries_gives_up() -> None:
     body = WAIT_FOREVER.replace(
         "@!%p0 bra W;", "add.u32 %r2,%r2,1; setp.ge.u32 %p1,%r2,5; @%p1 ret; @!%p0 bra W;"
