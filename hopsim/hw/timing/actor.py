@@ -68,7 +68,7 @@ class Crowding(NamedTuple):
 
     Args:
         start, end: of it, had they not.
-        longer, slots, mufu: how much longer it, its issue slots and its multi-function unit take if they work all the time.
+        longer, slots: how much longer it and its issue slots take if they work all the time.
         issued_by: when its last instruction was selected.
         slowing: what it does to the tensor cores.
     """
@@ -77,7 +77,6 @@ class Crowding(NamedTuple):
     end: float
     longer: float
     slots: float
-    mufu: float
     issued_by: float
     slowing: Slowing | None = None
 

@@ -130,12 +130,10 @@ class Charge(ComingResults):
         stalls = self._stalls
         slots = path.slots
         issued_by = actor.sm.issue.book(actor.ports, start, slots)
-        if path.mufu:
-            issued_by = max(issued_by, actor.sm.mufu.book(actor.ports, start, path.mufu))
         if path.crowded_total + path.lost > LEAST_CROWDED and actor.sm.tensor.operations:
             crowding = Crowding(
-                time - path.total, time, path.crowded_total, path.crowded_slots, path.crowded_mufu, issued_by
-            )  # fmt: skip
+                time - path.total, time, path.crowded_total, path.crowded_slots, issued_by
+            )
             self._crowds.note(actor, crowding, path.lost)
         if issued_by > time:
             stalls[Stall.NOT_SELECTED] += (issued_by - time) * warps
@@ -234,12 +232,8 @@ class Charge(ComingResults):
         if self.issued or self.committed:
             self._flush(actor, time)
         issued_by = actor.sm.issue.book(actor.ports, start, slots)
-        if walk.mufu:
-            issued_by = max(issued_by, actor.sm.mufu.book(actor.ports, start, walk.mufu))
         if walk.crowded_total + walk.lost > LEAST_CROWDED and actor.sm.tensor.operations:
-            crowding = Crowding(
-                start, time, walk.crowded_total, walk.crowded_slots, walk.crowded_mufu, issued_by
-            )
+            crowding = Crowding(start, time, walk.crowded_total, walk.crowded_slots, issued_by)
             self._crowds.note(actor, crowding, walk.lost)
         if issued_by > time:
             stalls[Stall.NOT_SELECTED] += (issued_by - time) * warps

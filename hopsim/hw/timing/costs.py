@@ -46,8 +46,8 @@ class SegmentCost:
         wake-up covers it).
         block_stall: what to call them.
         span: until the next segment can issue.
-        slots: cycles of the sub-partition's issue port and pipes.  mufu: of its multi-function unit.
-        crowded_span, crowded_slots, crowded_mufu: how much longer they are while the tensor cores work.
+        slots: cycles of the sub-partition's issue port and pipes.
+        crowded_span, crowded_slots: how much longer both are while the tensor cores work.
         lost: cycles that these lose meanwhile.
         instructions: issued.
         counted: of them as Nsight Compute sees them.
@@ -82,10 +82,8 @@ class SegmentCost:
     block_stall: Stall
     span: float
     slots: float
-    mufu: float
     crowded_span: float
     crowded_slots: float
-    crowded_mufu: float
     lost: float
     instructions: int
     counted: int
@@ -217,10 +215,8 @@ class CostTable:
             block_stall=stall,
             span=clock,
             slots=run.slots,
-            mufu=run.mufu,
             crowded_span=crowded.clock - clock,
             crowded_slots=crowded.slots - run.slots,
-            crowded_mufu=crowded.mufu - run.mufu,
             lost=crowded.lost,
             instructions=round(run.count),
             counted=self._code.counted(segment.instructions),

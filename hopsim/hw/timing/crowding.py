@@ -38,11 +38,12 @@ class Crowds:
         # slots to spare.
         spare = one.end - one.issued_by
         longer = max(0.0, share * one.longer + min(0.0, spare))
-        later = longer
-        for pipe, more in ((sm.issue, one.slots), (sm.mufu, one.mufu)):
-            work = max(0.0, share * more - max(0.0, spare))
-            if work:
-                later = max(later, pipe.book(actor.ports, time, work, owed=True) - time)
+        slots = max(0.0, share * one.slots - max(0.0, spare))
+        later = (
+            max(longer, sm.issue.book(actor.ports, time, slots, owed=True) - time)
+            if slots
+            else longer
+        )
         self._stalls[Stall.DISPATCH_STALL] += later * actor.warps
         actor.time = time + later
         if one.slowing is not None:

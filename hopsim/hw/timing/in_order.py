@@ -34,8 +34,7 @@ class Run:
 
     Args:
         clock: when the next instruction can issue.
-        slots: cycles of the sub-partition's issue port and pipes but the multi-function unit.
-        mufu: cycles of that one, beside which the others work.
+        slots: cycles of the sub-partition's issue port and pipes.
         count: machine instructions.
         ready: when results are there, by register, and what waiting for them is called.
         reads: registers read before they are written in it, and when.
@@ -47,7 +46,6 @@ class Run:
 
     clock: float = 0.0
     slots: float = 0.0
-    mufu: float = 0.0
     count: float = 0.0
     ready: dict[int, tuple[float, Stall]] = field(default_factory=dict[int, tuple[float, Stall]])
     reads: dict[int, float] = field(default_factory=dict[int, float])
@@ -204,7 +202,6 @@ class InOrder:
         if beside is not None:
             run.slots = beside.slots + more * self._gap
             run.lost = beside.lost
-        run.mufu = pressure.pop(MUFU, 0.0)
         run.slots = max([run.slots, *pressure.values()])
         return run
 
@@ -229,8 +226,7 @@ class InOrder:
                 late -= bound.writes
                 others.append(bound)
         prompt = self.run(others, True)
-        behind = self.run(waiting, False) if waiting else Run()
-        issued = max(behind.slots, behind.mufu)
+        issued = self.run(waiting, False).slots if waiting else 0.0
         return Behind(
             prompt.clock + issued,
             self._ways(waiting, loaded),

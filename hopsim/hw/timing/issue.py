@@ -1,4 +1,4 @@
-"""Issue slots of the sub-partitions of one SM, and their multi-function units, which work beside what else is issued.
+"""Issue slots of the sub-partitions of one SM.
 
 A sub-partition issues one warp instruction a cycle, from whichever of its warps is ready. Runs of instructions are booked
 whole: a run that meets a backlog waits for its fair share of it, as if the scheduler took turns between resident warps.
@@ -21,18 +21,17 @@ def ports_of(warps: Sequence[int], subpartitions: int) -> Ports:
 
 
 class IssuePorts:
-    """When the issue ports of one SM, or a pipe behind each, are free (cycles of the SM clock); how many warps share each.
+    """When the issue ports of one SM are free, in cycles of the SM clock, and how many warps share each.
 
     Args:
         subpartitions: schedulers of the SM.
-        beside: ports that the same warps share.
     """
 
     __slots__ = ("_ends", "busy_slots", "free", "resident")
 
-    def __init__(self, subpartitions: int, beside: IssuePorts | None = None) -> None:
+    def __init__(self, subpartitions: int) -> None:
         self.free = [0.0] * subpartitions
-        self.resident = [0] * subpartitions if beside is None else beside.resident
+        self.resident = [0] * subpartitions
         self.busy_slots = 0.0
         # When runs that were booked last end.
         self._ends: list[list[float]] = [[] for _ in range(subpartitions)]

@@ -33,8 +33,8 @@ class Path:
     Args:
         reads: registers read before they are written in it, and when first.
         total: until the strand can issue again.
-        slots: issue cycles of a warp.  mufu: its cycles of the multi-function unit.
-        crowded_total, crowded_slots, crowded_mufu: how much longer they are while the tensor cores work.
+        slots: issue cycles of a warp.
+        crowded_total, crowded_slots: how much longer both are while the tensor cores work.
         lost: cycles that these lose meanwhile.
         instructions: issued by a warp.
         stalls: cycles of a warp by reason; the issue slots are not among them.
@@ -47,10 +47,8 @@ class Path:
     reads: dict[int, float]
     total: float
     slots: float
-    mufu: float
     crowded_total: float
     crowded_slots: float
-    crowded_mufu: float
     lost: float
     instructions: int
     stalls: tuple[tuple[Stall, float], ...]
@@ -65,15 +63,13 @@ class Walk(NamedTuple):
 
     Args:
         segments: their costs, and what a taken branch at the end of each costs.
-        slots, mufu, crowded_total, crowded_slots, crowded_mufu, lost, instructions: as a `Path` has them.
+        slots, crowded_total, crowded_slots, lost, instructions: as a `Path` has them.
     """
 
     segments: tuple[tuple[SegmentCost, float], ...]
     slots: float
-    mufu: float
     crowded_total: float
     crowded_slots: float
-    crowded_mufu: float
     lost: float
     instructions: int
 
@@ -110,8 +106,8 @@ class PathCosts:
         costs = [self._costs[number] for number in numbers]
         if len(costs) > LONGEST or any(cost.head in KNOWN_AT_RUN_TIME for cost in costs):
             return None
-        time = slots = mufu = 0.0
-        crowded = crowded_slots = crowded_mufu = lost = 0.0
+        time = slots = 0.0
+        crowded = crowded_slots = lost = 0.0
         instructions = 0
         reads: dict[int, float] = {}
         written: set[int] = set()
@@ -154,10 +150,8 @@ class PathCosts:
                 pending[register] = (time + when, late_stall)
             time += cost.span
             slots += cost.slots
-            mufu += cost.mufu
             crowded += cost.crowded_span
             crowded_slots += cost.crowded_slots
-            crowded_mufu += cost.crowded_mufu
             lost += cost.lost
             instructions += cost.counted
             after = numbers[position + 1] if position + 1 < len(numbers) else following
@@ -169,10 +163,8 @@ class PathCosts:
             reads=reads,
             total=time,
             slots=slots,
-            mufu=mufu,
             crowded_total=crowded,
             crowded_slots=crowded_slots,
-            crowded_mufu=crowded_mufu,
             lost=lost,
             instructions=instructions,
             stalls=tuple(sorted(stalls.items())),
@@ -189,21 +181,17 @@ class PathCosts:
             numbers, following: as `work_out` takes them.
         """
         segments: list[tuple[SegmentCost, float]] = []
-        slots = mufu = crowded = crowded_slots = crowded_mufu = lost = 0.0
+        slots = crowded = crowded_slots = lost = 0.0
         instructions = 0
         for number, after in zip(numbers, [*numbers[1:], following], strict=True):
             cost = self._costs[number]
             segments.append((cost, cost.taken if after != cost.fall_through else 0.0))
             slots += cost.slots
-            mufu += cost.mufu
             crowded += cost.crowded_span
             crowded_slots += cost.crowded_slots
-            crowded_mufu += cost.crowded_mufu
             lost += cost.lost
             instructions += cost.counted
-        return Walk(
-            tuple(segments), slots, mufu, crowded, crowded_slots, crowded_mufu, lost, instructions
-        )
+        return Walk(tuple(segments), slots, crowded, crowded_slots, lost, instructions)
 
     def _ready(self, head: Head, time: float, woken: bool, warps: int) -> tuple[float, Stall]:
         """Return when the result of a head is there."""

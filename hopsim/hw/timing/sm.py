@@ -40,8 +40,8 @@ class Sm:
 
     __slots__ = (
         "_asked", "_cpc", "_fill_rates", "_filled", "active_cycles",
-        "active_since", "ctas", "gpc", "issue", "l1", "loads", "match", "mma", "mufu", "name", "number", "pipe", "port",
-        "stored", "tensor", "tma", "used", "way_out",
+        "active_since", "ctas", "gpc", "issue", "l1", "loads", "match", "mma", "name", "number", "pipe", "port", "stored",
+        "tensor", "tma", "used", "way_out",
     )  # fmt: skip
 
     def __init__(
@@ -56,7 +56,6 @@ class Sm:
         self.name = f"sm {number}"
         self.gpc = port.gpc
         self.issue = IssuePorts(config.device.subpartitions)
-        self.mufu = IssuePorts(config.device.subpartitions, self.issue)
         self.pipe = SharedPipe(config.smem)
         self.tensor = TensorCore(config.tensor)
         self.mma = MmaPipe(config.mma_sync, config.device.subpartitions)

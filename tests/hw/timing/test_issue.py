@@ -38,19 +38,6 @@ def test_different_subpartitions_do_not_meet() -> None:
     assert ports.book(((1, 1),), 0.0, 100.0) == 100.0
 
 
-def test_a_pipe_beside_is_shared_by_the_same_warps_and_has_its_own_time() -> None:
-    issue = IssuePorts(1)
-    beside = IssuePorts(1, issue)
-    one = ports_of([0], 1)
-    issue.admit(one)
-    issue.admit(one)
-    assert issue.book(one, 0.0, 100.0) == 100.0
-    assert beside.book(one, 0.0, 100.0) == 100.0
-    # As much again of another warp: both take turns.
-    assert issue.book(one, 0.0, 40.0) == 80.0
-    assert beside.book(one, 0.0, 100.0) == 200.0
-
-
 def test_who_is_the_last_waits_for_what_others_were_let_pass_for() -> None:
     one = ports_of([0], 1)
     for owed, last in ((False, 320.0), (True, 360.0)):
