@@ -53,11 +53,11 @@ was tried (but for the race below).
 - CUTLASS 4.2.0, the mainloop that loads by `cp.async`: no proxy fence in front of `wgmma` (HS103).
 
 **First predictions.** CUTLASS: 6.7 % off in the mean, 30 % at most, before microbenchmarks had told of parts of
-sectors, loads behind stores and copies by way of L1. FlashAttention-3: 25 % in the mean of 35 launches, 60 % at most,
-all but one too slow: four machine instructions of `ex2.approx.f32` were all held for the multi-function unit's, and
-that unit for a part of the issue port (`hopsim micro beside`, `beside_wgmma_*_softmax`, recorded on the H200, showed
-it). DeepGEMM: 5.5 % in the mean of seven launches, 11 % at most. [DEVIATIONS.md](../DEVIATIONS.md), D-CUTLASS,
-D-ATTENTION and D-CROWD, say what is still missing.
+sectors, loads behind stores and copies by way of L1. FlashAttention-3: 25 % in the mean of 35 launches, 60 % at
+most, all but one too slow: four machine instructions of `ex2.approx.f32` were all held for the multi-function unit's
+where tensor cores work, and three of them hide behind the fourth (`hopsim micro beside`, `beside_wgmma_*_softmax`,
+recorded on the H200). DeepGEMM: 5.5 % in the mean of seven launches, 11 % at most. [DEVIATIONS.md](../DEVIATIONS.md),
+D-CUTLASS, D-ATTENTION and D-CROWD, say what is still missing.
 
 Measure again, on a device: `hopsim record tests/silicon --part libraries`.
 """
