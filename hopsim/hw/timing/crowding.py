@@ -39,11 +39,7 @@ class Crowds:
         spare = one.end - one.issued_by
         longer = max(0.0, share * one.longer + min(0.0, spare))
         slots = max(0.0, share * one.slots - max(0.0, spare))
-        later = (
-            max(longer, sm.issue.book(actor.ports, time, slots, owed=True) - time)
-            if slots
-            else longer
-        )
+        later = max(longer, sm.issue.book(actor.ports, time, slots) - time)
         self._stalls[Stall.DISPATCH_STALL] += later * actor.warps
         actor.time = time + later
         if one.slowing is not None:

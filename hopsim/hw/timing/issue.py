@@ -41,12 +41,8 @@ class IssuePorts:
         for port, warps in ports:
             self.resident[port] += sign * warps
 
-    def book(self, ports: Ports, start: float, slots: float, *, owed: bool = False) -> float:
-        """Take `slots` cycles for each warp from `start` on; return when the last of them is through.
-
-        Args:
-            owed: that they are needed is known late, when others have been let pass: who is the last waits for all.
-        """
+    def book(self, ports: Ports, start: float, slots: float) -> float:
+        """Take `slots` issue cycles for each warp from `start` on; return when the last of them has issued."""
         free = self.free
         if max(free) <= start:
             # Nothing to wait for.
@@ -69,8 +65,6 @@ class IssuePorts:
                 ends = [end for end in self._ends[port] if end > start]
                 share = slots * min(len(ends), resident[port] - warps)
                 free[port] += work
-                if owed and not ends:
-                    share = backlog
                 end = start + work + (backlog if backlog < share else share)
                 ends.append(end)
                 self._ends[port] = ends

@@ -36,17 +36,3 @@ def test_different_subpartitions_do_not_meet() -> None:
     ports.admit(((1, 1),))
     assert ports.book(((0, 1),), 0.0, 100.0) == 100.0
     assert ports.book(((1, 1),), 0.0, 100.0) == 100.0
-
-
-def test_who_is_the_last_waits_for_what_others_were_let_pass_for() -> None:
-    one = ports_of([0], 1)
-    for owed, last in ((False, 320.0), (True, 360.0)):
-        ports = IssuePorts(1)
-        for _ in range(3):
-            ports.admit(one)
-        # Three warps with 100 cycles each, and 20 more each that are known late.
-        ends = [ports.book(one, 0.0, 100.0) for _ in range(3)]
-        assert ends == [100.0, 200.0, 300.0]
-        late = [ports.book(one, start, 20.0, owed=owed) for start in ends]
-        assert late[-1] == last
-        assert ports.free == [360.0]
