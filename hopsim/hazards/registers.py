@@ -16,6 +16,7 @@ from hopsim.hazards.findings import Finding, Findings, Level
 from hopsim.hazards.records import Flight
 from hopsim.hazards.rules import RULES
 from hopsim.hazards.world import World
+from hopsim.isa.program.register_masks import mask_of
 
 # CUTLASS's warpgroup_fence_operand.
 KEPT_IN_PLACE: Final = (
@@ -24,13 +25,8 @@ KEPT_IN_PLACE: Final = (
 )
 
 
-@lru_cache(maxsize=4096)
-def mask_of(registers: tuple[int, ...]) -> int:
-    """Return register numbers as a bit mask."""
-    mask = 0
-    for number in registers:
-        mask |= 1 << number
-    return mask
+cached_mask = lru_cache(maxsize=4096)(mask_of)
+"""The same operands come again and again."""
 
 
 @dataclass(slots=True)
@@ -125,8 +121,8 @@ class Registers:
     def issued(self, event: FlightEvent, flight: Flight) -> None:
         """A wgmma is issued."""
         d, a, shape = event.detail
-        accumulator = mask_of(d)
-        operand = 0 if a is None else mask_of(a)
+        accumulator = cached_mask(d)
+        operand = 0 if a is None else cached_mask(a)
         for agent, mask in self.world.parties(event.agent):
             state = self._of(agent)
             self._check_fence(
