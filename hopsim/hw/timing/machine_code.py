@@ -8,6 +8,7 @@ from typing import Final
 
 from hopsim.config import HardwareConfig
 from hopsim.hw.timing.joined import joined
+from hopsim.hw.timing.needed import halved, known
 from hopsim.hw.timing.pipe_choice import MULTIPLIER, multiplied
 from hopsim.hw.timing.sequences import sequence_of
 from hopsim.hw.timing.wide_loads import wide_loads
@@ -53,7 +54,8 @@ class MachineCode:
         self._config = config
         instructions = [bound for segment in program for bound in segment.instructions]
         self._low = _halves(instructions)
-        self._wide, fused = _wide_sums(instructions)
+        self._halved = halved(instructions)
+        self._wide, self._narrow, fused = _sums_of_products(instructions, self._halved)
         self._folded = _offsets(instructions) | fused
         self._uniform = _of_descriptors(instructions)
         self.wide = wide_loads(program)
@@ -66,7 +68,11 @@ class MachineCode:
             self._multiplied = frozenset[int]()
         else:
             self._multiplied = parts.multiplied | multiplied(program, gone | self._uniform)
-        self._gone = gone | {id(program[number].instructions[0]) for number in self.wide.others}
+        self._gone = (
+            gone
+            | known(instructions)
+            | {id(program[number].instructions[0]) for number in self.wide.others}
+        )
         self._again = frozenset(
             id(bound) for segment in program for bound in _divisions_again(segment.instructions)
         )
@@ -82,7 +88,8 @@ class MachineCode:
             return UNIFORM
         if id(bound) in self._wide:
             return WIDE
-        return MULTIPLIER if id(bound) in self._multiplied else bound.form.unit
+        is_multiplied = id(bound) in self._multiplied or id(bound) in self._narrow
+        return MULTIPLIER if is_multiplied else bound.form.unit
 
     def halves(self, bound: BoundInstruction) -> bool:
         """Whether it is done in halves of 64 bits."""
@@ -133,7 +140,7 @@ class MachineCode:
             return 1
         if unit == "mma" and dict(bound.slots).get("at") in FP8:
             return config.mma_sync.fp8_instructions
-        return 2 if _has_wide_result(bound) else 1
+        return 2 if _has_wide_result(bound) and not bound.writes <= self._halved else 1
 
     def _counted(self, bound: BoundInstruction) -> float:
         opcode = bound.instruction.opcode
@@ -190,18 +197,37 @@ def _halves(instructions: Iterable[BoundInstruction]) -> frozenset[int]:
     return frozenset(zero - other)
 
 
-def _offsets(instructions: Iterable[BoundInstruction]) -> frozenset[int]:
-    """Return the registers that become offsets of addresses: sums of a register and a literal, used for nothing else."""
-    sums: set[int] = set()
-    used: set[int] = set()
-    writes: Counter[int] = Counter()
-    for bound in instructions:
-        writes.update(bound.writes)
-        bases = _bases((bound,)) if sequence_of(bound) != "bulk_copy" else frozenset[int]()
-        used |= bound.reads - bases
-        if _is_addition(bound) and isinstance(bound.args[-1], ConstantArg):
-            sums |= bound.writes - bound.reads
-    return frozenset(register for register in sums - used if writes[register] == 1)
+def _offsets(instructions: Sequence[BoundInstruction]) -> frozenset[int]:
+    """Return the registers that become offsets of addresses: sums of a register and a literal, used for nothing else.
+
+    A sum of such a sum and a literal is one too.
+    """
+    writes = Counter(register for bound in instructions for register in bound.writes)
+    found = {
+        register
+        for bound in instructions
+        if _is_addition(bound) and isinstance(bound.args[-1], ConstantArg)
+        for register in bound.writes - bound.reads
+        if writes[register] == 1
+    }
+    left = list(instructions)
+    while found:
+        left = [bound for bound in left if bound.reads & found]
+        used = {
+            register
+            for bound in left
+            if not (bound.writes and bound.writes <= found)
+            for register in bound.reads - _offset_bases(bound)
+        }
+        if not used & found:
+            break
+        found -= used
+    return frozenset(found)
+
+
+def _offset_bases(bound: BoundInstruction) -> frozenset[int]:
+    """Return the registers that an instruction adds a literal to without another instruction."""
+    return frozenset() if sequence_of(bound) == "bulk_copy" else _bases((bound,))
 
 
 def _extends(bound: BoundInstruction) -> bool:
@@ -233,12 +259,15 @@ def _is_addition(bound: BoundInstruction) -> bool:
     return opcode[0] == "add" and opcode[-1] in ("s32", "u32", "s64", "u64")
 
 
-def _wide_sums(
-    instructions: Sequence[BoundInstruction],
-) -> tuple[frozenset[int], frozenset[int]]:
+def _sums_of_products(
+    instructions: Sequence[BoundInstruction], halved: frozenset[int]
+) -> tuple[frozenset[int], frozenset[int], frozenset[int]]:
     """Find sums of a 64-bit product and something else that are an address of memory: one instruction each.
 
-    Returns: the identities of these additions, and the products that nothing else needs.
+    Args:
+        halved: registers of which only the lower half is needed.
+    Returns: the identities of these additions, of those among them that need no upper half, and the products that nothing
+        else needs.
     """
     writes = Counter(register for bound in instructions for register in bound.writes)
     bases = _bases(instructions)
@@ -251,15 +280,17 @@ def _wide_sums(
         if writes[register] == 1
     }
     sums: set[int] = set()
+    narrow: set[int] = set()
     summed: Counter[int] = Counter()
     read: Counter[int] = Counter()
     for bound in instructions:
         used = bound.reads & products
         read.update(used)
-        if len(used) == 1 and _is_addition(bound) and bound.writes <= bases:
-            sums.add(id(bound))
+        if len(used) == 1 and _is_addition(bound) and bound.writes <= bases | halved:
+            (narrow if bound.writes <= halved else sums).add(id(bound))
             summed.update(used)
-    return frozenset(sums), frozenset(one for one in summed if summed[one] == read[one])
+    fused = frozenset(one for one in summed if summed[one] == read[one])
+    return frozenset(sums), frozenset(narrow), fused
 
 
 def _bases(instructions: Iterable[BoundInstruction]) -> frozenset[int]:

@@ -29,7 +29,7 @@ from hopsim.isa.forms.decode import decode
 from hopsim.isa.forms.form import Form
 from hopsim.isa.numerics.ordering import make_neg
 from hopsim.isa.program import flow
-from hopsim.isa.program.frames import retargeted
+from hopsim.isa.program.frames import moved
 from hopsim.isa.program.open_products import (
     SUMS,
     Operands,
@@ -107,7 +107,7 @@ class _Contraction:
                 out.append(sums_put.get(index, bound))
         places.append(len(out))
         return Contracted(
-            tuple([_moved(bound, places) for bound in out]),
+            tuple([moved(bound, places) for bound in out]),
             frozenset(places[label] for label in labels),
             tuple(self._registers),
         )
@@ -198,14 +198,6 @@ class _Contraction:
                 opcode = ("mov", f"b{operand.width_bits}")
                 copied = FlatInstruction(at.span, at.loc, None, opcode, (copy, operand))
                 yield decode(copied, self._carry)
-
-
-def _moved(bound: BoundInstruction, places: Sequence[int]) -> BoundInstruction:
-    """Return an instruction whose labels are where their instructions have gone."""
-    if not bound.targets:
-        return bound
-    targets = tuple([replace(label, target=places[label.target]) for label in bound.targets])
-    return replace(bound, instruction=retargeted(bound.instruction, places), targets=targets)
 
 
 def _negating(form: Form, kind: str, product: bool, addend: bool) -> Form:

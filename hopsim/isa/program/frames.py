@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
+from hopsim.isa.forms.bound import BoundInstruction
 from hopsim.isa.program.call_parameters import PARAM, local_opcode
 from hopsim.isa.program.signatures import Signature
 from hopsim.isa.ptx.ast import Immediate, Variable
@@ -193,6 +194,14 @@ def retargeted(instruction: FlatInstruction, places: Sequence[int]) -> FlatInstr
         return instruction
     operands = tuple([place(operand) for operand in instruction.operands])
     return replace(instruction, operands=operands)
+
+
+def moved(bound: BoundInstruction, places: Sequence[int]) -> BoundInstruction:
+    """Return an instruction of a program whose labels are where their instructions have gone."""
+    if not bound.targets:
+        return bound
+    targets = tuple([replace(label, target=places[label.target]) for label in bound.targets])
+    return replace(bound, instruction=retargeted(bound.instruction, places), targets=targets)
 
 
 def names_labels(instruction: FlatInstruction) -> bool:

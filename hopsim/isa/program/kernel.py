@@ -30,6 +30,7 @@ from hopsim.isa.program.entry_registers import entry_registers
 from hopsim.isa.program.functions import Functions
 from hopsim.isa.program.limits import too_large
 from hopsim.isa.program.pipeline import serialised_by
+from hopsim.isa.program.predication import Predicated, predicate
 from hopsim.isa.program.symbols import Parameter, Placement, parameters, place
 from hopsim.isa.program.wmma import SOURCE as WMMA
 from hopsim.isa.program.wmma import lower
@@ -242,13 +243,20 @@ class Kernel:
             return Contracted(bound, frozenset(body.labels.values()), ())
         return contract(bound, body.labels.values(), body.carry)
 
+    @cached_property
+    def _predicated(self) -> Predicated:
+        instructions, labels, _ = self._contracted
+        if "debug" in self.module.tree.target:
+            return Predicated(instructions, labels)
+        return predicate(instructions, labels)
+
     @property
     def instructions(self) -> tuple[BoundInstruction, ...]:
-        """The body, bound to its forms, with products in sums where ptxas has them there.
+        """The body, bound to its forms, with products in sums and guards for branches where ptxas has them.
 
         Raises: NotModelled when some instruction is not modelled, listing all of them; PtxError when one is wrong.
         """
-        return self._contracted.instructions
+        return self._predicated.instructions
 
     def _modelled(self) -> tuple[BoundInstruction, ...]:
         """Return the body as it is written, bound to its forms.
@@ -276,7 +284,7 @@ class Kernel:
     @cached_property
     def plans(self) -> list[flow.SegmentPlan]:
         """The segments of the body."""
-        targets = set(self._contracted.labels)
+        targets = set(self._predicated.labels)
         for bound in self.instructions:
             targets |= {label.target for label in bound.targets}
         return flow.segments(self.instructions, targets)

@@ -9,7 +9,8 @@ import pytest
 from hopsim.isa.program.leaving import leaving
 from tests.hw.timing.kernels import kernel
 
-WORK = "add.u32 %r1,%r2,%r3;"
+WORK = "bar.warp.sync -1;"
+"""Of which ptxas makes no predicate."""
 
 
 def lines(body: str) -> list[str]:
