@@ -32,7 +32,9 @@ def test_the_index_lists_exactly_the_recordings() -> None:
         "h200/",
         "workloads/second_predicted.json",
     )  # programs, a folder with an index of its own, and what was predicted before it was recorded
-    launched = {f"libraries/{name}/launches.json" for name in COLLECTIONS}  # what was asked, not what was answered
+    launched = {
+        f"libraries/{name}/launches.json" for name in COLLECTIONS
+    }  # what was asked, not what was answered
     assert launched < files
     assert {name for name in files - launched if not name.startswith(others)} == set(INDEX)
     for row in INDEX.values():

@@ -75,6 +75,7 @@ class SegmentCost:
         behind: how long after the load, and what else comes late, what is computed from it here is there.
         in_turn: an access of memory, which comes to its pipe when it has its operands, behind all that come before.
         wide: a load that is done with others; part_of: the segment of the load that it is done with.
+        detour: a branch and nothing else, as back to a wait: ptxas puts it out of the way of those that do not take it.
     """
 
     head: Head
@@ -111,6 +112,7 @@ class SegmentCost:
     in_turn: bool
     wide: Wide | None
     part_of: int | None
+    detour: bool
 
 
 class CostTable:
@@ -245,6 +247,9 @@ class CostTable:
             in_turn=head is Head.MEMORY and not _is_remote(first),
             wide=self._code.wide.first.get(number),
             part_of=self._code.wide.others.get(number),
+            detour=first is last
+            and first.form.unit == "branch"
+            and first.instruction.guard is None,
             fences=fences_of(first, block if stall is Stall.MEMBAR else 0.0, self._config.fence),
             guard=_guard(first),
             deferred=deferred,

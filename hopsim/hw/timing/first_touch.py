@@ -81,7 +81,10 @@ class FirstTouch:
             if not fetched[number]:
                 fetched[number] = 1
                 cycles += cost.instructions * self._interval
-                if not fetched[number - 1]:
+                before = number - 1
+                while self._costs[before].detour and not fetched[before]:
+                    before -= 1
+                if not fetched[before]:
                     cycles += self._jump
             new = cost.parameters - self._parameters[sm]
             if new:

@@ -63,12 +63,15 @@ def known(instructions: Sequence[BoundInstruction]) -> frozenset[int]:
 
 
 def halved(instructions: Sequence[BoundInstruction]) -> frozenset[int]:
-    """Return the registers of 64 bits of which only the lower half is needed."""
+    """Return the registers of 64 bits of which only the lower half is needed, and that is."""
+    read = {register for bound in instructions for register in bound.reads}
     found = {
         destination.register.index
         for bound in instructions
         for destination in bound.destinations
-        if destination.register is not None and destination.register.width_bits == PAIR_BITS
+        if destination.register is not None
+        and destination.register.width_bits == PAIR_BITS
+        and destination.register.index in read
     }
     left = list(instructions)
     while found:

@@ -34,8 +34,10 @@ def made(body: str) -> int:
         ("min.s32 %r5,%r1,%r2; min.s32 %r9,%r5,%r3;", 1),  # VIMNMX3
         ("min.s32 %r5,%r1,%r2; max.s32 %r9,%r5,%r3;", 2),
         ("setp.lt.s32 %p1,%r1,%r2; setp.gt.s32 %p2,%r3,%r4; and.pred %p3,%p1,%p2; selp.b32 %r9,%r1,%r2,%p3;", 3),
-        ("shl.b64 %rd4,%rd2,3; add.s64 %rd5,%rd4,%rd3; cvt.u32.u64 %r9,%rd5;", 2),  # LEA, LEA.HI.X
-        ("cvt.s64.s32 %rd4,%r1; add.s64 %rd5,%rd4,%rd3; cvt.u32.u64 %r9,%rd5;", 2),
+        ("shl.b64 %rd4,%rd2,3; add.s64 %rd5,%rd4,%rd3; cvt.u32.u64 %r9,%rd5;", 1),  # LEA
+        ("shl.b64 %rd4,%rd2,3; add.s64 %rd5,%rd4,%rd3; st.global.u64 [%rd1],%rd5;", 3),  # LEA, LEA.HI.X, STG
+        ("cvt.s64.s32 %rd4,%r1; add.s64 %rd5,%rd4,%rd3; cvt.u32.u64 %r9,%rd5;", 1),
+        ("cvt.s64.s32 %rd4,%r1; add.s64 %rd5,%rd4,%rd3; st.global.u64 [%rd1],%rd5;", 3),
         ("cvta.to.global.u64 %rd4,%rd2; cvt.u32.u64 %r9,%rd4;", 0),
         ("neg.f32 %f5,%f1; fma.rn.f32 %f6,%f5,%f2,%f3; cvt.rzi.s32.f32 %r9,%f6;", 2),
         ("abs.f32 %f5,%f1; add.f32 %f6,%f5,%f2; cvt.rzi.s32.f32 %r9,%f6;", 2),
