@@ -26,8 +26,8 @@ from hopsim.isa.forms.bound import (
 PAIR_BITS: Final = 64
 KEEPS_LOWER: Final = ("add", "sub", "and", "or", "xor", "not", "neg", "shl", "mov")
 """Operations whose lower half needs the lower halves of their operands alone; a product of 64 bits does too (`mul.lo`)."""
-NARROWS: Final = (("u32", "u64"), ("s32", "s64"), ("u32", "s64"), ("s32", "u64"))
-"""Types of a `cvt` that cuts an upper half off."""
+NARROWS: Final = tuple(("cvt", to, wide) for to in ("u32", "s32") for wide in ("u64", "s64"))
+"""What cuts an upper half off."""
 
 
 def known(instructions: Sequence[BoundInstruction]) -> frozenset[int]:
@@ -90,7 +90,7 @@ def _whole(bound: BoundInstruction, halves: set[int]) -> Iterator[int]:
         halves: of what it writes only the lower half is needed, if it is among these.
     """
     opcode = bound.instruction.opcode
-    if opcode[0] == "cvt" and opcode[-2:] in NARROWS:
+    if opcode in NARROWS:
         return
     keeps_lower = opcode[0] in KEEPS_LOWER or opcode[:2] == ("mul", "lo")
     if keeps_lower and len(bound.destinations) == 1 and bound.writes <= halves:

@@ -4,8 +4,8 @@ What ptxas does was found from its machine code, for 1,790 branches over less th
 FlashAttention-3, Triton, CUDA C++):
 
 - The way that is jumped over is straight: nobody branches into it, and nothing in it branches or is guarded.
-- It has at most 8 instructions beside those of memory, and 10 in all, of which none becomes a call of software.  Copies,
-  `cvta`, and what fills or cuts off an upper half count for nothing.
+- It has at most 8 instructions beside those of memory, and 10 with them, of which none becomes a call of software.  Copies,
+  `cvta`, and what fills or cuts off an upper half do not count (here only as far as 20 in all).
 - Of memory it has plain loads and stores, `mbarrier.init`, `.arrive` and `.expect_tx`.  Branches stay around atomics, bulk
   copies, fences, and loads and stores by which threads synchronise.
 - What a branch jumps to the end of the program over becomes the part behind an exit, which is a branch as well.
@@ -31,7 +31,9 @@ from hopsim.isa.ptx.flat import Register
 
 MOST: Final = 8
 """Instructions beside those of memory."""
-MOST_IN_ALL: Final = 10
+MOST_WITH_MEMORY: Final = 10
+MOST_IN_ALL: Final = 20
+"""With copies, of which short blocks have few."""
 MEMORY: Final = ("ld", "st")
 BARRIERS: Final = ("init", "arrive", "expect_tx")
 TOGETHER: Final = ("sync", "aligned", "activemask")
@@ -109,7 +111,8 @@ def _jumped_to(
         return None
     of_memory = sum(one.form.purity == "shared" for one in jumped_over)
     others = sum(map(_counts, jumped_over))
-    return stop if others <= MOST and others + of_memory <= MOST_IN_ALL else None
+    is_short = others <= MOST and others + of_memory <= MOST_WITH_MEMORY
+    return stop if is_short and len(jumped_over) <= MOST_IN_ALL else None
 
 
 def _leaves(bound: BoundInstruction) -> bool:

@@ -36,6 +36,7 @@ def count(body: str) -> int:
         ("add.s64 %rd1,%rd0,%rd2; ld.global.f32 %f0,[%rd1];", set[str]()),
         ("add.s64 %rd1,%rd0,%rd2; ld.shared.f32 %f0,[%rd1]; ld.f32 %f1,[%rd1];", set[str]()),
         ("add.s64 %rd1,%rd0,%rd2; st.shared.u64 [s],%rd1;", set[str]()),
+        ("add.s64 %rd1,%rd0,%rd2; cvt.sat.u32.u64 %r1,%rd1; st.shared.u32 [s],%r1;", set[str]()),
         ("add.s64 %rd1,%rd0,%rd2; st.shared.v2.u64 [%rd1],{%rd1,%rd1};", set[str]()),
         ("add.s64 %rd1,%rd0,%rd2; setp.ne.s64 %p0,%rd1,0; ld.shared.f32 %f0,[%rd1];", set[str]()),
         ("add.s64 %rd1,%rd0,%rd2; shr.u64 %rd3,%rd1,4; ld.shared.f32 %f0,[%rd3];", {"%rd3"}),

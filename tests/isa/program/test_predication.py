@@ -108,6 +108,11 @@ def test_what_cannot_be_guarded_is_jumped_over(body: str) -> None:
     assert branches(loaded(body)) >= 1
 
 
+def test_a_long_row_of_copies_is_jumped_over() -> None:
+    assert branches(loaded("mov.b32 %r2,%r3; " * 20)) == 0
+    assert branches(loaded("mov.b32 %r2,%r3; " * 21)) == 1
+
+
 def test_somebody_else_may_come_to_the_label() -> None:
     """The label stays, and so does whoever comes to it from elsewhere."""
     kernel = loaded("add.s32 %r2,%r2,%r3;", "setp.gt.s32 %p1,%r2,1000; @%p1 bra OVER;")
