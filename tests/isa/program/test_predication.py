@@ -158,9 +158,7 @@ def test_ptxas_does_the_same(tmp_path: Path) -> None:
 def run(body: str, schedule: str) -> NDArray[np.int32]:
     gpu = hs.Gpu("h100-sxm")
     words = gpu.array(np.arange(256, dtype=np.int32) * 7 % 31)
-    barriers = "mbarrier.init.shared::cta.b64 [s+16], 32;" if "arrive" in body else ""
-    text = (HEAD + entry("k", body)).replace("setp.eq", f"{barriers}\nsetp.eq")
-    gpu.launch(hs.loads(text)["k"], 1, 32, args=[words], schedule=schedule, seed=3, check=False)
+    gpu.launch(loaded(body), 1, 32, args=[words], schedule=schedule, seed=3, check=False)
     return words.numpy()
 
 
