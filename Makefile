@@ -5,10 +5,10 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet --retries 10 --timeout 60 -c constraints.txt
 TEST := $(BIN)/python -m pytest -p no:benchmark
 
-.PHONY: help demo test test-quick test-gpu lint format bench clean
+.PHONY: help demo test test-quick test-exhaustive test-gpu lint format bench clean
 
 help:  ## Show the targets.
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
@@ -28,11 +28,14 @@ demo: $(VENV)/core.stamp  ## Run a bf16 GEMM on the simulated H100, compare its 
 	$(BIN)/hopsim gemm --m 512 --n 512 --k 512 --dtype bf16 --schedule warp-specialized \
 		--trace build/demo.perfetto.json
 
-test: $(VENV)/dev.stamp  ## Run all tests that need no GPU.
+test: $(VENV)/dev.stamp  ## Run the tests that need no GPU, but for the long ones.
 	$(TEST) -n auto
 
 test-quick: $(VENV)/dev.stamp  ## Run the tests that take no more than a few seconds each.
-	$(TEST) -n auto -m 'not gpu and not slow'
+	$(TEST) -n auto -m 'not gpu and not exhaustive and not slow'
+
+test-exhaustive: $(VENV)/dev.stamp  ## Run the long tests that `make test` leaves out.
+	$(TEST) -n auto -m exhaustive
 
 test-gpu: $(VENV)/dev.stamp  ## Run the tests that need a real sm_90 device.
 	$(PIP) -e '.[cuda]'

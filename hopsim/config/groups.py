@@ -112,9 +112,21 @@ class Issue(Group):
     issue_rate: Count
     """Warp instructions a cycle."""
     fetch_interval_cycles: Interval
-    """Added to each instruction that an SM executes for the first time in a launch."""
+    """Between two instructions that an SM executes for the first time in a launch, beyond the issue of one."""
+    fetch_interval_all_cycles: Interval
+    """The same while all SMs do so."""
     jump_latency_cycles: Cycles
-    """Added to a jump to such code."""
+    """Added to a jump to such code, at most."""
+    jump_latency_all_cycles: Cycles
+    """The same while all SMs do so."""
+    jump_interval_cycles: Interval
+    """Of it for each instruction that is jumped over."""
+    launched_code_bytes: Bytes
+    """So much code is near the SMs when a launch begins, from its first instruction on."""
+    code_chunk_bytes: Bytes
+    """What comes of other code at once."""
+    code_chunk_latency_cycles: Cycles
+    """Added to the first jump of an SM into such a chunk; what is run through in order comes in time."""
     constant_latency_cycles: Cycles
     """Added to the first read of a line of parameters by an SM in a launch."""
     constant_line_bytes: Bytes

@@ -82,11 +82,11 @@ def after_tests(program: Sequence[Segment]) -> frozenset[int]:
     return frozenset(
         number
         for number, sources in entries.items()
-        if sources == {number - 1} and _tests(program[number - 1])
+        if sources == {number - 1} and spins(program[number - 1])
     )
 
 
-def _tests(segment: Segment) -> bool:
+def spins(segment: Segment) -> bool:
     """Whether a segment is a loop that tests an mbarrier until its phase is over."""
     return (
         segment.head is not None
@@ -216,6 +216,11 @@ def _first_wgmma(program: Sequence[Segment], block: range) -> int | None:
     return next((number for number in block if _head_unit(program[number]) == MULTIPLIES), None)
 
 
+def reads_clock(segment: Segment) -> bool:
+    """Whether a segment begins with a reading of a clock."""
+    return segment.head is not None and segment.instructions[0].form.base[0] == READS_CLOCK
+
+
 def _copies(segment: Segment) -> bool:
     """Whether a segment begins with a copy by threads."""
     return segment.head is not None and segment.instructions[0].form.name in THREAD_COPIES
@@ -225,4 +230,4 @@ def _head_unit(segment: Segment) -> str:
     return "" if segment.head is None else segment.instructions[0].form.unit
 
 
-__all__ = ["Placed", "after_tests", "blocks", "entered_otherwise", "placed"]
+__all__ = ["Placed", "after_tests", "blocks", "entered_otherwise", "placed", "reads_clock", "spins"]

@@ -57,6 +57,9 @@ class Chip:
         self.shares_sms = self.occupancy.ctas_per_sm > 1 and (
             machine.cluster_size > 1 or machine.cluster_count > device.sm_count
         )
+        ctas = machine.cluster_count * machine.cluster_size
+        # Share of the SMs that have a CTA when a launch has begun.
+        self.busy = min(1.0, ctas / device.sm_count)
         resident_shared = self.occupancy.shared_bytes_per_cta * self.occupancy.ctas_per_sm
         self.gpcs = [GpcPort(config.l2, self.l2, gpc, len(sms)) for gpc, sms in enumerate(ports)]
         port_of = {sm: port for port, sms in zip(self.gpcs, ports, strict=True) for sm in sms}

@@ -17,6 +17,7 @@ from hopsim.config import HardwareConfig
 from hopsim.hw.machine.thread_groups import WARP
 from hopsim.hw.timing.atomic_units import Does
 from hopsim.hw.timing.basic_blocks import Placed, after_tests, entered_otherwise, placed
+from hopsim.hw.timing.constant_bank import NO_LOADS, ConstantBank
 from hopsim.hw.timing.fences import Fences, fences_of
 from hopsim.hw.timing.heads import Head, Heads, keeps_order
 from hopsim.hw.timing.in_order import Behind, InOrder
@@ -28,7 +29,7 @@ from hopsim.hw.timing.wide_loads import Wide
 from hopsim.isa.forms.bound import BoundInstruction
 from hopsim.isa.program.codegen import Segment
 from hopsim.isa.program.flow import EXIT
-from hopsim.isa.ptx.flat import FlatAddress, SymbolRef
+from hopsim.isa.ptx.flat import SymbolRef
 
 PAST_L1: Final = ("cg", "cv")
 JOINED: Final = ("add", "min", "max", "and", "or", "xor")
@@ -75,7 +76,6 @@ class SegmentCost:
         behind: how long after the load, and what else comes late, what is computed from it here is there.
         in_turn: an access of memory, which comes to its pipe when it has its operands, behind all that come before.
         wide: a load that is done with others; part_of: the segment of the load that it is done with.
-        detour: a branch and nothing else, as back to a wait: ptxas puts it out of the way of those that do not take it.
     """
 
     head: Head
@@ -112,7 +112,6 @@ class SegmentCost:
     in_turn: bool
     wide: Wide | None
     part_of: int | None
-    detour: bool
 
 
 class CostTable:
@@ -141,9 +140,11 @@ class CostTable:
         self._config = config
         self._latency = config.issue.latency_cycles
         self._program = program
-        self._parameter_offsets = parameter_offsets or {}
         self._heads = Heads(config, program, threads, shares_sms)
-        self._code = MachineCode(config, program)
+        self._constants = ConstantBank(
+            program, parameter_offsets or {}, config.issue.constant_line_bytes
+        )
+        self._code = MachineCode(config, program, self._constants.gone)
         self._in_order = InOrder(config, self._code)
         self._runs = load_runs(program, room, unrolled_loops(program, kept_loops))
         self._multiplies = any(
@@ -185,10 +186,12 @@ class CostTable:
             Head.PUBLISH,
             Head.SLEEP,
         )
+        loads = self._constants.of.get(segment.number, NO_LOADS)
         more = here.prepares * (self._config.issue.sequence["bulk_copy"] - 1.0)
         work_out = partial(
-            self._in_order.run, instructions, dynamic, prepared=here.prepared, more=more
-        )
+            self._in_order.run, instructions, dynamic, prepared=here.prepared, more=more,
+            constants=loads,
+        )  # fmt: skip
         run = work_out()
         crowded = work_out(crowded=True) if self._multiplies else run
         if head is Head.TENSOR:
@@ -221,7 +224,7 @@ class CostTable:
             crowded_slots=crowded.slots - run.slots,
             lost=crowded.lost,
             instructions=round(run.count),
-            counted=self._code.counted(segment.instructions),
+            counted=self._code.counted(segment.instructions) + loads.count,
             reads=reads,
             writes=frozenset(run.writes),
             head_writes=tuple(sorted(run.head_writes)),
@@ -243,13 +246,10 @@ class CostTable:
             prefetches_map="tensormap" in first.instruction.opcode
             and first.instruction.opcode[0] == "prefetch",
             simple=False,
-            parameters=frozenset(self._parameter_lines(segment.instructions)),
+            parameters=frozenset([*loads.lines, *self._parameter_lines(segment.instructions)]),
             in_turn=head is Head.MEMORY and not _is_remote(first),
             wide=self._code.wide.first.get(number),
             part_of=self._code.wide.others.get(number),
-            detour=first is last
-            and first.form.unit == "branch"
-            and first.instruction.guard is None,
             fences=fences_of(first, block if stall is Stall.MEMBAR else 0.0, self._config.fence),
             guard=_guard(first),
             deferred=deferred,
@@ -259,12 +259,9 @@ class CostTable:
     def _parameter_lines(self, instructions: Sequence[BoundInstruction]) -> Iterator[int]:
         """Give the lines of the constant bank that some instructions read; addresses of parameters have their own."""
         for bound in instructions:
+            yield from self._constants.lines(bound)
             for operand in bound.instruction.operands:
-                if isinstance(operand, FlatAddress) and isinstance(operand.base, SymbolRef):
-                    if operand.base.kind == "param":
-                        start = self._parameter_offsets.get(operand.base.name, 0) + operand.offset
-                        yield start // self._config.issue.constant_line_bytes
-                elif isinstance(operand, SymbolRef) and operand.kind == "param":
+                if isinstance(operand, SymbolRef) and operand.kind == "param":
                     yield ADDRESSES
 
     def _keep_needed(self, segment: Segment, cost: SegmentCost) -> None:

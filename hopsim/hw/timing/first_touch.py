@@ -12,6 +12,7 @@ is not the first fence.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 import numpy as np
 
@@ -19,33 +20,44 @@ from hopsim.config import HardwareConfig
 from hopsim.hw.timing.costs import SegmentCost
 from hopsim.isa.values import Value
 
+INSTRUCTION_BYTES: Final = 16
+"""Of machine code. Source: NVIDIA CUDA Binary Utilities 13.0, instruction set of compute capability 7.0 on."""
+
 
 class FirstTouch:
     """What each SM has used.
 
     Args:
-        config: cycles of an instruction that follows, of a jump, of a line of parameters, of a fence.
+        config: how code comes, and cycles of a line of parameters and of a fence.
         costs: of all segments, by number.
         sm_count: of the chip.
+        busy: share of the SMs that begin at once, and get their code through ports that they share.
     """
 
     __slots__ = (
-        "_constant",
-        "_costs",
-        "_fence",
-        "_fenced",
-        "_fetched",
-        "_interval",
-        "_jump",
-        "_parameters",
-    )
+        "_chunk", "_chunks", "_constant", "_costs", "_fence", "_fenced", "_fetched", "_held", "_interval", "_jump",
+        "_parameters", "_passing",
+    )  # fmt: skip
 
-    def __init__(self, config: HardwareConfig, costs: Sequence[SegmentCost], sm_count: int) -> None:
-        self._interval = config.issue.fetch_interval_cycles
-        self._jump = float(config.issue.jump_latency_cycles)
-        self._constant = float(config.issue.constant_latency_cycles)
+    def __init__(
+        self,
+        config: HardwareConfig,
+        costs: Sequence[SegmentCost],
+        sm_count: int,
+        busy: float = 0.0,
+    ) -> None:
+        issue = config.issue
+        self._interval = _between(
+            issue.fetch_interval_cycles, issue.fetch_interval_all_cycles, busy
+        )
+        self._jump = _between(issue.jump_latency_cycles, issue.jump_latency_all_cycles, busy)
+        self._passing = issue.jump_interval_cycles
+        self._chunk = float(issue.code_chunk_latency_cycles)
+        self._constant = float(issue.constant_latency_cycles)
         self._fence = float(config.fence.first_cycles)
         self._costs = costs
+        self._chunks = _chunks(costs, issue.launched_code_bytes, issue.code_chunk_bytes)
+        self._held = [{0} for _ in range(sm_count)]
         # One byte a segment; the last one stands before the first.
         self._fetched = [bytearray(len(costs) + 1) for _ in range(sm_count)]
         for fetched in self._fetched:
@@ -69,23 +81,23 @@ class FirstTouch:
         return found
 
     def first(self, sm: int, numbers: Sequence[int], passed: Sequence[int] = ()) -> float:
-        """Return the cycles that the first use of some segments adds to their execution.
+        """Return the cycles that the first use of some segments, one after the other, adds to their execution.
 
         Args:
             passed: those of them whose fence none of the threads executes: it is another warp's to begin.
         """
-        fetched = self._fetched[sm]
+        fetched, held = self._fetched[sm], self._held[sm]
         cycles = 0.0
         for number in numbers:
             cost = self._costs[number]
             if not fetched[number]:
                 fetched[number] = 1
                 cycles += cost.instructions * self._interval
-                before = number - 1
-                while self._costs[before].detour and not fetched[before]:
-                    before -= 1
-                if not fetched[before]:
-                    cycles += self._jump
+                if not fetched[number - 1]:
+                    cycles += self._jumped(fetched, number)
+                    if self._chunks[number][0] not in held:
+                        cycles += self._chunk
+                held.update(self._chunks[number])
             new = cost.parameters - self._parameters[sm]
             if new:
                 self._parameters[sm] |= new
@@ -94,3 +106,29 @@ class FirstTouch:
                 self._fenced[sm] |= cost.fences
                 cycles += self._fence
         return cycles
+
+    def _jumped(self, fetched: bytearray, number: int) -> float:
+        """Return what a segment waits for when what stands before it has not come."""
+        cycles, before = 0.0, number - 1
+        while not fetched[before] and cycles < self._jump:
+            cycles += self._costs[before].instructions * self._passing
+            before -= 1
+        return min(cycles, self._jump)
+
+
+def _between(alone: float, all_at_once: float, share: float) -> float:
+    return alone + (all_at_once - alone) * share
+
+
+def _chunks(costs: Sequence[SegmentCost], ahead: int, size: int) -> list[range]:
+    """Return the chunks of code that each segment lies in; 0 is what a launch brings along."""
+    found: list[range] = []
+    begin = 0
+    for cost in costs:
+        end = begin + cost.instructions * INSTRUCTION_BYTES
+        first, last = (
+            max(0, (place - ahead) // size + 1) for place in (begin, max(begin, end - 1))
+        )
+        found.append(range(first, last + 1))
+        begin = end
+    return found

@@ -8,6 +8,8 @@ from typing import Final
 
 from hopsim.config import HardwareConfig
 from hopsim.hw.timing.beside import Beside
+from hopsim.hw.timing.constant_bank import NO_LOADS, Loads
+from hopsim.hw.timing.constant_bank import UNIT as CONSTANTS
 from hopsim.hw.timing.load_runs import Deferred
 from hopsim.hw.timing.machine_code import MachineCode
 from hopsim.hw.timing.reorder import reordered
@@ -117,6 +119,7 @@ class InOrder:
         crowded: bool = False,
         prepared: bool = False,
         more: float = 0.0,
+        constants: Loads = NO_LOADS,
     ) -> Run:
         """Return what some instructions take.
 
@@ -125,6 +128,7 @@ class InOrder:
             crowded: the tensor cores work meanwhile.
             prepared: only the last machine instruction of the first is here.
             more: machine instructions besides them, of the uniform datapath.
+            constants: what is loaded from the constant bank first.
         """
         run = Run()
         intervals = self._crowded if crowded else self._interval
@@ -134,6 +138,12 @@ class InOrder:
         ready, reads, written = run.ready, run.reads, run.writes
         issued_at: dict[int, float] = {}
         made_by: dict[int, int] = {}
+        more += constants.count
+        run.count += constants.count
+        if constants.count:
+            # Half of them are ULDC, and not waited for: so long does the slowest of them take in the mean.
+            latency = self._latency[CONSTANTS] * (1.0 - 0.5**constants.count)
+            ready |= dict.fromkeys(constants.registers, (latency, Stall.SHORT_SCOREBOARD))
         for position, bound in enumerate(instructions):
             unit = self._code.unit(bound)
             issued = 1.0 if prepared and not position else self._code.issued(bound)
@@ -154,6 +164,8 @@ class InOrder:
                     run.head_use = min(run.head_use, at)
                 elif register not in written:
                     reads.setdefault(register, at)
+            if not issued and bound.writes & constants.registers:
+                continue
             if not issued and position:
                 # No machine instruction: the result is there when the operands are, as who made them leaves it.
                 begun = max(

@@ -48,9 +48,15 @@ class MachineCode:
     Args:
         config: lengths of sequences.
         program: its segments.
+        constants: the `id` of loads of parameters that are made elsewhere.
     """
 
-    def __init__(self, config: HardwareConfig, program: Sequence[Segment]) -> None:
+    def __init__(
+        self,
+        config: HardwareConfig,
+        program: Sequence[Segment],
+        constants: frozenset[int] = frozenset(),
+    ) -> None:
         self._config = config
         instructions = [bound for segment in program for bound in segment.instructions]
         self._low = _halves(instructions)
@@ -70,6 +76,7 @@ class MachineCode:
             self._multiplied = parts.multiplied | multiplied(program, gone | self._uniform)
         self._gone = (
             gone
+            | constants
             | known(instructions)
             | {id(program[number].instructions[0]) for number in self.wide.others}
         )

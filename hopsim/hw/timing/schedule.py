@@ -150,7 +150,9 @@ class TimedSchedule(Schedule):
             self._landings.book,
             self._wgmma,
             self._crowds,
-            None if self._warm_code else FirstTouch(config, self._costs.segments, len(sms)),
+            None
+            if self._warm_code
+            else FirstTouch(config, self._costs.segments, len(sms), chip.busy),
         )
         self._clock = LoadClock(
             config.clock, config.device.clock_hz, chip.sms_of_gpcs, chip.l2, [chip.l2, chip.dram, *chip.gpcs]

@@ -20,6 +20,7 @@ Source: machine code of ptxas 13.0 at its default, -O3, with a line number for e
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 from typing import Final, NamedTuple
@@ -61,7 +62,7 @@ def predicate(body: Sequence[BoundInstruction], labels: Collection[int]) -> Pred
     Args:
         body: instructions of a function.  labels: the instructions that labels stand before.
     """
-    targets = [label.target for bound in body for label in bound.targets]
+    jumps = Counter(label.target for bound in body for label in bound.targets)
     over = {
         index: stop
         for index, bound in enumerate(body)
@@ -84,10 +85,8 @@ def predicate(body: Sequence[BoundInstruction], labels: Collection[int]) -> Pred
         else:
             out.append(bound)
     places.append(len(out))
-    left = list(targets)
-    for stop in over.values():
-        left.remove(stop)
-    gone = {*over.values()}.difference(left)
+    jumps.subtract(over.values())
+    gone = {stop for stop in over.values() if not jumps[stop]}
     return Predicated(
         tuple([moved(bound, places) for bound in out]),
         frozenset(places[label] for label in labels if label not in gone),

@@ -57,4 +57,5 @@ def benchmarks() -> list[Benchmark]:
     found += [straight(kib, ctas, 4) for kib in (4, 16, 64) for ctas in (1, SMS)]
     found += [straight(kib, 1, is_first=True) for kib in (4, 16, 64, 128)]
     found += [straight(kib, SMS, is_first=True) for kib in (4, 16, 64)]
+    found += [straight(16, ctas, warps, is_first=True) for warps in (4, 12) for ctas in (1, SMS)]
     return found

@@ -1,4 +1,4 @@
-"""What an SM does for the first time in a launch: jumps to new code, reads of parameters, fences, cluster barriers.
+"""What an SM does for the first time in a launch: reads of parameters, fences, cluster barriers.
 
 All of it is measured in the first launch of a program, one after the other without a break, and stored at the end.
 """
@@ -8,14 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-from hopsim.kernels.micro.clocked import SMS, Benchmark, Clocked, median_of_rows, zero_word
-from hopsim.kernels.micro.code import INSTRUCTION_BYTES
+from hopsim.kernels.micro.clocked import SMS, Benchmark, Clocked, median_of_rows
 from hopsim.kernels.ptx.text import Param, address
 
 TIMES: Final = 4
 """How often a fence or barrier is executed."""
-JUMPS, PASSES = 6, 2
-GAPS: Final = (256, 1024, 4096, 16384)
 PARAMETER_BYTES: Final = 3584
 OFFSETS: Final = (0, 8, 64, 256, 512, 1024, 1088, 2048, 3072)
 """Of the parameters that are read, in this order."""
@@ -64,38 +61,6 @@ def _fence(c: Clocked, kind: str) -> Callable[[], None]:
     return once
 
 
-def jumps(gap_bytes: int, ctas: int) -> Benchmark:
-    """Some jumps over so much code that nobody executes, and the same ones again."""
-    c = Clocked(f"start_jumps_{gap_bytes}B_{ctas}", [Param("never", ".u32")], [".reqntid 32"])
-    c.own_row(JUMPS * PASSES)
-    never = c.load("never")
-    falls = c.k.let(".pred", "falls", "setp.ne.u32", never, 0)
-    total = c.k.let(".f32", "total", "cvt.rn.f32.u32", never)
-    left = c.k.let(".b32", "left", "mov.u32", PASSES)
-    out = c.k.let(".b64", "out", "mov.b64", c.results)
-    more = c.k.reg(".pred", "more")
-    with c.k.loop(left, more, "$again"):
-        clocks = [c.clock()]
-        for _ in range(JUMPS):
-            over = c.k.label("$over")
-            c.k.emit("bra", over, unless=falls)
-            for _ in range(gap_bytes // INSTRUCTION_BYTES):
-                c.k.emit("fma.rn.f32", total, total, total, total)
-            c.k.place(over)
-            clocks.append(c.clock())
-        for number in reversed(range(JUMPS)):
-            after = clocks[number + 1]
-            c.k.emit("sub.u64", after, after, clocks[number])
-            c.k.emit("st.global.u64", address(out, 8 * number), after, guard=c.first)
-        c.k.emit("add.u64", out, out, 8 * JUMPS)
-    c.keep(c.k.let(".b32", "bits", "mov.b32", total))
-    c.labels += [f"pass {passed}, jump {jump}" for passed in range(PASSES) for jump in range(JUMPS)]
-    return c.benchmark(
-        f"jumps over {gap_bytes} bytes of code, one warp on each of {ctas} SMs, and the same ones again",
-        grid=ctas, rows=ctas, summary=median_of_rows, shared_bytes=200 * 1024, is_first=True, arguments=zero_word,
-    )  # fmt: skip
-
-
 def parameters(warps: int, ctas: int) -> Benchmark:
     """Reads of a large parameter at several places, one after the other."""
     c = Clocked(
@@ -125,6 +90,5 @@ def benchmarks() -> list[Benchmark]:
     """Return all of them."""
     found = [fences(kind, warps, SMS) for kind in FENCES for warps in (1, 4, 8, 12, 16)]
     found += [fences(kind, 4, 2) for kind in FENCES]
-    found += [jumps(gap, ctas) for gap in GAPS for ctas in (1, SMS)]
     found += [parameters(1, 1), *(parameters(warps, SMS) for warps in (1, 4, 12))]
     return found

@@ -183,4 +183,6 @@ def test_the_steps_of_an_epilogue_take_as_long_as_recorded(warps: int) -> None:
     recorded = ROWS[f"staging_w{warps}"]["slopes"]
     assert found == pytest.approx(recorded, rel=0.09)
     # Who issues no store by a predicate branches around its commit all the same.
-    assert found["barrier, store that none issues"] == pytest.approx(found["barrier, store"])
+    assert found["barrier, store that none issues"] == pytest.approx(
+        found["barrier, store"], abs=0.5
+    )

@@ -136,10 +136,10 @@ def test_two_warpgroups_share_the_tensor_core() -> None:
 
 
 def test_code_is_fetched_once_by_each_sm() -> None:
-    """Recorded on an H100: the first pass over straight code takes 1.1 to 1.2 cycles an instruction longer."""
-    code = "fma.rn.f32 %f1,%f1,%f1,%f1;" * 1000 + "ret;"
+    """Recorded on an H100: the first pass over straight code takes 1.4 to 1.5 cycles an instruction longer on all SMs."""
+    code = "fma.rn.f32 %f1,%f1,%f1,%f1;" * 200 + "ret;"
     cold, warm = (launch(code, grid=132, warm=state).cycles for state in ("nothing", "code"))
-    assert cold - warm == pytest.approx(1000 * CONFIG.issue.fetch_interval_cycles, abs=20)
+    assert cold - warm == pytest.approx(200 * CONFIG.issue.fetch_interval_all_cycles, abs=20)
     # A second CTA on each SM finds it.
     second = [launch(code, grid=264, warm=state).cycles for state in ("nothing", "code")]
     assert second[0] - second[1] <= cold - warm + 20
