@@ -162,6 +162,8 @@ def test_what_reads_device_memory_is_cold_and_nothing_else() -> None:
         if one.name.startswith(
             (
                 "cold_",
+                "jumps_over_cold_",
+                "jumps_turns_",
                 "product_walk_cold_",
                 "pair_walk_cold_",
                 "tma_load_dram_",
