@@ -1,12 +1,15 @@
-"""What an SM uses for the first time in a launch: code comes from L2 while it runs, and a jump waits for it; parameters come
-from behind the constant cache; the first fence of either kind takes longer.
+"""What an SM uses for the first time in a launch: code, parameters, fences.
 
-What was used once stays; kernels larger than an SM's instruction caches (32 KiB at full rate) are not modelled.
+Code comes in the order in which it stands, more slowly while all SMs ask for it, and this is added to what it takes itself.
+A jump waits as long as what it leads over would take to come, or for code from further away; far from a kernel's first
+instruction code comes in large pieces, and who jumps into one first waits long.  Parameters come from behind the constant
+cache; the first fence of either kind takes longer.  What was used once stays; kernels larger than an SM's instruction
+caches (32 KiB at full rate) are not modelled.
 
-Source: hopsim's recordings on an H100 SXM (tests/silicon/micro.json, groups code and start): first against later passes over
-straight code, jumps, reads of parameters, fences.  From the cluster barrier to the first wait for a slot `cooperative`
-takes as long as from bar.sync on without clusters (SM clock read there, 512 cubed), though its fence of the async proxy
-is not the first fence.
+Source: hopsim's recordings on an H100 SXM (tests/silicon/micro.json, groups code and start) and on an H200
+(tests/silicon/h200/micro.json, group jumps): first against later passes over straight code, jumps, reads of parameters,
+fences.  From the cluster barrier to the first wait for a slot `cooperative` takes as long as from bar.sync on without
+clusters (SM clock read there, 512 cubed), though its fence of the async proxy is not the first fence.
 """
 
 from __future__ import annotations
