@@ -6,16 +6,17 @@ All of it is measured in the first launch of a program, one after the other with
 from __future__ import annotations
 
 import random
-from typing import Final
+from typing import Any, Final
 
 from hopsim.kernels.micro.clocked import SMS, Benchmark, Clocked, median_of_rows, zero_word
 from hopsim.kernels.micro.code import INSTRUCTION_BYTES
-from hopsim.kernels.ptx.text import Param, address
+from hopsim.kernels.ptx.text import Param, Reg, address
 
 JUMPS, PASSES = 6, 2
 GAPS: Final = (256, 1024, 4096, 16384)
 FAR: Final = (512, 2048, 8192, 32768)
 STOPS: Final = 32
+NOT_IN_L2: Final = {False: "", True: ", none of it in L2"}
 WARPS: Final = 4
 WAIT_CYCLES: Final = 4000
 """Between the beginnings of two warps."""
@@ -30,35 +31,20 @@ def over(
         is_cold: whether L2 has been filled with other bytes since the program was loaded.
     """
     c = Clocked(f"{name}_{gap_bytes}B_{ctas}", [Param("never", ".u32")], [".reqntid 32"])
-    c.own_row(JUMPS * PASSES)
-    never = c.load("never")
-    falls = c.k.let(".pred", "falls", "setp.ne.u32", never, 0)
-    total = c.k.let(".f32", "total", "cvt.rn.f32.u32", never)
+    falls, total = _begin(c, JUMPS * PASSES)
     left = c.k.let(".b32", "left", "mov.u32", PASSES)
     out = c.k.let(".b64", "out", "mov.b64", c.results)
     more = c.k.reg(".pred", "more")
     with c.k.loop(left, more, "$again"):
-        clocks = [c.clock()]
-        for _ in range(JUMPS):
-            behind = c.k.label("$over")
-            c.k.emit("bra", behind, unless=falls)
-            for _ in range(gap_bytes // INSTRUCTION_BYTES):
-                c.k.emit("fma.rn.f32", total, total, total, total)
-            c.k.place(behind)
-            clocks.append(c.clock())
+        clocks = _jump(c, falls, total, gap_bytes, JUMPS)
         for number in reversed(range(JUMPS)):
             after = clocks[number + 1]
             c.k.emit("sub.u64", after, after, clocks[number])
             c.k.emit("st.global.u64", address(out, 8 * number), after, guard=c.first)
         c.k.emit("add.u64", out, out, 8 * JUMPS)
-    c.keep(c.k.let(".b32", "bits", "mov.b32", total))
     c.labels += [f"pass {passed}, jump {jump}" for passed in range(PASSES) for jump in range(JUMPS)]
-    return c.benchmark(
-        f"jumps over {gap_bytes} bytes of code, one warp on each of {ctas} SMs, and the same ones again"
-        + (", none of it in L2" if is_cold else ""),
-        grid=ctas, rows=ctas, summary=median_of_rows, shared_bytes=200 * 1024, is_first=True, is_cold=is_cold,
-        arguments=zero_word,
-    )  # fmt: skip
+    what = f"jumps over {gap_bytes} bytes of code, one warp on each of {ctas} SMs, and the same ones again"
+    return _benchmark(c, total, what + NOT_IN_L2[is_cold], ctas, is_cold)
 
 
 def tour(seed: int, block_bytes: int, ctas: int, *, is_cold: bool = False) -> Benchmark:
@@ -76,10 +62,7 @@ def tour(seed: int, block_bytes: int, ctas: int, *, is_cold: bool = False) -> Be
         [Param("never", ".u32")],
         [".reqntid 32"],
     )
-    c.own_row(STOPS)
-    never = c.load("never")
-    falls = c.k.let(".pred", "falls", "setp.ne.u32", never, 0)
-    total = c.k.let(".f32", "total", "cvt.rn.f32.u32", never)
+    falls, total = _begin(c, STOPS)
     clocks = c.k.regs(".b64", "clock", STOPS + 1)
     c.k.emit("mov.u64", clocks[STOPS], "%clock64")
     labels = [c.k.label("$block") for _ in order]
@@ -90,20 +73,14 @@ def tour(seed: int, block_bytes: int, ctas: int, *, is_cold: bool = False) -> Be
         c.k.place(label)
         c.k.emit("mov.u64", clocks[block], "%clock64")
         c.k.emit("bra", end if after[block] < 0 else labels[after[block]], unless=falls)
-        for _ in range(block_bytes // INSTRUCTION_BYTES):
-            c.k.emit("fma.rn.f32", total, total, total, total)
+        _never_executed(c, total, block_bytes)
     c.k.place(end)
     c.store_laps(
         [f"{number}: block {block}" for number, block in enumerate(order)],
         [clocks[STOPS], *(clocks[block] for block in order)],
     )
-    c.keep(c.k.let(".b32", "bits", "mov.b32", total))
-    return c.benchmark(
-        f"{STOPS} blocks of {block_bytes} bytes, order {seed}, one warp on each of {ctas} SMs"
-        + (", none of it in L2" if is_cold else ""),
-        grid=ctas, rows=ctas, summary=median_of_rows, shared_bytes=200 * 1024, is_first=True, is_cold=is_cold,
-        arguments=zero_word,
-    )  # fmt: skip
+    what = f"{STOPS} blocks of {block_bytes} bytes, order {seed}, one warp on each of {ctas} SMs"
+    return _benchmark(c, total, what + NOT_IN_L2[is_cold], ctas, is_cold)
 
 
 def roles(gap_bytes: int, ctas: int, *, is_cold: bool = False) -> Benchmark:
@@ -117,10 +94,7 @@ def roles(gap_bytes: int, ctas: int, *, is_cold: bool = False) -> Benchmark:
         [Param("never", ".u32")],
         [".reqntid 128"],
     )
-    c.own_row(2 * WARPS)
-    never = c.load("never")
-    falls = c.k.let(".pred", "falls", "setp.ne.u32", never, 0)
-    total = c.k.let(".f32", "total", "cvt.rn.f32.u32", never)
+    falls, total = _begin(c, 2 * WARPS)
     warp = c.k.let(".b32", "warp", "shr.u32", c.thread, 5)
     lane = c.k.let(".b32", "lane", "and.b32", c.thread, 31)
     leader = c.k.let(".pred", "leader", "setp.eq.u32", lane, 0)
@@ -130,53 +104,65 @@ def roles(gap_bytes: int, ctas: int, *, is_cold: bool = False) -> Benchmark:
     begin = c.clock()
     c.k.emit("add.u64", begin, begin, wait)
     c.wait_until(begin, 0)
-    clocks = [c.clock()]
-    for _ in range(2):
-        behind = c.k.label("$over")
-        c.k.emit("bra", behind, unless=falls)
-        for _ in range(gap_bytes // INSTRUCTION_BYTES):
-            c.k.emit("fma.rn.f32", total, total, total, total)
-        c.k.place(behind)
-        clocks.append(c.clock())
+    clocks = _jump(c, falls, total, gap_bytes, 2)
     for number in (1, 0):
         c.k.emit("sub.u64", clocks[number + 1], clocks[number + 1], clocks[number])
         c.k.emit("st.global.u64", address(c.results, 8 * number), clocks[number + 1], guard=leader)
-    c.keep(c.k.let(".b32", "bits", "mov.b32", total))
     c.labels += [f"warp {number}, jump {jump}" for number in range(WARPS) for jump in range(2)]
-    return c.benchmark(
+    what = (
         f"warps that jump over {gap_bytes} bytes of code one after the other, on each of {ctas} SMs"
-        + (", none of it in L2" if is_cold else ""),
-        grid=ctas, block=128, rows=ctas, summary=median_of_rows, shared_bytes=200 * 1024, is_first=True,
-        is_cold=is_cold, arguments=zero_word,
-    )  # fmt: skip
+    )
+    return _benchmark(c, total, what + NOT_IN_L2[is_cold], ctas, is_cold, block=128)
 
 
 def one_after_the_other(gap_bytes: int) -> Benchmark:
     """All SMs jump over so much code, each long after the one before: who finds what others have brought."""
     c = Clocked(f"jumps_turns_{gap_bytes}B", [Param("never", ".u32")], [".reqntid 32"])
-    c.own_row(3)
-    never = c.load("never")
-    falls = c.k.let(".pred", "falls", "setp.ne.u32", never, 0)
-    total = c.k.let(".f32", "total", "cvt.rn.f32.u32", never)
+    falls, total = _begin(c, 3)
     sm = c.k.let(".b32", "sm", "mov.u32", "%smid")
     begin = c.k.let(".b64", "begin", "mul.wide.u32", sm, WAIT_CYCLES)
     c.k.emit("add.u64", begin, begin, c.clock())
     c.wait_until(begin, 0)
-    clocks = [c.clock()]
-    for _ in range(2):
-        behind = c.k.label("$over")
-        c.k.emit("bra", behind, unless=falls)
-        for _ in range(gap_bytes // INSTRUCTION_BYTES):
-            c.k.emit("fma.rn.f32", total, total, total, total)
-        c.k.place(behind)
-        clocks.append(c.clock())
+    clocks = _jump(c, falls, total, gap_bytes, 2)
     c.store_laps(["jump 0", "jump 1"], clocks)
     c.store("sm", c.k.let(".b64", "wide", "cvt.u64.u32", sm))
+    what = f"jumps over {gap_bytes} bytes of code, one SM after the other"
+    return _benchmark(c, total, what, SMS, True, is_map=True)
+
+
+def _begin(c: Clocked, columns: int) -> tuple[Reg, Reg]:
+    """Return a predicate that is false, and a number that ptxas does not know, for code that nobody executes."""
+    c.own_row(columns)
+    never = c.load("never")
+    falls = c.k.let(".pred", "falls", "setp.ne.u32", never, 0)
+    return falls, c.k.let(".f32", "total", "cvt.rn.f32.u32", never)
+
+
+def _jump(c: Clocked, falls: Reg, total: Reg, gap_bytes: int, times: int) -> list[Reg]:
+    """Jump over so much code some times; return the clocks before, between and behind."""
+    clocks = [c.clock()]
+    for _ in range(times):
+        behind = c.k.label("$over")
+        c.k.emit("bra", behind, unless=falls)
+        _never_executed(c, total, gap_bytes)
+        c.k.place(behind)
+        clocks.append(c.clock())
+    return clocks
+
+
+def _never_executed(c: Clocked, total: Reg, size_bytes: int) -> None:
+    for _ in range(size_bytes // INSTRUCTION_BYTES):
+        c.k.emit("fma.rn.f32", total, total, total, total)
+
+
+def _benchmark(
+    c: Clocked, total: Reg, what: str, ctas: int, is_cold: bool, **launch: Any
+) -> Benchmark:
+    """Keep the code that nobody executes, and measure the first launch, a CTA on each SM."""
     c.keep(c.k.let(".b32", "bits", "mov.b32", total))
     return c.benchmark(
-        f"jumps over {gap_bytes} bytes of code, one SM after the other",
-        grid=SMS, rows=SMS, summary=median_of_rows, shared_bytes=200 * 1024, is_first=True, is_cold=True,
-        is_map=True, arguments=zero_word,
+        what, grid=ctas, rows=ctas, summary=median_of_rows, shared_bytes=200 * 1024, is_first=True,
+        is_cold=is_cold, arguments=zero_word, **launch,
     )  # fmt: skip
 
 
