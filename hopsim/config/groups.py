@@ -15,7 +15,9 @@ from pydantic import model_validator
 
 from hopsim.config.quantities import (
     CROWDED_UNITS,
+    EMULATED_PRODUCTS,
     ISSUE_UNITS,
+    PRODUCTS,
     RESULTS,
     SEQUENCES,
     SLOWING,
@@ -27,13 +29,16 @@ from hopsim.config.quantities import (
     Cycles,
     CyclesList,
     CyclesTable,
+    EmulatedTable,
     FlopTable,
     Group,
     Hertz,
     Interval,
     IntervalTable,
+    LengthTable,
     LossTable,
     Period,
+    ProductTable,
     Rate,
     Ratio,
     ResultTable,
@@ -212,6 +217,8 @@ class Tensor(Group):
     """Operations that may be outstanding before issue itself waits; the warpgroups at work share them."""
     operand_bandwidth_bytes_per_clk: Rate
     fence_cycles: Interval
+    sparse_cycles: Interval
+    """How much longer an operation with a sparse A occupies the unit than its products and operands do."""
     commit_cycles: Interval
     wait_cycles: Interval
     """A `wait_group` whose groups are already complete."""
@@ -225,20 +232,26 @@ class Tensor(Group):
 class MmaSync(Group):
     """mma.sync on one SM."""
 
-    flop_per_clk: FlopTable
-    """Dense rate of the SM by multiplicand type."""
+    flop_per_clk: ProductTable
+    """Rate of the SM by the type of A, 16 rows at least; of a sparse A what is stored counts."""
     latency_cycles: Cycles
     """m16n8k16, from issue to a dependent one."""
-    fp8_instructions: Count
-    """Machine instructions of an m16n8k32 of e4m3 or e5m2: products of f16 values, conversions, additions."""
-    fp8_interval_cycles: Interval
-    """From one of these to the next of the same warp, whose products, conversions and additions wait for each other."""
-    fp8_latency_cycles: Cycles
+    register_cycles: Interval
+    """By so much it comes sooner for each register of A that a shape has less than four."""
+    drain_cycles: Cycles
+    """Of f64, from when the pipe is through with a product until its sums are there."""
+    instructions: LengthTable
+    """Machine instructions of the largest shape of what the assembler makes several of."""
+    warp_rate_flop_per_clk: EmulatedTable
+    """What one warp does of these, whose products, conversions and additions wait for each other."""
+    emulated_latency_cycles: Cycles
     """What the last of them takes more before the warp comes to a branch or a barrier."""
 
     @model_validator(mode="after")
     def _types_complete(self) -> Self:
-        complete("mma_sync.flop_per_clk", self.flop_per_clk, TENSOR_TYPES)
+        complete("mma_sync.flop_per_clk", self.flop_per_clk, PRODUCTS)
+        complete("mma_sync.instructions", self.instructions, EMULATED_PRODUCTS)
+        complete("mma_sync.warp_rate", self.warp_rate_flop_per_clk, EMULATED_PRODUCTS)
         return self
 
 

@@ -54,6 +54,13 @@ SEQUENCES: Final = (
 RESULTS: Final = SEQUENCES[:-3]
 # PTX's names of the multiplicand types of wgmma and mma.sync.
 TENSOR_TYPES: Final = ("f16", "bf16", "tf32", "e4m3", "e5m2", "s8", "u8")
+# Of mma.sync by the type of A: those of several machine instructions, which the assembler makes, and all.
+EMULATED_PRODUCTS: Final = (
+    "e4m3", "e5m2", "s4", "u4", "b1_xor", "sparse_e4m3", "sparse_e5m2", "sparse_s4", "sparse_u4",
+)  # fmt: skip
+PRODUCTS: Final = (
+    *TENSOR_TYPES, "f64", "s4", "u4", "b1", "b1_xor", *(f"sparse_{kind}" for kind in (*TENSOR_TYPES, "s4", "u4")),
+)  # fmt: skip
 
 _TIME: Final[tuple[Kind, ...]] = ("cycles", "seconds")
 _RATE: Final[tuple[Kind, ...]] = ("bytes_per_clk", "bytes_per_second")
@@ -102,6 +109,18 @@ ResultTable = Annotated[
 FlopTable = Annotated[
     dict[str, Annotated[float, Field(gt=0)]],
     Unit(("flop_per_clk",), "_flop_per_clk", whole=False, many="table", names=TENSOR_TYPES),
+]
+ProductTable = Annotated[
+    dict[str, Annotated[float, Field(gt=0)]],
+    Unit(("flop_per_clk",), "_flop_per_clk", whole=False, many="table", names=PRODUCTS),
+]
+EmulatedTable = Annotated[
+    dict[str, Annotated[float, Field(gt=0)]],
+    Unit(("flop_per_clk",), "_flop_per_clk", whole=False, many="table", names=EMULATED_PRODUCTS),
+]
+LengthTable = Annotated[
+    dict[str, Annotated[int, Field(ge=1)]],
+    Unit(("count",), "", many="table", names=EMULATED_PRODUCTS),
 ]
 
 

@@ -20,16 +20,19 @@ from hopsim.isa.ops import (
     matrix,
     mbarriers,
     memory,
+    mma,
+    mma_sparse,
     moves,
     tensor_maps,
     video,
     warp,
     wgmma,
+    wgmma_sparse,
 )
 
 FAMILIES = (
     async_copy, atomics, barriers, compare, control, convert, device_runtime, floating, integer, logic, matrix, mbarriers,
-    memory, moves, tensor_maps, video, warp, wgmma,
+    memory, mma, mma_sparse, moves, tensor_maps, video, warp, wgmma, wgmma_sparse,
 )  # fmt: skip
 
 __all__ = ["FAMILIES", "FORMS"]

@@ -6,7 +6,7 @@ from typing import Final, NamedTuple
 
 from hopsim.isa.catalog import FORMS
 from hopsim.isa.forms.form import Form
-from hopsim.isa.program.wmma import HALF_AND_BYTE, SOURCE, SPACES
+from hopsim.isa.program.wmma import HALF_AND_BYTE, ROUNDINGS, SOURCE, SPACES
 from hopsim.layout.wmma import SHAPES
 
 
@@ -51,23 +51,27 @@ _SHAPE: Final = ("shape", tuple(SHAPES), False)
 _SPACE: Final = ("space", SPACES, True)
 _WMMA: Final = (
     SupportRow(
-        "wmma.load", "wmma.load.{operand}.sync.aligned.{layout}.{shape}{.space}.{t} {d}:b32, [a], {stride}",
-        (("operand", ("a", "b", "c"), False), _LAYOUT, _SHAPE, _SPACE, ("t", (*HALF_AND_BYTE, "tf32", "f32", "s32"), False)),
-        "lsu_global", "shared", ("reads [a]",), SOURCE, "Loads a fragment: plain loads, as ptxas makes them.", 288,
+        "wmma.load", "wmma.load.{operand}.sync.aligned.{layout}.{shape}{.space}.{t} {d}, [a], {stride}",
+        (
+            ("operand", ("a", "b", "c"), False), _LAYOUT, _SHAPE, _SPACE,
+            ("t", (*HALF_AND_BYTE, "tf32", "f32", "s32", "f64"), False),
+        ),
+        "lsu_global", "shared", ("reads [a]",), SOURCE, "Loads a fragment: plain loads, as ptxas makes them.", 312,
     ),
     SupportRow(
-        "wmma.mma", "wmma.mma.sync.aligned.{alayout}.{blayout}.{shape}.{dt}{.at.bt}.{ct}{.satfinite} {d}, {a}, {b}, {c}",
+        "wmma.mma",
+        "wmma.mma.sync.aligned.{alayout}.{blayout}.{shape}.{dt}{.at.bt}.{ct}{.rnd}{.satfinite} {d}, {a}, {b}, {c}",
         (
             ("alayout", ("row", "col"), False), ("blayout", ("row", "col"), False), _SHAPE,
-            ("dt", ("f32", "f16", "s32"), False), ("at", ("bf16", "tf32", "s8", "u8"), True),
-            ("ct", ("f32", "f16", "s32"), False), ("satfinite", ("satfinite",), True),
+            ("dt", ("f32", "f16", "s32", "f64"), False), ("at", ("bf16", "tf32", "s8", "u8", "f64"), True),
+            ("ct", ("f32", "f16", "s32", "f64"), False), ("rnd", ROUNDINGS, True), ("satfinite", ("satfinite",), True),
         ),
-        "mma", "shared", (), SOURCE, "Multiplies fragments: mma.sync for each half of D.", 112,
+        "mma", "shared", (), SOURCE, "Multiplies fragments: mma.sync for each half of D.", 132,
     ),
     SupportRow(
-        "wmma.store", "wmma.store.d.sync.aligned.{layout}.{shape}{.space}.{t} [a], {d}:b32, {stride}",
-        (_LAYOUT, _SHAPE, _SPACE, ("t", ("f16", "f32", "s32"), False)),
-        "lsu_global", "shared", ("writes [a]",), SOURCE, "Stores a fragment: plain stores, as ptxas makes them.", 80,
+        "wmma.store", "wmma.store.d.sync.aligned.{layout}.{shape}{.space}.{t} [a], {d}, {stride}",
+        (_LAYOUT, _SHAPE, _SPACE, ("t", ("f16", "f32", "s32", "f64"), False)),
+        "lsu_global", "shared", ("writes [a]",), SOURCE, "Stores a fragment: plain stores, as ptxas makes them.", 88,
     ),
 )  # fmt: skip
 """What is no form of its own, but others stand for it."""

@@ -14,11 +14,15 @@ DENSE_K: Final = {"f16": 16, "bf16": 16, "tf32": 8, "e4m3": 32, "e5m2": 32, "s8"
 ELEMENT_BYTES: Final = {"f16": 2, "bf16": 2, "tf32": 4, "e4m3": 1, "e5m2": 1, "s8": 1, "u8": 1}
 INTEGER_N: Final = (8, 16, 24, 32, 48, 64, 80, 96, 112, 128, 144, 160, 176, 192, 208, 224, 240, 256)
 SHAPES: Final = tuple(f"m64n{n}k{k}" for k in (8, 16, 32) for n in range(8, 257, 8))
+SPARSE_SHAPES: Final = tuple(f"m64n{n}k{k}" for k in (16, 32, 64) for n in range(8, 257, 8))
 
 
 @dataclass(frozen=True, slots=True)
 class WgmmaShape:
-    """One wgmma form: shape, types, majors.  `kind` is the type pair as timing models name it."""
+    """One wgmma form: shape, types, majors, whether only half of A is stored.
+
+    `kind` is the type pair as timing models name it.
+    """
 
     n: int
     k: int
@@ -28,6 +32,12 @@ class WgmmaShape:
     a_major: Major = "K"
     b_major: Major = "K"
     saturate: bool = False
+    sparse: bool = False
+
+    @property
+    def stored_k(self) -> int:
+        """Elements of a row of A that are stored."""
+        return self.k // 2 if self.sparse else self.k
 
     @property
     def kind(self) -> str:
@@ -50,10 +60,10 @@ class WgmmaShape:
         return self.n // 4 if self.d == "f16" else self.n // 2
 
 
-def shape_problem(shape: str, d: str, a: str, b: str) -> str:
+def shape_problem(shape: str, d: str, a: str, b: str, sparse: bool = False) -> str:
     """Return what is wrong with a combination of shape and types, or the empty string."""
     n, k = parse_shape(shape)
-    wanted = DENSE_K[a]
+    wanted = DENSE_K[a] * (2 if sparse else 1)
     if k != wanted:
         return f"shape .{shape} does not go with .{a}: k must be {wanted}, got {k}"
     pairs = {"f16": ("f16",), "bf16": ("bf16",), "tf32": ("tf32",), "e4m3": ("e4m3", "e5m2"),

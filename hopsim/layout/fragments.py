@@ -216,10 +216,11 @@ def registers_to_mma_a(registers: RawBits, m: int, element_bits: int) -> RawBits
     Args:
         registers: uint32, or uint64 for f64.
         m: 8 or 16 with 32 lanes, 64 with 128 lanes.
+        element_bits: 1 to 64.
     """
     halves, warps = (1, 1) if m == 8 else (2, m // 16)
     parts = registers.reshape(-1, halves, warps, 8, 4).transpose(2, 1, 3, 0, 4)
-    return np.ascontiguousarray(parts).view(_RAW[element_bits]).reshape(m, -1)
+    return _apart(np.ascontiguousarray(parts), element_bits).reshape(m, -1)
 
 
 def mma_a_to_registers(matrix: RawBits) -> RawBits:
@@ -233,7 +234,7 @@ def mma_a_to_registers(matrix: RawBits) -> RawBits:
 def registers_to_mma_b(registers: RawBits, element_bits: int) -> RawBits:
     """Return B transposed, (8, k) raw bits, held in registers (registers, 32)."""
     parts = registers.reshape(-1, 8, 4).transpose(1, 0, 2)
-    return np.ascontiguousarray(parts).view(_RAW[element_bits]).reshape(8, -1)
+    return _apart(np.ascontiguousarray(parts), element_bits).reshape(8, -1)
 
 
 def mma_b_to_registers(matrix: RawBits) -> RawBits:
@@ -255,6 +256,14 @@ def mma_c_to_registers(matrix: RawBits) -> RawBits:
     if matrix.itemsize == 2:
         return np.ascontiguousarray(matrix).view(np.uint32).reshape(m // 8, 32)
     return matrix.reshape(m // 8, 8, 4, 2).transpose(0, 3, 1, 2).reshape(m // 4, 32)
+
+
+def _apart(words: RawBits, element_bits: int) -> RawBits:
+    """Return the elements of registers, low bits first; those of less than a byte take one each."""
+    if element_bits >= 8:
+        return words.view(_RAW[element_bits])
+    parts = np.unpackbits(words.view(np.uint8), bitorder="little").reshape(-1, element_bits)
+    return np.packbits(parts, axis=1, bitorder="little")
 
 
 def _as_words(matrix: RawBits) -> RawBits:

@@ -1,7 +1,8 @@
 """Which lane and register hold which element of a wmma fragment, on an H100; PTX leaves it open.
 
-Fragments are those of `mma.sync` m16n8k16 (tf32: m16n8k4, twice), whatever their layout in memory; those of m8n32k16 are
-of the transposed product.  f16 fragments of A and B have eight registers, in which what does not fill them is repeated.
+Fragments are those of `mma.sync` m16n8k16 (tf32: m16n8k4, twice; f64: m8n8k4), whatever their layout in memory; those of
+m8n32k16 are of the transposed product.  f16 fragments of A and B have eight registers, in which what does not fill them
+is repeated.
 
 >>> fragment("a", "m16n16k16", "bf16").registers
 ((0, 0), (8, 0), (0, 8), (8, 8))
@@ -15,11 +16,12 @@ from typing import Final, NamedTuple
 
 SHAPES: Final = {
     "m16n16k16": (16, 16, 16), "m32n8k16": (32, 8, 16), "m8n32k16": (8, 32, 16), "m16n16k8": (16, 16, 8),
+    "m8n8k4": (8, 8, 4),
 }  # fmt: skip
 """M, N and K."""
 F16_REGISTERS: Final = 8
 """Of a fragment of A or B."""
-INPUT_BITS: Final = {"f16": 16, "bf16": 16, "s8": 8, "u8": 8, "tf32": 32}
+INPUT_BITS: Final = {"f16": 16, "bf16": 16, "s8": 8, "u8": 8, "tf32": 32, "f64": 64}
 
 
 class Fragment(NamedTuple):
@@ -44,16 +46,25 @@ class Fragment(NamedTuple):
 
     @property
     def elements(self) -> int:
-        """Elements in a register."""
-        return 32 // self.bits
+        """Elements in a register, which has 32 bits, or 64 of f64."""
+        return max(1, 32 // self.bits)
+
+    @property
+    def register_bits(self) -> int:
+        """Width of a register."""
+        return max(32, self.bits)
 
 
 def fragment(which: str, shape: str, kind: str) -> Fragment:
     """Return the fragment of A, B or C ("a", "b", "c"; D is like C)."""
     m, n, k = SHAPES[shape]
     bits = INPUT_BITS.get(kind, 32)
-    each = 32 // bits
-    is_turned = m == 8
+    each = max(1, 32 // bits)
+    is_turned = (m, n) == (8, 32)
+    if kind == "f64":
+        places = [(0, 0), (0, 1)] if which == "c" else [(0, 0)]
+        rows, columns = {"a": (m, k), "b": (k, n), "c": (m, n)}[which]
+        return Fragment(tuple(places), which != "b", bits, len(places), rows, columns)
     if which == "c":
         pair = [(8 * half, one) for half in (0, 1) for one in range(2 // each)]
         wide = not is_turned and n > 8

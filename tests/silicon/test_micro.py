@@ -38,7 +38,9 @@ ON_AN_H200: list[dict[str, Any]] = [
     row
     for row in json.loads((FOLDER / "h200" / "micro.json").read_text())
     if (row["name"].startswith("beside_wgmma_") and row["name"].endswith("_softmax"))
-    or row["name"].startswith(("jumps_", "code_16K_1_w4_first", "code_16K_132_w4_first"))
+    or row["name"].startswith(
+        ("jumps_", "code_16K_1_w4_first", "code_16K_132_w4_first", "mma_kind_", "wgmma_sp_")
+    )
     or (row["name"].startswith("code_16K_") and row["name"].endswith("_w12_first"))
 ]
 """What no H100 has recorded yet."""

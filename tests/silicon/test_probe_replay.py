@@ -16,11 +16,17 @@ from hopsim.kernels.probes import recording as probes
 
 FOLDER = Path(__file__).parent
 INDEX = {row["file"]: row for row in probes.read_index(FOLDER / "index.toml")}
+ON_AN_H200 = ("mma_double", "mma_narrow", "mma_sparse", "wmma_double", "wgmma_sparse")
+"""Groups that no H100 has recorded yet; the two have the same SMs."""
+
+
+def folder_of(group: str) -> Path:
+    return FOLDER / "h200" if group in ON_AN_H200 else FOLDER
 
 
 @pytest.mark.parametrize("group", probes.GROUPS)
 def test_every_recorded_bit(group: str) -> None:
-    found = probes.replay(hs.Gpu(), FOLDER, group)
+    found = probes.replay(hs.Gpu(), folder_of(group), group)
     assert not found, "\n".join(map(str, found[:20]))
 
 
@@ -45,19 +51,21 @@ def test_the_index_lists_exactly_the_recordings() -> None:
 
 @pytest.mark.parametrize("group", probes.GROUPS)
 def test_every_probe_of_a_group_is_recorded(group: str) -> None:
-    recorded = probes.load(FOLDER / "probes" / f"{group}.npz").entries
+    folder = folder_of(group)
+    recorded = probes.load(folder / "probes" / f"{group}.npz").entries
     assert list(recorded) == [probe.name for probe in probes.probes_of(group)]
-    assert len(recorded) == INDEX[f"probes/{group}.npz"]["probes"]
+    rows = {row["file"]: row for row in probes.read_index(folder / "index.toml")}
+    assert len(recorded) == rows[f"probes/{group}.npz"]["probes"]
 
 
 def test_how_many_values_were_replayed(capsys: pytest.CaptureFixture[str]) -> None:
     total = 0
     for group in probes.GROUPS:
-        for entry in probes.load(FOLDER / "probes" / f"{group}.npz").entries.values():
+        for entry in probes.load(folder_of(group) / "probes" / f"{group}.npz").entries.values():
             total += sum(int(np.prod(shape)) for _, shape, _ in entry["outputs"].values())
     with capsys.disabled():
         print(f"\nrecorded values that are replayed bit by bit: {total:,}")
-    assert total > 400_000
+    assert total > 1_000_000
 
 
 def test_another_program_is_not_compared(tmp_path: Path) -> None:

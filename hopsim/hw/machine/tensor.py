@@ -27,7 +27,12 @@ from hopsim.isa.numerics.mma_plain import mma_float32, mma_integer
 from hopsim.isa.numerics.tensor_core import mma_chain
 from hopsim.isa.values import Array, Predicate, Value
 from hopsim.isa.wgmma import Major, WgmmaShape
-from hopsim.layout.descriptor import descriptor_problems, gather_operand, operand_chunks
+from hopsim.layout.descriptor import (
+    MatrixDescriptor,
+    descriptor_problems,
+    gather_operand,
+    operand_chunks,
+)
 from hopsim.layout.fragments import (
     accumulator_to_registers,
     packed_accumulator_to_registers,
@@ -35,6 +40,8 @@ from hopsim.layout.fragments import (
     registers_to_accumulator,
     registers_to_packed_accumulator,
 )
+from hopsim.layout.sparse import gathered, metadata_of_rows, stored_places
+from hopsim.layout.swizzle import Swizzle
 
 SOURCE = 'PTX ISA 8.7, "wgmma.mma_async"'
 
@@ -123,6 +130,7 @@ class TensorOps(MbarrierOps):
         scale_d: Predicate,
         negate_a: bool,
         negate_b: bool,
+        metadata: tuple[int, int] | None = None,
     ) -> Any:
         """wgmma.mma_async: put one operation in flight.
 
@@ -130,6 +138,7 @@ class TensorOps(MbarrierOps):
             d, a_registers: register numbers.
             a_descriptor, b_descriptor: 64-bit matrix descriptors.
             scale_d: False makes D = A B.
+            metadata: of a sparse A, the register and the sparsity selector.
         """
         if self.lanes != WARPGROUP:
             leader = self.warpgroup_leader("wgmma.mma_async")
@@ -155,18 +164,31 @@ class TensorOps(MbarrierOps):
 
         def land() -> None:
             self._product(
-                operation, group, shape, d, a_registers, a_bits, b_bits, keep, negate_a, negate_b
+                operation,
+                group,
+                shape,
+                d,
+                a_registers,
+                a_bits,
+                b_bits,
+                keep,
+                negate_a,
+                negate_b,
+                metadata,
             )
             group.landed(operation)
 
         operation = Operation(
             self.machine, "wgmma", "tensor", [land], cta=self.cta, issuer=self, line=self.line, queue=group,
-            work=TensorWork(shape.kind, shape.n, shape.k, shape.a_bytes * 8, a_bits is not None, group),
+            work=_work(shape, a_bits is not None, group),
         )  # fmt: skip
         group.open.append(operation)
         group.destinations.append(d)
         if self.machine.probe.flight:
-            self._wgmma_flight(operation, shape, d, a_registers, a_bits, b_bits)
+            read = a_registers
+            if metadata is not None:
+                read = (*(a_registers or ()), metadata[0])
+            self._wgmma_flight(operation, shape, d, read, a_bits, b_bits)
         self.machine.issue(operation)
         return None
 
@@ -176,7 +198,7 @@ class TensorOps(MbarrierOps):
         key = (id(shape), a_shared)
         operation = group.stand_ins.get(key)
         if operation is None:
-            work = TensorWork(shape.kind, shape.n, shape.k, shape.a_bytes * 8, a_shared, group)
+            work = _work(shape, a_shared, group)
             operation = group.stand_ins[key] = Operation(
                 self.machine,
                 "wgmma",
@@ -203,6 +225,7 @@ class TensorOps(MbarrierOps):
         keep: bool,
         negate_a: bool,
         negate_b: bool,
+        metadata: tuple[int, int] | None,
     ) -> None:
         machine = self.machine
         group.destinations.pop(0)
@@ -213,7 +236,7 @@ class TensorOps(MbarrierOps):
             b = gather_operand(shared.data, b_bits, shape.n, shape.k, shape.b_bytes, shape.b_major)
             if a_bits is not None:
                 a: Array = gather_operand(
-                    shared.data, a_bits, 64, shape.k, shape.a_bytes, shape.a_major
+                    shared.data, a_bits, 64, shape.stored_k, shape.a_bytes, shape.a_major
                 )
             else:
                 assert a_registers is not None
@@ -236,7 +259,17 @@ class TensorOps(MbarrierOps):
                     if shape.d == "f16"
                     else registers_to_accumulator(words)
                 )
-        result = multiply(shape, a, b, c, machine.numerics, negate_a, negate_b)
+        if metadata is None:
+            result = multiply(shape, a, b, c, machine.numerics, negate_a, negate_b)
+        else:
+            register, selector = metadata
+            (words,) = group.read((register,), np.uint32)
+            places = stored_places(metadata_of_rows(words, shape.a, shape.k, selector), shape.a)
+            start = None if c is None else c[:, None]
+            met = gathered(b, places)
+            result = multiply(shape, a[:, None], met, start, machine.numerics, negate_a, negate_b)[
+                :, 0
+            ]
         if group.destinations and group.destinations[0] == d:
             group.matrix = result
             return
@@ -254,24 +287,24 @@ class TensorOps(MbarrierOps):
         return (self.cta.index, whole_warpgroup(self.warpgroup.first_tid))
 
     def _wgmma_flight(
-        self, operation: Operation, shape: WgmmaShape, d: tuple[int, ...], a_registers: tuple[int, ...] | None,
+        self, operation: Operation, shape: WgmmaShape, d: tuple[int, ...], read: tuple[int, ...] | None,
         a_bits: int | None, b_bits: int,
     ) -> None:  # fmt: skip
-        reads = [(b_bits, shape.n, shape.b_bytes, shape.b_major)]
+        reads = [(b_bits, shape.n, shape.k, shape.b_bytes, shape.b_major)]
         if a_bits is not None:
-            reads.append((a_bits, 64, shape.a_bytes, shape.a_major))
+            reads.append((a_bits, 64, shape.stored_k, shape.a_bytes, shape.a_major))
         touches: list[Touch] = []
-        for bits, rows, width, major in reads:
-            chunks = operand_chunks(bits, rows, shape.k, width, major)
+        for bits, rows, k, width, major in reads:
+            chunks = operand_chunks(bits, rows, k, width, major)
             touches.append(
                 Touch(
                     "r", "async", "shared", self.cta.index, int(chunks[0]), int(chunks[-1]) + 16, chunks, 16,
-                    (bits, rows, shape.k, width, major),
+                    (bits, rows, k, width, major),
                 )
             )  # fmt: skip
         event = FlightEvent(
             self._four_warps, self.line, "wgmma", operation.number, "wgmma", tuple(touches),
-            (d, a_registers, (shape.n, shape.k, shape.d, shape.a, shape.b)),
+            (d, read, (shape.n, shape.k, shape.d, shape.a, shape.b)),
         )  # fmt: skip
         for listen in self.machine.probe.flight:
             listen(event)
@@ -281,6 +314,12 @@ class TensorOps(MbarrierOps):
             event = SyncEvent(self.agent, self.line, what, detail)
             for listen in self.machine.probe.sync:
                 listen(event)
+
+
+def _work(shape: WgmmaShape, a_shared: bool, group: Warpgroup) -> TensorWork:
+    return TensorWork(
+        shape.kind, shape.n, shape.k, shape.a_bytes * 8, a_shared, shape.sparse, group
+    )
 
 
 @lru_cache(maxsize=16)
@@ -299,9 +338,21 @@ def _descriptor_problem(shape: WgmmaShape, a_bits: int | None, b_bits: int) -> s
     for bits, which, major, width in operands:
         if bits is not None:
             problems = descriptor_problems(bits, width, major)
+            if shape.sparse and which == "B" and major == "K":
+                problems += _too_narrow(bits, shape.k * width)
             if problems:
                 return f"the descriptor of {which} {bits:#018x}: {problems[0]}"
     return ""
+
+
+def _too_narrow(bits: int, k_bytes: int) -> tuple[str, ...]:
+    """Say whether K of an instruction does not fit its swizzle, which an H200 answers with an error of the launch."""
+    swizzle = MatrixDescriptor.decode(bits).swizzle
+    if swizzle is Swizzle.NONE or k_bytes <= swizzle.width_bytes:
+        return ()
+    return (
+        f"{k_bytes} bytes along K do not fit a swizzle of {swizzle.width_bytes} bytes; take one of 64 or 128, or none",
+    )
 
 
 def multiply(

@@ -298,23 +298,20 @@ class WarpOps(TensorOps):
         words = self._by_warp(value, 32)
         return np.concatenate([movmatrix(row) for row in words])
 
-    def mma_sync(self, what: str, product: Callable[..., Any], a: Any, b: Any, c: Any) -> Any:
-        """mma.sync: `product` maps per-warp registers (registers, 32) of A, B, C to those of D."""
+    def mma_sync(
+        self, what: str, product: Callable[..., Any], *operands: Any, register_bits: int = 32
+    ) -> Any:
+        """mma.sync: `product` maps registers (registers, warps, 32) of A, B, C, and metadata, to those of D."""
         self._whole_warps(what)
-        if a is None or b is None or c is None:
+        if any(operand is None for operand in operands):
             return None
         stacked = [
-            np.stack([lanes(value, self.lanes, 32) for value in operand]).reshape(
+            np.stack([lanes(value, self.lanes, register_bits) for value in operand]).reshape(
                 len(operand), -1, WARP
             )
-            for operand in (a, b, c)
+            for operand in operands
         ]
-        results = [
-            product(*(operand[:, warp] for operand in stacked)) for warp in range(len(self.warps))
-        ]
-        return [
-            np.concatenate([result[k] for result in results]) for k in range(results[0].shape[0])
-        ]
+        return [register.reshape(-1) for register in product(*stacked)]
 
 
 def _differs(mask: Value) -> bool:

@@ -54,6 +54,7 @@ class TensorWork(NamedTuple):
         n, k: of the shape.
         element_bits: width of one element of A and B.
         a_shared: A comes through a descriptor, not from registers.
+        sparse: half of A is stored and multiplied.
         warpgroup: whose operations execute in order.
     """
 
@@ -62,13 +63,19 @@ class TensorWork(NamedTuple):
     k: int
     element_bits: int
     a_shared: bool
+    sparse: bool
     warpgroup: Any
+
+    @property
+    def stored_k(self) -> int:
+        """Elements of a row of A that are stored."""
+        return self.k // 2 if self.sparse else self.k
 
     @property
     def shared_bytes(self) -> int:
         """Bytes of operands read from shared memory."""
-        rows = self.n + (TENSOR_ROWS if self.a_shared else 0)
-        return rows * self.k * self.element_bits // 8
+        elements = self.n * self.k + (TENSOR_ROWS * self.stored_k if self.a_shared else 0)
+        return elements * self.element_bits // 8
 
 
 class TmaWork(NamedTuple):

@@ -23,6 +23,7 @@ from hopsim.hw.timing.heads import Head, Heads, keeps_order
 from hopsim.hw.timing.in_order import Behind, InOrder
 from hopsim.hw.timing.load_runs import Deferred, load_runs, unrolled_loops
 from hopsim.hw.timing.machine_code import MachineCode
+from hopsim.hw.timing.mma_pipe import Product, product_of
 from hopsim.hw.timing.stalls import Stall
 from hopsim.hw.timing.swap_loops import SwapLoop, swap_loop
 from hopsim.hw.timing.wide_loads import Wide
@@ -65,7 +66,7 @@ class SegmentCost:
         joined: an atomic that ptxas lets one lane do for all if all do it at one address.
         does: what an atomic does at its words.
         swaps: the loop that an atomic is on shared memory.
-        mma: (type, flop) of an mma.sync.
+        mma: what an mma.sync is to the pipe.
         after_mma: it is issued when the pipe has taken all mma.sync before it.
         prefetches_map: a prefetch.tensormap.
         simple: nothing but `reads`, `span` and `slots` applies.
@@ -100,7 +101,7 @@ class SegmentCost:
     joined: bool
     does: Does
     swaps: SwapLoop | None
-    mma: tuple[str, float] | None
+    mma: Product | None
     after_mma: bool
     prefetches_map: bool
     simple: bool
@@ -241,7 +242,7 @@ class CostTable:
             joined=_is_joined(first),
             does=_does(first),
             swaps=swap_loop(first),
-            mma=self._mma(first) if head is Head.MMA else None,
+            mma=product_of(first) if head is Head.MMA else None,
             after_mma=keeps_order(first) or segment.number in self._after_branches,
             prefetches_map="tensormap" in first.instruction.opcode
             and first.instruction.opcode[0] == "prefetch",
@@ -302,13 +303,6 @@ class CostTable:
         slots = dict(bound.slots)
         weak = slots.get("sem", "") in ("", "weak")
         return bound.form.base[0] == "ld" and weak and slots.get("cache", "") not in PAST_L1
-
-    def _mma(self, bound: BoundInstruction) -> tuple[str, float]:
-        slots = dict(bound.slots)
-        words = slots["shape"].replace("m", "").replace("n", " ").replace("k", " ").split()
-        m, n, k = (int(word) for word in words)
-        # Only tf32 has a form of its own, which does not name it.
-        return slots.get("at") or "tf32", 2.0 * m * n * k
 
 
 def _is_remote(bound: BoundInstruction) -> bool:

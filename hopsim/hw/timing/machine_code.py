@@ -8,12 +8,12 @@ from typing import Final
 
 from hopsim.config import HardwareConfig
 from hopsim.hw.timing.joined import joined
+from hopsim.hw.timing.mma_pipe import kind_of
 from hopsim.hw.timing.needed import halved, known
 from hopsim.hw.timing.pipe_choice import MULTIPLIER, multiplied
 from hopsim.hw.timing.sequences import sequence_of
 from hopsim.hw.timing.wide_loads import wide_loads
 from hopsim.isa.forms.bound import AddressArg, BoundInstruction, ConstantArg, RegisterArg
-from hopsim.isa.numerics.mma_kinds import FP8
 from hopsim.isa.program.codegen import Segment
 
 WIDE_UNITS: Final = ("alu", "imad")
@@ -129,7 +129,7 @@ class MachineCode:
         """Return the machine instructions of one PTX instruction.
 
         Most copies of registers are none, and a machine instruction zeroes two registers; 64-bit integer arithmetic is
-        done in halves, a product of fp8 values as products of f16 values.
+        done in halves, a product of fp8 values as products of f16 values, of nibbles as of bytes.
         """
         config = self._config
         unit = bound.form.unit
@@ -145,8 +145,8 @@ class MachineCode:
             return config.issue.sequence[sequence]
         if id(bound) in self._wide or id(bound) in self._uniform:
             return 1
-        if unit == "mma" and dict(bound.slots).get("at") in FP8:
-            return config.mma_sync.fp8_instructions
+        if unit == "mma":
+            return config.mma_sync.instructions.get(kind_of(bound), 1)
         return 2 if _has_wide_result(bound) and not bound.writes <= self._halved else 1
 
     def _counted(self, bound: BoundInstruction) -> float:

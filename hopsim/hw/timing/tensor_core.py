@@ -76,7 +76,7 @@ class TensorCore:
         self._config = config
         # The base is measured from a wait, which is issued after the commit.
         self._latency = config.commit_cycles + config.latency_base_cycles
-        self._durations: dict[tuple[str, int, int, int, bool], tuple[float, int, float]] = {}
+        self._durations: dict[tuple[str, int, int, int, bool, bool], tuple[float, int, float]] = {}
         # Of the last operation: the next one is mostly the same.
         self._work: TensorWork | None = None
         self._cycles = self._tail = 0.0
@@ -109,14 +109,15 @@ class TensorCore:
 
     def duration(self, work: TensorWork) -> tuple[float, int, float]:
         """Return the cycles one operation occupies the unit, the operand bytes it reads, and its arithmetic's cycles."""
-        key = work[:5]
+        key = work[:6]
         known = self._durations.get(key)
         if known is None:
             config = self._config
-            flop = FLOP_PER_FMA * TENSOR_ROWS * work.n * work.k
+            flop = FLOP_PER_FMA * TENSOR_ROWS * work.n * work.stored_k
             arithmetic = flop / config.flop_per_clk[work.kind]
             reads = work.shared_bytes / config.operand_bandwidth_bytes_per_clk
-            known = self._durations[key] = (max(arithmetic, reads), work.shared_bytes, arithmetic)
+            cycles = max(arithmetic, reads) + (config.sparse_cycles if work.sparse else 0.0)
+            known = self._durations[key] = (cycles, work.shared_bytes, arithmetic)
         return known
 
     def book(self, queue: WarpgroupQueue, time: float, work: TensorWork) -> float:

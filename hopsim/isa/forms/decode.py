@@ -22,7 +22,9 @@ from hopsim.isa.forms.bound import (
 )
 from hopsim.isa.forms.form import FORMS, Form, OperandSpec, Unmodelled
 from hopsim.isa.forms.operand_rules import (
+    Disagreement,
     Mismatch,
+    OtherCount,
     check_address,
     check_limit,
     check_part,
@@ -95,7 +97,7 @@ class _Binder:
         minimum = sum(not spec.optional for spec in specs)
         if not minimum <= len(given) <= len(specs):
             wanted = str(minimum) if minimum == len(specs) else f"{minimum} to {len(specs)}"
-            raise Mismatch(f"expected {wanted} operands, got {len(given)}")
+            raise OtherCount(f"expected {wanted} operands, got {len(given)}")
         spare = len(given) - minimum
         position = 0
         for spec in specs:
@@ -117,7 +119,7 @@ class _Binder:
         if self.form.agree is not None:
             wrong = self.form.agree(self.slots, given)
             if wrong:
-                raise Mismatch(wrong)
+                raise Disagreement(wrong)
         guard = self.instruction.guard
         if guard is not None:
             self.reads.add(guard[0].index)
@@ -337,19 +339,19 @@ def decode(
     """
     where = f"{path}:{instruction.span.line}:{instruction.span.column}"
     matches = FORMS.find(instruction.opcode)
-    reasons: list[str] = []
+    reasons: list[Mismatch] = []
     for form, slots in matches:
         if form.check is not None:
             wrong = form.check(slots)
             if isinstance(wrong, Unmodelled):
                 raise NotModelled(f"{instruction.mnemonic} is not modelled: {wrong}", where=where)
             if wrong:
-                reasons.append(wrong)
+                reasons.append(Mismatch(wrong))
                 continue
         try:
             return _Binder(instruction, form, slots, carry).bind()
         except Mismatch as mismatch:
-            reasons.append(str(mismatch))
+            reasons.append(mismatch)
         except NotModelled as problem:
             raise NotModelled(problem.what, where=where) from None
     if not matches:
@@ -359,7 +361,7 @@ def decode(
         raise NotModelled(why, where=where, hint=hint)
     forms = "; ".join(dict.fromkeys(form.syntax for form, _ in matches))
     raise PtxError(
-        f"{instruction.mnemonic}: {reasons[0]}",
+        f"{instruction.mnemonic}: {max(reasons, key=lambda one: one.nearness)}",
         where=path,
         line=instruction.span.line,
         column=instruction.span.column,

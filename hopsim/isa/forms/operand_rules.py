@@ -35,7 +35,24 @@ NARROW = ("shared", "local", "const", "param", "tensormap")
 
 
 class Mismatch(Exception):
-    """Operands do not fit this form; another form may."""
+    """Operands do not fit this form; another form may.
+
+    Of what several forms say the one that came nearest is told: `nearness`.
+    """
+
+    nearness = 1
+
+
+class OtherCount(Mismatch):
+    """There are more or fewer operands than the form has."""
+
+    nearness = 0
+
+
+class Disagreement(Mismatch):
+    """Operands fit the form one by one, and not together."""
+
+    nearness = 2
 
 
 def part_bits(kind: ScalarType) -> int:

@@ -281,22 +281,33 @@ def _exact_f64(operation: Operation, rounding: Rounding) -> Kernel:
 
 
 def _fma_f64_nearest(a: Array, b: Array, c: Array) -> Array:
-    """`fma.rn.f64` (Boldo and Melquiond); lanes with extreme exponents go the exact way."""
+    """`fma.rn.f64` (Boldo and Melquiond); lanes with extreme exponents go the exact way.
+
+    With a zero there is at most one rounding, and numpy's is right.
+    """
     x, y, z = np.broadcast_arrays(a.view(np.float64), b.view(np.float64), c.view(np.float64))
     high, low = two_product(x, y)
     tail, tail_error = two_sum(z, low)
     head, head_error = two_sum(high, tail)
     fused = head + to_odd(*two_sum(tail_error, head_error))
-    safe = np.ones(fused.shape, np.bool_)
-    for part in (x, y, z):
-        magnitude = np.abs(part)
-        safe &= (magnitude > 2.0**-400) & (magnitude < 2.0**400)
+    usual, zero = zip(*(_usual_or_zero(part) for part in (x, y, z)), strict=True)
+    factors = (usual[0] | zero[0]) & (usual[1] | zero[1])
+    has_zero = (zero[0] | zero[1] | zero[2]) & factors & (usual[2] | zero[2])
+    if has_zero.any():
+        fused = np.where(has_zero, x * y + z, fused)
+    safe = has_zero | (usual[0] & usual[1] & usual[2])
     result = fused.view(np.uint64)
     if not safe.all():
         rest = ~safe
         words = (np.ascontiguousarray(part[rest]).view(np.uint64) for part in (x, y, z))
         result[rest] = _exact_f64("fma", "rn")(*words)
     return result
+
+
+def _usual_or_zero(values: Float64Array) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """Return which numbers have exponents far from the ends of the range, and which are zero."""
+    magnitude = np.abs(values)
+    return (magnitude > 2.0**-400) & (magnitude < 2.0**400), magnitude == 0
 
 
 def _kernel(operation: Operation, fmt: FloatFormat, rounding: Rounding) -> Kernel:

@@ -21,7 +21,7 @@ def _problem(slots: dict[str, str]) -> str:
     return shape_problem(slots["shape"], slots.get("dt", "s32"), slots["at"], slots["bt"])
 
 
-def _negates(scale: int) -> bool:
+def negates(scale: int) -> bool:
     """Whether an imm-scale is -1."""
     return scale != 1
 
@@ -60,7 +60,7 @@ def wgmma_half(shape: str, dt: Any, at: Any, bt: Any) -> Any:
         ctx: Context, d: tuple[int, ...], a: Value, b: Value, s: Any,
         ia: int, ib: int, ta: int, tb: int,
     ) -> Any:  # fmt: skip
-        return ctx.wgmma(shapes[ta, tb], d, None, a, b, s, _negates(ia), _negates(ib))
+        return ctx.wgmma(shapes[ta, tb], d, None, a, b, s, negates(ia), negates(ib))
 
     return run
 
@@ -78,7 +78,7 @@ def wgmma_half_registers(shape: str, dt: Any, at: Any, bt: Any) -> Any:
         ctx: Context, d: tuple[int, ...], a: tuple[int, ...], b: Value, s: Any,
         ia: int, ib: int, tb: int,
     ) -> Any:  # fmt: skip
-        return ctx.wgmma(shapes[tb], d, a, None, b, s, _negates(ia), _negates(ib))
+        return ctx.wgmma(shapes[tb], d, a, None, b, s, negates(ia), negates(ib))
 
     return run
 
@@ -93,7 +93,7 @@ def wgmma_narrow(shape: str, dt: Any, at: Any, bt: Any) -> Any:
     what = _shape(shape, dt.name, at.name, bt.name, False, False)
 
     def run(ctx: Context, d: tuple[int, ...], a: Value, b: Value, s: Any, ia: int, ib: int) -> Any:
-        return ctx.wgmma(what, d, None, a, b, s, _negates(ia), _negates(ib))
+        return ctx.wgmma(what, d, None, a, b, s, negates(ia), negates(ib))
 
     return run
 
@@ -116,7 +116,7 @@ def wgmma_narrow_registers(shape: str, dt: Any, at: Any, bt: Any) -> Any:
         ia: int,
         ib: int,
     ) -> Any:
-        return ctx.wgmma(what, d, a, None, b, s, _negates(ia), _negates(ib))
+        return ctx.wgmma(what, d, a, None, b, s, negates(ia), negates(ib))
 
     return run
 

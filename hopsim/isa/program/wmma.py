@@ -28,7 +28,7 @@ from hopsim.isa.types import TYPES
 from hopsim.layout.wmma import INPUT_BITS, SHAPES, Fragment, fragment
 
 SOURCE: Final = 'PTX ISA 8.7, "wmma.load", "wmma.store", "wmma.mma"'
-INPUTS: Final = {"m16n16k8": ("tf32",)}
+INPUTS: Final = {"m16n16k8": ("tf32",), "m8n8k4": ("f64",)}
 """Types of A and B of these shapes; of the others they are those below."""
 HALF_AND_BYTE: Final = ("f16", "bf16", "s8", "u8")
 SUMS: Final = {
@@ -37,8 +37,13 @@ SUMS: Final = {
     "tf32": ("f32",),
     "s8": ("s32",),
     "u8": ("s32",),
+    "f64": ("f64",),
 }
 """Types of C and D by that of A and B."""
+SUMS_IN_MEMORY: Final = {"m16n16k8": ("f32",), "m8n8k4": ("f64",)}
+"""Types of C and D of these shapes; of the others they are those below."""
+ALL_SUMS: Final = ("f16", "f32", "s32")
+ROUNDINGS: Final = ("rn", "rz", "rm", "rp")
 SPACES: Final = ("global", "shared", "shared::cta")
 TURN_ROUND: Final = "movmatrix.sync.aligned.m8n8.trans.b16"
 BYTES_TO_WORD: Final = (0x0040, 0x0040, 0x5410)
@@ -165,16 +170,20 @@ class _Lowering:
         self._wrong.append(Wrong(self._at, what, hint))
         return True
 
-    def _vector(self, operand: FlatOperand | None, count: int, what: str) -> list[Register] | None:
+    def _vector(
+        self, operand: FlatOperand | None, part: Fragment, what: str
+    ) -> list[Register] | None:
         """Return the registers of a fragment; None: they are wrong, which is told."""
+        count, bits = len(part.registers), part.register_bits
         items = operand.items if isinstance(operand, FlatVector) else ()
         registers = [item for item in items if isinstance(item, Register)]
-        if len(registers) == len(items) == count and all(r.width_bits == 32 for r in registers):
+        if len(registers) == len(items) == count and all(r.width_bits == bits for r in registers):
             return registers
         got = f"{len(items)} operands" if items else "no list of registers"
         if len(registers) == len(items) == count:
-            got = f"one of {next(r.width_bits for r in registers if r.width_bits != 32)} bits"
-        self._fail(f"{what} is a list of {count} registers of 32 bits, got {got}")
+            got = f"one of {next(r.width_bits for r in registers if r.width_bits != bits)} bits"
+        many = f"{count} register{'s' * (count > 1)}"
+        self._fail(f"{what} is a list of {many} of {bits} bits, got {got}")
         return None
 
     # -- loads and stores --------------------------------------------------------------------------
@@ -190,19 +199,16 @@ class _Lowering:
     ) -> bool:
         """Emit a load or a store; say whether it is one that is modelled."""
         space, kind = ("", *rest)[-2:]
-        kinds = ("f16", "f32", "s32") if which in "cd" else INPUTS.get(shape, HALF_AND_BYTE)
+        sums = SUMS_IN_MEMORY.get(shape, ALL_SUMS)
+        kinds = sums if which in "cd" else INPUTS.get(shape, HALF_AND_BYTE)
         if shape not in SHAPES or layout not in ("row", "col") or kind not in kinds:
             return False
-        if (
-            len(rest) > 2
-            or space not in ("", *SPACES)
-            or (shape in INPUTS and kind not in ("tf32", "f32"))
-        ):
+        if len(rest) > 2 or space not in ("", *SPACES):
             return False
         part = fragment("c" if which == "d" else which, shape, kind)
         registers = self._vector(
             operands[0] if operands else None,
-            len(part.registers),
+            part,
             f"{which.upper()} of {shape} .{kind}",
         )
         if registers is None:
@@ -242,10 +248,10 @@ class _Lowering:
             if is_bytes:
                 self._load_bytes(register, places[number], space)
             elif not matrix.has_pairs:
-                self._emit(f"ld{space}.b32", register, places[number][0])
+                self._emit(f"ld{space}.b{part.register_bits}", register, places[number][0])
             elif number % 2 == 0:
                 pair = FlatVector((register, registers[number + 1]))
-                self._emit(f"ld{space}.v2.b32", pair, places[number][0])
+                self._emit(f"ld{space}.v2.b{part.register_bits}", pair, places[number][0])
         if part.bits == 16 and not matrix.is_along:
             # Behind all loads, which are waited for once.
             for register in made.values():
@@ -270,12 +276,12 @@ class _Lowering:
             if matrix.has_pairs:
                 if number % 2 == 0:
                     pair = FlatVector((register, registers[number + 1]))
-                    self._emit(f"st{space}.v2.b32", at(*place), pair)
+                    self._emit(f"st{space}.v2.b{part.register_bits}", at(*place), pair)
                 continue
             value = register
             if part.bits == 16 and not matrix.is_along:
                 value = self._let("b32", TURN_ROUND, register)
-            self._emit(f"st{space}.b32", at(*place), value)
+            self._emit(f"st{space}.b{part.register_bits}", at(*place), value)
 
     def _places(self, matrix: _Matrix, address: FlatAddress) -> Callable[[int, int], FlatAddress]:
         """Emit where a thread's elements begin; return what gives the address of the element at (outer, inner)."""
@@ -321,6 +327,11 @@ class _Lowering:
         kinds = list(rest)
         saturates = kinds[-1:] == ["satfinite"]
         kinds = kinds[:-1] if saturates else kinds
+        # nvcc writes the rounding behind the types, PTX has it before them.
+        rounding = next((word for word in kinds if word in ROUNDINGS), "")
+        kinds = [word for word in kinds if word != rounding]
+        if rounding and kinds != ["f64"] * 4:
+            return False
         if len(kinds) == 2:
             kinds = [kinds[0], "f16", "f16", kinds[1]]
         if shape not in SHAPES or len(kinds) != 4:
@@ -343,12 +354,16 @@ class _Lowering:
         for name, which, one in zip("DABC", "cabc", (result, kind, kind, start), strict=True):
             part = fragment(which, shape, one)
             found = self._vector(
-                instruction.operands[len(lists)], len(part.registers), f"{name} of {shape} .{one}"
+                instruction.operands[len(lists)], part, f"{name} of {shape} .{one}"
             )
             if found is None:
                 return True
             lists.append(found)
-        self._multiply(shape, kinds, saturates, *lists)
+        if kind == "f64":
+            form = f"mma.sync.aligned.{shape}.row.col{rounding and '.'}{rounding}.f64.f64.f64.f64"
+            self._emit(form, *(FlatVector(tuple(one)) for one in lists))
+        else:
+            self._multiply(shape, kinds, saturates, *lists)
         return True
 
     def _multiply(

@@ -48,8 +48,26 @@ MMA: Final = {
 }
 
 
-def _loops(c: Clocked, label: str, body: Callable[[], None], kept: list[Reg]) -> None:
-    """Measure `body` in loops of two lengths."""
+def folded(c: Clocked, kept: list[Reg]) -> Reg:
+    """Return a 32-bit register that depends on all of some."""
+    total = c.k.let(".b32", "total", "mov.b32", kept[0])
+    for one in kept[1:]:
+        c.k.emit("xor.b32", total, total, one)
+    return total
+
+
+def in_loops(
+    c: Clocked,
+    label: str,
+    body: Callable[[], None],
+    kept: list[Reg],
+    fold: Callable[[Clocked, list[Reg]], Reg] = folded,
+) -> None:
+    """Measure `body` in loops of two lengths.
+
+    Args:
+        kept: registers whose values `fold` makes one of, which is kept.
+    """
     left, more = c.k.reg(".b32", "left"), c.k.reg(".pred", "more")
     for turns in TURNS:
 
@@ -57,15 +75,13 @@ def _loops(c: Clocked, label: str, body: Callable[[], None], kept: list[Reg]) ->
             c.k.emit("mov.u32", left, turns)
             with c.k.loop(left, more, "$turn"):
                 body()
-            total = c.k.let(".b32", "total", "mov.b32", kept[0])
-            for one in kept[1:]:
-                c.k.emit("xor.b32", total, total, one)
-            c.keep(total)
+            c.keep(fold(c, kept))
 
         c.measure(f"{label} x{turns}", run, whole_cta=True)
 
 
-def _nothing(gpu: Any) -> list[Any]:
+def nothing_given(gpu: Any) -> list[Any]:
+    """Return the argument of a benchmark that takes a zero."""
     del gpu
     return [np.uint32(0)]
 
@@ -77,7 +93,7 @@ def _numbers(gpu: Any) -> list[Any]:
 
 
 def _nothing_and_numbers(gpu: Any) -> list[Any]:
-    return [*_nothing(gpu), *_numbers(gpu)]
+    return [*nothing_given(gpu), *_numbers(gpu)]
 
 
 def _emit(c: Clocked, text: str, **registers: Reg) -> None:
@@ -102,8 +118,8 @@ def arithmetic(warps: int) -> Benchmark:
             c.k.emit("cvt.rn.f16x2.e4m3x2", one, low)
 
     for label, text in ARITHMETIC.items():
-        _loops(c, label, lambda text=text: turn(text), chains)
-    _loops(c, "cvt.rn.f16x2.e4m3x2", convert, chains)
+        in_loops(c, label, lambda text=text: turn(text), chains)
+    in_loops(c, "cvt.rn.f16x2.e4m3x2", convert, chains)
 
     return c.benchmark(
         f"rate of arithmetic in a loop, {warps} warps, {CHAINS} independent chains each",
@@ -162,10 +178,10 @@ def products(warps: int) -> Benchmark:
     at, nothing, sums = _begin(c)
     for label, opcode in MMA.items():
         flat = _clear(c, sums)
-        _loops(c, label, partial(_multiply, c, at, nothing, sums, opcode, _alone), flat)
+        in_loops(c, label, partial(_multiply, c, at, nothing, sums, opcode, _alone), flat)
     return c.benchmark(
         f"{ALONG_M * ALONG_N} mma.sync with operands from {ALONG_M + ALONG_N // 2} ldmatrix, in a loop, {warps} warps",
-        block=32 * warps, shared_bytes=8192, arguments=_nothing,
+        block=32 * warps, shared_bytes=8192, arguments=nothing_given,
     )  # fmt: skip
 
 
@@ -193,7 +209,7 @@ def among(kind: str, warps: int) -> Benchmark:
 
             flat = _clear(c, sums)
             body = partial(_multiply, c, at, nothing, sums, MMA[AMONG_TYPES[kind]], beside)
-            _loops(c, f"{count} {label}", body, [*flat, *chains])
+            in_loops(c, f"{count} {label}", body, [*flat, *chains])
 
     return c.benchmark(
         f"as mma_loop, {AMONG_TYPES[kind]}, with other instructions after each mma.sync, {warps} warps",

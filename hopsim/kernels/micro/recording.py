@@ -24,6 +24,7 @@ GROUPS: Final = {
     "lists": "elements by an index that is loaded itself, and lines that are still on their way",
     "issue": "rates of one SM: arithmetic, shared memory, mma.sync, cp.async",
     "tensor": "latency and rate of wgmma",
+    "kinds": "products of f64, of integers of 4 bits and 1, and with a sparse A: latency and rate",
     "copies": "latency of TMA loads and stores",
     "remote": "mbarriers and shared memory between CTAs of a cluster",
     "matches": "match by how many values the lanes of a warp have",

@@ -14,6 +14,8 @@ from hopsim.layout.swizzle import Swizzle
 COLUMNS = (8, 16, 32, 64, 96, 128, 192, 256)
 COUNTS = (1, 4, 16, 64)
 A_BYTES, B_BYTES = 64 * 128, 256 * 128
+PAIRS = 0x44444444
+"""Metadata: of each four elements the first two."""
 TYPES = ("bf16", "f16", "tf32", "e4m3", "s8")
 SCALES = {"bf16": (1, 1, 0, 0), "f16": (1, 1, 0, 0), "tf32": (1, 1), "e4m3": (1, 1), "s8": ()}
 
@@ -42,14 +44,17 @@ def multiply(
     c.k.emit("wgmma.wait_group.sync.aligned", 0)
 
 
-def wgmma(kind: str, n: int, warpgroups: int, from_registers: bool = False) -> Benchmark:
+def wgmma(
+    kind: str, n: int, warpgroups: int, from_registers: bool = False, *, is_sparse: bool = False
+) -> Benchmark:
     """Groups of 1, 4, 16 and 64 products into one accumulator, each group waited for."""
     source = "RS" if from_registers else "SS"
+    sp, k = ("_sp", 2 * DENSE_K[kind]) if is_sparse else ("", DENSE_K[kind])
     c = Clocked(
-        f"wgmma_{kind}_n{n}_{source}_w{warpgroups}", directives=[f".reqntid {128 * warpgroups}"]
+        f"wgmma{sp}_{kind}_n{n}_{source}_w{warpgroups}", directives=[f".reqntid {128 * warpgroups}"]
     )
     d_type = "s32" if kind == "s8" else "f32"
-    opcode = f"wgmma.mma_async.sync.aligned.m64n{n}k{DENSE_K[kind]}.{d_type}.{kind}.{kind}"
+    opcode = f"wgmma.mma_async{'.sp' * is_sparse}.sync.aligned.m64n{n}k{k}.{d_type}.{kind}.{kind}"
     registers = c.k.regs(".b32", "acc", n // 2)
     for register in registers:
         c.k.emit("mov.b32", register, 0)
@@ -67,12 +72,13 @@ def wgmma(kind: str, n: int, warpgroups: int, from_registers: bool = False) -> B
     yes = c.k.let(".pred", "yes", "setp.eq.u32", units, units)
     scales = SCALES[kind][:-1] if from_registers and len(SCALES[kind]) == 4 else SCALES[kind]
     left = vector(a_registers) if from_registers else a
+    metadata = [c.k.let(".b32", "metadata", "mov.b32", PAIRS), 0] if is_sparse else []
     for count in COUNTS:
 
         def group(count: int = count) -> None:
             c.k.emit("wgmma.fence.sync.aligned")
             for _ in range(count):
-                c.k.emit(opcode, vector(registers), left, b, yes, *scales)
+                c.k.emit(opcode, vector(registers), left, b, *metadata, yes, *scales)
             c.k.emit("wgmma.commit_group.sync.aligned")
             c.k.emit("wgmma.wait_group.sync.aligned", 0)
 
@@ -81,7 +87,7 @@ def wgmma(kind: str, n: int, warpgroups: int, from_registers: bool = False) -> B
     for register in registers:
         c.keep(register)
     return c.benchmark(
-        f"wgmma {kind} m64n{n} {source}, {warpgroups} warpgroups",
+        f"wgmma{'.sp' * is_sparse} {kind} m64n{n} {source}, {warpgroups} warpgroups",
         block=128 * warpgroups,
         shared_bytes=A_BYTES * 3 + B_BYTES,
     )

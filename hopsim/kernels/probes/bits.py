@@ -204,7 +204,7 @@ def _wide(seed: int, count: int, bits: int) -> Words:
 # --- matrices -------------------------------------------------------------------------------------
 
 DISTRIBUTIONS = ("normal", "wide", "subnormal", "special", "cancel", "raw", "huge", "corners")
-_DTYPES = {8: np.uint8, 16: np.uint16, 32: np.uint32}
+_DTYPES = {8: np.uint8, 16: np.uint16, 32: np.uint32, 64: np.uint64}
 
 
 def matrix(

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-
 import numpy as np
 
-from hopsim.isa.values import Array
 from hopsim.kernels.probes.probe import Probe
 from hopsim.kernels.probes.tensor import FP8, INT8, Case, Types, case, decisive
-from hopsim.kernels.ptx.text import Param, PtxEntry, Reg, address, module_text, vector
+from hopsim.kernels.probes.warp_products import packed, product_kernel
+from hopsim.kernels.ptx.text import module_text
 from hopsim.layout.fragments import mma_a_to_registers, mma_b_to_registers, mma_c_to_registers
 
 M, N = 16, 8
@@ -28,31 +26,6 @@ def opcode(k: int, types: Types) -> str:
     return f"mma.sync.aligned.m16n8k{k}.row.col{sat}.{types.d}.{types.a}.{types.b}.{types.d}"
 
 
-def _kernel(name: str, mnemonic: str, counts: Sequence[int]) -> PtxEntry:
-    """Return the kernel that loads A, B and C as registers, multiplies, and stores D."""
-    k = PtxEntry(name, [Param(one, ".u64") for one in ("a", "b", "c", "d")], [".reqntid 32"])
-    lane = k.let(".b32", "lane", "mov.u32", "%tid.x")
-    number = k.let(".b32", "case", "mov.u32", "%ctaid.x")
-    places = [k.let(".b64", one, "ld.param.u64", f"[{one}]") for one in ("a", "b", "c", "d")]
-    registers: list[list[Reg]] = []
-    for letter, place, count in zip("abcd", places, (*counts, counts[2]), strict=True):
-        k.emit("mad.wide.u32", place, number, count * 128, place)
-        k.emit("mad.wide.u32", place, lane, 4, place)
-        registers.append(k.regs(".b32", f"r{letter}", count))
-    for place, held in zip(places[:3], registers[:3], strict=True):
-        for index, one in enumerate(held):
-            k.emit("ld.global.b32", one, address(place, 128 * index))
-    k.emit(mnemonic, *(vector(held) for held in (registers[3], *registers[:3])))
-    for index, one in enumerate(registers[3]):
-        k.emit("st.global.b32", address(places[3], 128 * index), one)
-    k.emit("ret")
-    return k
-
-
-def _packed(matrices: Sequence[Array], convert: Callable[[Array], Array]) -> Array:
-    return np.stack([convert(matrix) for matrix in matrices])
-
-
 def _probe(k: int, types: Types) -> Probe:
     cases: list[Case] = []
     labels: list[str] = []
@@ -65,15 +38,15 @@ def _probe(k: int, types: Types) -> Probe:
         cases += vectors
         labels += ["decisive"] * len(vectors)
     inputs = {
-        "a": _packed([one[0] for one in cases], mma_a_to_registers),
-        "b": _packed([one[1] for one in cases], mma_b_to_registers),
-        "c": _packed([one[2] for one in cases], mma_c_to_registers),
+        "a": packed([one[0] for one in cases], mma_a_to_registers),
+        "b": packed([one[1] for one in cases], mma_b_to_registers),
+        "c": packed([one[2] for one in cases], mma_c_to_registers),
     }
     counts = [value.shape[1] for value in inputs.values()]
     name = f"k{k}_{types.name}"
     return Probe(
         f"mma_sync.{name}",
-        module_text(_kernel(name, opcode(k, types), counts), "shared_memory"),
+        module_text(product_kernel(name, opcode(k, types), counts), "shared_memory"),
         name,
         grid=len(cases),
         block=32,

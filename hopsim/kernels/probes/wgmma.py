@@ -216,15 +216,15 @@ def _kernel(
     thread = k.let(".b32", "thread", "mov.u32", "%tid.x")
     number = k.let(".b32", "case", "mov.u32", "%ctaid.x")
     shared = k.let(".b32", "shared", "mov.u32", SYMBOL)
-    _copy_image(k, thread, number, shared, image_bytes)
+    copy_image(k, thread, number, shared, image_bytes)
     d = k.regs(".b32", "d", registers)
-    c = _row(k, "c", thread, number, registers)
+    c = row_of(k, "c", thread, number, registers)
     for index, one in enumerate(d):
         k.emit("ld.global.b32", one, address(c, index * THREADS * 4))
     a_registers: list[Reg] = []
     if a is None:
         a_registers = k.regs(".b32", "a", 4 * variant.steps)
-        held = _row(k, "a", thread, number, 4 * variant.steps)
+        held = row_of(k, "a", thread, number, 4 * variant.steps)
         for index, one in enumerate(a_registers):
             k.emit("ld.global.b32", one, address(held, index * THREADS * 4))
     k.comment("descriptors: the address in 16-byte units is added to each")
@@ -254,14 +254,14 @@ def _kernel(
             k.emit("wgmma.wait_group.sync.aligned", 0)
             if not last:
                 k.emit("wgmma.fence.sync.aligned")
-    out = _row(k, "d", thread, number, registers)
+    out = row_of(k, "d", thread, number, registers)
     for index, one in enumerate(d):
         k.emit("st.global.b32", address(out, index * THREADS * 4), one)
     k.emit("ret")
     return k
 
 
-def _row(k: PtxEntry, name: str, thread: Reg, number: Reg, registers: int) -> Reg:
+def row_of(k: PtxEntry, name: str, thread: Reg, number: Reg, registers: int) -> Reg:
     """Return the address of this thread's first register of an array (cases, registers, threads)."""
     place_ = k.let(".b64", name, "ld.param.u64", f"[{name}]")
     k.emit("mad.wide.u32", place_, number, registers * THREADS * 4, place_)
@@ -269,7 +269,8 @@ def _row(k: PtxEntry, name: str, thread: Reg, number: Reg, registers: int) -> Re
     return place_
 
 
-def _copy_image(k: PtxEntry, thread: Reg, number: Reg, shared: Reg, image_bytes: int) -> None:
+def copy_image(k: PtxEntry, thread: Reg, number: Reg, shared: Reg, image_bytes: int) -> None:
+    """Write the copy of this case's image to shared memory, and the fence for wgmma."""
     k.comment("copy this case's image to shared memory, 16 bytes a thread at a time")
     source = k.let(".b64", "image", "ld.param.u64", "[image]")
     k.emit("mad.wide.u32", source, number, image_bytes, source)
@@ -312,7 +313,8 @@ def cases_of(types: Types, variant: Variant) -> tuple[list[Case], list[str]]:
     return cases, labels
 
 
-def _accumulator(types: Types, c: Array) -> Array:
+def accumulator(types: Types, c: Array) -> Array:
+    """Return the registers of an accumulator."""
     return packed_accumulator_to_registers(c) if types.d == "f16" else accumulator_to_registers(c)
 
 
@@ -328,7 +330,7 @@ def _probe(types: Types, variant: Variant) -> tuple[Probe, PtxEntry]:
     for left, right, _ in cases:
         parts = [place(left, a, variant.a_major)] if a else []
         images.append(np.concatenate([*parts, place(right, b, variant.b_major)]))
-    c = np.stack([_accumulator(types, one[2]) for one in cases])
+    c = np.stack([accumulator(types, one[2]) for one in cases])
     inputs: dict[str, Array] = {"image": np.stack(images), "c": c}
     if a is None:
         inputs["a"] = np.stack([_a_registers(one[0], variant.steps) for one in cases])

@@ -22,6 +22,8 @@ PRODUCTS: Final[tuple[tuple[str, Types, str], ...]] = (
     *((shape, Types("s32", a, a, sat), "s32") for shape in DEEP for a in INT8 for sat in (False, True)),
 )  # fmt: skip
 """Shape, types of D, A and B, type of C."""
+LAYOUTS: Final = (("row", "col", "row"), ("col", "row", "col"))
+WORDS: Final = {16: np.uint16, 32: np.uint32, 64: np.uint64}
 
 
 class _Operand(NamedTuple):
@@ -69,31 +71,37 @@ def _kernel(shape: str, types: Types, c: str, operands: list[_Operand], layout: 
         place = places[one.letter]
         k.emit("mad.wide.u32", place, number, one.values[0].nbytes, place)
         part = fragment(one.letter, shape, one.kind)
-        held[one.letter] = registers = k.regs(".b32", one.letter, len(part.registers))
+        size, register = part.register_bits // 8, f".b{part.register_bits}"
+        held[one.letter] = registers = k.regs(register, one.letter, len(part.registers))
         # One stride is a register, the others are numbers.
         stride = k.let(".b32", "stride", "mov.u32", one.stride) if one.letter == "a" else one.stride
         load = f"wmma.load.{one.letter}.sync.aligned.{one.layout}.{shape}.global.{one.kind}"
         k.emit(load, vector(registers), f"[{place}]", stride)
         loaded = places[f"loaded_{one.letter}"]
-        k.emit("mad.wide.u32", loaded, number, len(registers) * 128, loaded)
-        k.emit("mad.wide.u32", loaded, lane, 4, loaded)
-        for index, register in enumerate(registers):
-            k.emit("st.global.b32", address(loaded, 128 * index), register)
+        k.emit("mad.wide.u32", loaded, number, len(registers) * 32 * size, loaded)
+        k.emit("mad.wide.u32", loaded, lane, size, loaded)
+        for index, held_one in enumerate(registers):
+            k.emit(f"st.global{register}", address(loaded, 32 * size * index), held_one)
     m, n, _ = SHAPES[shape]
-    sums = k.regs(".b32", "d", len(fragment("c", shape, types.d).registers))
+    part = fragment("c", shape, types.d)
+    sums = k.regs(f".b{part.register_bits}", "d", len(part.registers))
     k.emit(
         _mnemonic(shape, types, c, operands[0].layout, operands[1].layout),
         vector(sums), *(vector(held[letter]) for letter in "abc"),
     )  # fmt: skip
-    size = 2 if types.d == "f16" else 4
-    k.emit("mad.wide.u32", places["d"], number, m * n * size, places["d"])
+    k.emit("mad.wide.u32", places["d"], number, m * n * part.bits // 8, places["d"])
     store = f"wmma.store.d.sync.aligned.{layout}.{shape}.global.{types.d}"
     k.emit(store, f"[{places['d']}]", vector(sums), n if layout == "row" else m)
     k.emit("ret")
     return k
 
 
-def _probe(shape: str, types: Types, c: str, layouts: tuple[str, str, str]) -> Probe:
+def probe_of(group: str, shape: str, types: Types, c: str, layouts: tuple[str, str, str]) -> Probe:
+    """Return the probe of a product.
+
+    Args:
+        layouts: of A, B, and both C and D in memory: `row` or `col`.
+    """
     m, n, k = SHAPES[shape]
     start = Types(c, types.a, types.b, types.saturate)
     matrices: tuple[list[Array], ...] = ([], [], [])
@@ -108,19 +116,22 @@ def _probe(shape: str, types: Types, c: str, layouts: tuple[str, str, str]) -> P
             "abc", (types.a, types.b, c), layouts, matrices, strict=True
         )
     ]
-    counts = {one.letter: len(fragment(one.letter, shape, one.kind).registers) for one in operands}
+    parts = {one.letter: fragment(one.letter, shape, one.kind) for one in operands}
     many = len(types.distributions)
     entry = _kernel(shape, types, c, operands, layouts[2])
     return Probe(
-        f"wmma.{_name(shape, types, c)}_{layouts[0]}",
+        f"{group}.{_name(shape, types, c)}_{layouts[0]}",
         module_text(entry, "shared_memory"),
         "product",
         grid=many,
         block=32,
         inputs={one.letter: one.values for one in operands},
         outputs={
-            **{f"loaded_{letter}": ((many, counts[letter], 32), np.uint32) for letter in "abc"},
-            "d": ((many, m * n), np.uint16 if types.d == "f16" else np.uint32),
+            **{
+                f"loaded_{letter}": ((many, len(part.registers), 32), WORDS[part.register_bits])
+                for letter, part in parts.items()
+            },
+            "d": ((many, m * n), WORDS[fragment("c", shape, types.d).bits]),
         },
         labels={"d": tuple(types.distributions)},
     )
@@ -129,7 +140,7 @@ def _probe(shape: str, types: Types, c: str, layouts: tuple[str, str, str]) -> P
 def probes() -> list[Probe]:
     """Return two probes for each shape and types: A by rows and B by columns, and the other way."""
     return [
-        _probe(shape, types, c, layouts)
+        probe_of("wmma", shape, types, c, layouts)
         for shape, types, c in PRODUCTS
-        for layouts in (("row", "col", "row"), ("col", "row", "col"))
+        for layouts in LAYOUTS
     ]

@@ -12,7 +12,7 @@ HEADER = ".version 8.3\n.target sm_90a\n.address_size 64\n"
 def kernel(
     body: str, params: str = ".param .u64 out", declarations: str = "", directives: str = ""
 ) -> Any:
-    registers = ".reg .pred %p<16>; .reg .b32 %r<64>; .reg .b64 %rd<32>; .reg .f32 %f<64>; .reg .f32 %acc<128>;"
+    registers = ".reg .pred %p<16>; .reg .b32 %r<64>; .reg .b64 %rd<32>; .reg .f32 %f<64>; .reg .f32 %acc<128>; .reg .f64 %fd<8>;"
     text = f"{HEADER}.visible .entry k({params}) {directives} {{ {registers} {declarations}\n{body}\n}}"
     return hs.loads(text)["k"]
 

@@ -23,7 +23,7 @@ from tests.hw.timing.kernels import launch
 CONFIG = load("h100-sxm")
 HIGHEST = CONFIG.device.clock_hz
 MICRO = Path(__file__).parents[2] / "silicon" / "micro.json"
-MMA = TensorWork("bf16", 256, 16, 16, True, None)
+MMA = TensorWork("bf16", 256, 16, 16, True, False, None)
 
 
 _SUMS = ", ".join(f"%acc{number}" for number in range(128))

@@ -283,10 +283,10 @@ def test_a_product_of_fp8_values_is_several_instructions() -> None:
     for kind in ("e4m3", "e5m2"):
         _, eighth = table(shape.format(32, kind, kind))
         more = eighth[0].instructions - half[0].instructions
-        assert more == CONFIG.mma_sync.fp8_instructions - 1
+        assert more == CONFIG.mma_sync.instructions[kind] - 1
         assert eighth[0].slots - half[0].slots == more
         rate = CONFIG.mma_sync.flop_per_clk
-        assert eighth[0].mma == (kind, 2 * 16 * 8 * 32)
+        assert eighth[0].mma == (kind, 2 * 16 * 8 * 32, 4)
         assert rate["bf16"] / 2 < rate[kind] < rate["bf16"]
 
 
@@ -299,3 +299,36 @@ def test_a_release_is_a_fence_before_its_store(body: str) -> None:
     assert costs[0].fences
     _, plain = table(f"{body.replace('release', 'relaxed')} ret;")
     assert plain[0].block == 0
+
+
+@pytest.mark.parametrize(
+    ("form", "counts", "product"),
+    [
+        ("mma.sync.aligned.m16n8k4.row.col.f32.tf32.tf32.f32", (2, 1, 4), ("tf32", 1024, 2)),
+        ("mma.sync.aligned.m8n8k16.row.col.s32.s8.u8.s32", (1, 1, 2), ("s8", 4096, 1)),
+        ("mma.sync.aligned.m16n8k64.row.col.s32.u4.s4.s32", (4, 2, 4), ("u4", 16384, 4)),
+        ("mma.sync.aligned.m16n8k256.row.col.s32.b1.b1.s32.and.popc", (4, 2, 4), ("b1", 65536, 4)),
+        ("mma.sync.aligned.m16n8k256.row.col.s32.b1.b1.s32.xor.popc", (4, 2, 4), ("b1_xor", 65536, 4)),
+        ("mma.sp.sync.aligned.m16n8k32.row.col.f32.bf16.bf16.f32", (4, 4, 4), ("sparse_bf16", 4096, 4)),
+        ("mma.sp.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32", (2, 2, 4), ("sparse_tf32", 1024, 2)),
+    ],
+)  # fmt: skip
+def test_what_a_product_is_to_the_pipe(
+    form: str, counts: tuple[int, int, int], product: tuple[str, int, int]
+) -> None:
+    kind = "f" if ".f32." in form else "r"
+    lists = [
+        "{" + ",".join(f"%{letter}{index}" for index in range(count)) + "}"
+        for letter, count in zip((kind, "r", "r", kind), (counts[2], *counts), strict=True)
+    ]
+    sparse = ",%r9,0" if ".sp." in form else ""
+    _, costs = table(f"{form} {','.join(lists)}{sparse}; ret;")
+    assert costs[0].mma == product
+    assert costs[0].instructions >= CONFIG.mma_sync.instructions.get(product[0], 1)
+
+
+def test_a_double_product_of_eight_rows_is_one_of_sixteen() -> None:
+    _, costs = table(
+        "mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%fd0,%fd1},{%fd2},{%fd3},{%fd0,%fd1}; ret;"
+    )
+    assert costs[0].mma == ("f64", 2 * 16 * 8 * 4, 2)

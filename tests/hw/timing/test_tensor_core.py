@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from hopsim.config import load
 from hopsim.hw.machine.work import TensorWork
-from hopsim.hw.timing.mma_pipe import MmaPipe
+from hopsim.hw.timing.mma_pipe import MmaPipe, Product
 from hopsim.hw.timing.tensor_core import Run, TensorCore, WarpgroupQueue
 
 CONFIG = load("h100-sxm")
@@ -16,7 +16,7 @@ BITS = {"bf16": (16, 16), "tf32": (32, 8), "e4m3": (8, 32), "s8": (8, 32)}
 
 def work(n: int, kind: str = "bf16", a_shared: bool = True) -> TensorWork:
     bits, k = BITS[kind]
-    return TensorWork(kind, n, k, bits, a_shared, None)
+    return TensorWork(kind, n, k, bits, a_shared, False, None)
 
 
 @pytest.mark.parametrize("kind", BITS)
@@ -194,7 +194,7 @@ def test_work_is_done_when_its_time_has_passed() -> None:
     flop = 2.0 * 16 * 8 * 16
     for port in range(4):
         for _ in range(100):
-            pipe.book(0.0, ("f16", flop), ((port, 1),), 0.0)
+            pipe.book(0.0, Product("f16", flop, 4), ((port, 1),), 0.0)
     assert pipe.worked_until(pipe.busy_cycles / 4) == pytest.approx(pipe.busy_cycles / 4)
     assert pipe.worked_until(1e6) == pipe.busy_cycles
 
@@ -204,25 +204,71 @@ def test_mma_sync_rate_is_shared_by_warps_of_a_sub_partition() -> None:
     flop = 2.0 * 16 * 8 * 16
     rate = CONFIG.mma_sync.flop_per_clk["f16"] / 4
     latency = CONFIG.mma_sync.latency_cycles
-    assert pipe.book(0.0, ("f16", flop), ((0, 1),), 0.0)[0] == latency
+    assert pipe.book(0.0, Product("f16", flop, 4), ((0, 1),), 0.0)[0] == latency
     end = 0.0
     for _ in range(99):
-        end = pipe.book(0.0, ("f16", flop), ((0, 1),), 0.0)[0]
+        end = pipe.book(0.0, Product("f16", flop, 4), ((0, 1),), 0.0)[0]
     assert end == pytest.approx(99 * flop / rate + latency)
-    assert pipe.book(0.0, ("f16", flop), ((1, 1), (2, 1)), 0.0)[0] == latency
+    assert pipe.book(0.0, Product("f16", flop, 4), ((1, 1), (2, 1)), 0.0)[0] == latency
 
 
 def test_fp8_products_of_one_warp_leave_the_pipe_to_others_in_between() -> None:
     pipe = MmaPipe(CONFIG.mma_sync, 4)
     flop = 2.0 * 16 * 8 * 32
     config = CONFIG.mma_sync
+    interval = flop / config.warp_rate_flop_per_clk["e4m3"]
     first, others = 0.0, 0.0
     for _ in range(10):
-        done, first, issued = pipe.book(0.0, ("e4m3", flop), ((0, 1),), first)
+        done, first, issued = pipe.book(0.0, Product("e4m3", flop, 4), ((0, 1),), first)
         # Sums come after products, and what is no product after all sums.
-        assert issued == done + config.fp8_latency_cycles
-    assert first == pytest.approx(10 * config.fp8_interval_cycles)
+        assert issued == done + config.emulated_latency_cycles
+    assert first == pytest.approx(10 * interval)
     taken = 10 * flop / (config.flop_per_clk["e4m3"] / 4)
     assert pipe.free[0] == pytest.approx(taken)
-    _, others, _ = pipe.book(0.0, ("e4m3", flop), ((0, 1),), others)
-    assert others == pytest.approx(taken + config.fp8_interval_cycles)
+    _, others, _ = pipe.book(0.0, Product("e4m3", flop, 4), ((0, 1),), others)
+    assert others == pytest.approx(taken + interval)
+
+
+def test_a_chain_leaves_the_pipe_to_others_in_between() -> None:
+    """A strand is charged for all of its chain before another one begins, which takes the cycles that it left."""
+    config = CONFIG.mma_sync
+    product = Product("bf16", 2.0 * 16 * 8 * 16, 4)
+    each = product.flop / config.flop_per_clk["bf16"] * 4
+    alone, together = MmaPipe(config, 4), MmaPipe(config, 4)
+    end = 0.0
+    for _ in range(10):
+        end = alone.book(end, product, ((0, 1),), 0.0)[0]
+    ends: list[float] = []
+    for strand in range(4):
+        now = strand * each
+        for _ in range(10):
+            now = together.book(now, product, ((0, 1),), 0.0)[0]
+        ends.append(now)
+    assert end == pytest.approx(10 * config.latency_cycles)
+    # Four take 23.8 of the 24 cycles that one waits for each sum.
+    assert ends == pytest.approx([end + strand * each for strand in range(4)])
+    assert together.busy_cycles == pytest.approx(4 * alone.busy_cycles)
+    # A fifth finds no room in between.
+    assert together.book(0.0, product, ((0, 1),), 0.0)[0] > end
+
+
+def test_sums_come_sooner_with_fewer_registers_of_a_and_later_with_f64() -> None:
+    config = CONFIG.mma_sync
+    pipe = MmaPipe(config, 4)
+    half = pipe.book(0.0, Product("bf16", 2.0 * 16 * 8 * 8, 2), ((0, 1),), 0.0)[0]
+    assert half == config.latency_cycles - 2 * config.register_cycles
+    flop = 2.0 * 16 * 8 * 16
+    double = pipe.book(0.0, Product("f64", flop, 8), ((1, 1),), 0.0)[0]
+    assert double == pytest.approx(flop / config.flop_per_clk["f64"] * 4 + config.drain_cycles)
+
+
+@pytest.mark.parametrize(("n", "a_shared"), [(8, True), (64, True), (256, True), (256, False)])
+def test_a_sparse_product_reads_all_of_b_and_multiplies_half_of_it(n: int, a_shared: bool) -> None:
+    tensor = TensorCore(CONFIG.tensor)
+    sparse = TensorWork("bf16", n, 32, 16, a_shared, True, None)
+    dense = TensorWork("bf16", n, 16, 16, a_shared, False, None)
+    assert sparse.shared_bytes == n * 64 + (64 * 32 if a_shared else 0)
+    cycles, _, arithmetic = tensor.duration(sparse)
+    assert arithmetic == tensor.duration(dense)[2] == n / 2
+    reads = sparse.shared_bytes / CONFIG.tensor.operand_bandwidth_bytes_per_clk
+    assert cycles == max(arithmetic, reads) + CONFIG.tensor.sparse_cycles

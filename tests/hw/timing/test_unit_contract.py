@@ -70,7 +70,7 @@ def tensor(config: HardwareConfig) -> Unit:
     unit, queue = TensorCore(config.tensor), WarpgroupQueue(config.tensor.queue_depth)
 
     def serve(time: float, size: int) -> float:
-        unit.book(queue, time, TensorWork("bf16", 8 * size, 16, 16, False, None))
+        unit.book(queue, time, TensorWork("bf16", 8 * size, 16, 16, False, False, None))
         return unit.complete(unit.close(queue))
 
     return Unit(serve, lambda: unit.operand_bytes, 8 * 16 * 2)

@@ -127,7 +127,10 @@ REFUSED: list[tuple[str, str]] = [
         "expected 4 to 5 operands, got 3",
     ),
     ("cp.async.ca.shared.global.L2::cache_hint [%r1], [%a1], 8, %p1;", ""),
-    ("cp.async.ca.shared.global [%r1], [%a1], 8, 4, %a2;", "expected 3 to 4 operands, got 5"),
+    (
+        "cp.async.ca.shared.global [%r1], [%a1], 8, 4, %a2;",
+        "a cache policy as the last operand needs .L2::cache_hint",
+    ),
     (
         "mbarrier.arrive.release.shared::cta.b64 %a1, [%r1];",
         ".release needs a scope: .cta or .cluster",

@@ -63,10 +63,18 @@ def test_fragments_are_those_of_mma_sync(kind: str, bits: int, k: int) -> None:
     assert (columns == np.concatenate([block.cols[:, :, 0], block.cols[:, :, 0] + 8])).all()
 
 
+def test_fragments_of_f64_are_those_of_mma_sync() -> None:
+    wanted = {"a": a_map(8, 4, 64), "b": b_map(4, 64), "c": mma_c_map(8, 64)}
+    for which, map_ in wanted.items():
+        rows, columns = places(which, "m8n8k4", "f64")
+        assert (rows == map_.rows[:, :, 0]).all()
+        assert (columns == map_.cols[:, :, 0]).all()
+
+
 @pytest.mark.parametrize(("shape", "which"), list(product(SHAPES, "abc")))
 def test_each_element_is_in_a_fragment(shape: str, which: str) -> None:
-    kinds = {"a": "tf32", "b": "tf32", "c": "f32"} if shape == "m16n16k8" else {}
-    for kind in [kinds[which]] if kinds else ["f16", "f32" if which == "c" else "s8"]:
+    of_shape = {"m16n16k8": ["f32" if which == "c" else "tf32"], "m8n8k4": ["f64"]}
+    for kind in of_shape.get(shape, ["f16", "f32" if which == "c" else "s8"]):
         part = fragment(which, shape, kind)
         rows, columns = places(which, shape, kind)
         for _ in range(part.elements - 1):
@@ -213,9 +221,9 @@ def test_wrong_operands(wrong: str, message: str) -> None:
 @pytest.mark.parametrize(
     "mnemonic",
     [
-        "wmma.load.a.sync.aligned.row.m8n8k4.global.f64",
+        "wmma.load.a.sync.aligned.row.m16n16k16.global.f64",
         "wmma.load.a.sync.aligned.row.m8n8k32.global.s4",
-        "wmma.mma.sync.aligned.row.col.m8n8k4.f64.f64.f64.f64",
+        "wmma.mma.xor.popc.sync.aligned.row.col.m8n8k128.s32.b1.b1.s32",
         "wmma.mma.sync.aligned.row.col.m16n16k16.f32.f32.satfinite",
         "wmma.mma.sync.aligned.row.col.m16n16k16.s32.s8.u8.s32",
         "wmma.mma.sync.aligned.row.col.m16n16k8.f32.bf16.bf16.f32",
@@ -233,7 +241,7 @@ def test_others_are_told_as_not_modelled(mnemonic: str) -> None:
 
 def test_the_support_matrix_counts_the_spellings() -> None:
     shapes, layouts = tuple(SHAPES), ("row", "col")
-    kinds = ("f16", "bf16", "tf32", "s8", "u8", "f32", "s32")
+    kinds = ("f16", "bf16", "tf32", "s8", "u8", "f32", "s32", "f64")
     accesses = [
         f"{what}.sync.aligned.{layout}.{shape}{space}.{kind}"
         for what in ("load.a", "load.b", "load.c", "store.d")
@@ -244,7 +252,7 @@ def test_the_support_matrix_counts_the_spellings() -> None:
         f"mma.sync.aligned.{a}.{b}.{shape}.{d}{inner}.{c}{sat}"
         for a, b, shape, d, c in product(layouts, layouts, shapes, kinds, kinds)
         for inner in ("", *(f".{kind}.{kind}" for kind in kinds if kind != "f16"))
-        for sat in ("", ".satfinite")
+        for sat in ("", ".satfinite", *(f".{word}" for word in ("rn", "rz", "rm", "rp")))
     ]
     lowered = [one for one in (*accesses, *products) if is_lowered(("wmma", *one.split(".")))]
     counts = Counter(f"wmma.{one.partition('.')[0]}" for one in lowered)
