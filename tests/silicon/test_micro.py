@@ -39,7 +39,14 @@ ON_AN_H200: list[dict[str, Any]] = [
     for row in json.loads((FOLDER / "h200" / "micro.json").read_text())
     if (row["name"].startswith("beside_wgmma_") and row["name"].endswith("_softmax"))
     or row["name"].startswith(
-        ("jumps_", "code_16K_1_w4_first", "code_16K_132_w4_first", "mma_kind_", "wgmma_sp_")
+        (
+            "jumps_",
+            "code_16K_1_w4_first",
+            "code_16K_132_w4_first",
+            "mma_kind_",
+            "wgmma_sp_",
+            "first_maps_",
+        )
     )
     or (row["name"].startswith("code_16K_") and row["name"].endswith("_w12_first"))
 ]
@@ -164,6 +171,7 @@ def test_what_reads_device_memory_is_cold_and_nothing_else() -> None:
         if one.name.startswith(
             (
                 "cold_",
+                "first_maps_",
                 "jumps_over_cold_",
                 "jumps_turns_",
                 "product_walk_cold_",

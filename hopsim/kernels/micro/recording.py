@@ -42,6 +42,7 @@ GROUPS: Final = {
     "code": "straight code that is not in the instruction caches",
     "start": "what an SM does for the first time: parameters, fences, cluster barriers",
     "jumps": "jumps to code that nobody has executed, by how far, in what order, and whether L2 has it",
+    "first_maps": "the first TMA loads through tensor maps, with and without prefetch.tensormap",
     "cold": "TMA boxes out of device memory, some at once or one after the other",
     "sectors": "what device memory brings besides the sectors that are asked for",
     "tiles": "TMA boxes out of device memory as CTAs of a matrix product share them",
