@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Sequence
+from functools import cache
 from importlib import import_module
 from statistics import fmean
 from typing import Any, Final
@@ -84,10 +85,13 @@ def benchmarks(group: str | None = None) -> list[Benchmark]:
     if group is not None and group not in GROUPS:
         known = ", ".join(GROUPS)
         raise HopsimError(f"there is no group {group!r} of microbenchmarks", hint=f"one of {known}")
-    found: list[Benchmark] = []
-    for name in GROUPS if group is None else (group,):
-        found += import_module(f"hopsim.kernels.micro.{name}").benchmarks()
-    return found
+    return [one for name in (GROUPS if group is None else (group,)) for one in _made(name)]
+
+
+@cache
+def _made(group: str) -> tuple[Benchmark, ...]:
+    """Write the programs of a group, which takes seconds for all, once."""
+    return tuple(import_module(f"hopsim.kernels.micro.{group}").benchmarks())
 
 
 def run(gpu: Device, one: Benchmark, repeats: int = REPEATS, **options: Any) -> dict[str, Any]:

@@ -97,13 +97,15 @@ class PtxEntry:
         self._params = list(params)
         self._directives = list(directives)
         self._taken: set[str] = set()
+        self._counts: dict[str, int] = {}
         self._blocks = [_Block()]
 
     def _unique(self, name: str) -> str:
-        candidate, count = name, 1
+        candidate, count = name, self._counts.get(name, 1)
         while candidate in self._taken:
             count += 1
             candidate = f"{name}_{count}"
+        self._counts[name] = count
         self._taken.add(candidate)
         return candidate
 
