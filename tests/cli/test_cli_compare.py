@@ -76,7 +76,7 @@ def test_recorded_programs(tmp_path: Path) -> None:
         "--folder",
         str(SILICON),
         "--only",
-        "64x64x64_s6",
+        "warp_specialized_e4m3",
         "--quick",
         "--jobs",
         "1",
@@ -86,8 +86,10 @@ def test_recorded_programs(tmp_path: Path) -> None:
     first = hopsim(*arguments, "--json", "-", "--page", str(page))
     assert first.exit_code == 0, first.output
     content = json.loads(first.stdout)
-    assert {row["kernel"] for row in content["rows"]} == {"gemm_pipelined_bf16_bf16_64x64x64_s6_w1"}
-    assert content["judging"]["cases"] == len(content["rows"]) == 7
+    assert {row["kernel"] for row in content["rows"]} == {
+        "gemm_warp_specialized_e4m3_bf16_128x256x128_s4_w2_persistent"
+    }
+    assert content["judging"]["cases"] == len(content["rows"]) == 5
     assert content["judging"]["mape_percent"] > 0
     assert "![Predicted against measured cycles](accuracy.svg)" in page.read_text()
     assert (tmp_path / "accuracy.svg").read_text().startswith("<svg")
