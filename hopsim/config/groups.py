@@ -232,20 +232,20 @@ class Tensor(Group):
 class MmaSync(Group):
     """mma.sync on one SM."""
 
-    flop_per_clk: ProductTable
-    """Rate of the SM by the type of A, 16 rows at least; of a sparse A what is stored counts."""
     latency_cycles: Cycles
     """m16n8k16, from issue to a dependent one."""
     register_cycles: Interval
     """By so much it comes sooner for each register of A that a shape has less than four."""
     drain_cycles: Cycles
     """Of f64, from when the pipe is through with a product until its sums are there."""
+    emulated_latency_cycles: Cycles
+    """What the last product of several machine instructions takes more before the warp comes to a branch or a barrier."""
+    flop_per_clk: ProductTable
+    """Rate of the SM by the type of A, 16 rows at least; of a sparse A what is stored counts."""
     instructions: LengthTable
     """Machine instructions of the largest shape of what the assembler makes several of."""
     warp_rate_flop_per_clk: EmulatedTable
     """What one warp does of these, whose products, conversions and additions wait for each other."""
-    emulated_latency_cycles: Cycles
-    """What the last of them takes more before the warp comes to a branch or a barrier."""
 
     @model_validator(mode="after")
     def _types_complete(self) -> Self:
