@@ -9,9 +9,7 @@ import numpy as np
 from hopsim.isa.values import Array
 from hopsim.kernels.probes.bits import below, words
 from hopsim.kernels.probes.probe import Probe
-from hopsim.kernels.probes.warp_products import product_kernel
-from hopsim.kernels.ptx.text import module_text
-from hopsim.layout.fragments import mma_a_to_registers, mma_b_to_registers, mma_c_to_registers
+from hopsim.kernels.probes.warp_products import product_probe, registers_of
 
 N = 8
 BYTES = ((8, 16),)
@@ -41,24 +39,13 @@ def _sums(seed: int, m: int, is_extreme: bool) -> Array:
 def _probe(m: int, k: int, bits: int, name: str, words_: str) -> Probe:
     row_bytes = k * bits // 8
     chosen = [(seed, is_extreme) for seed in SEEDS for is_extreme in (False, True)]
-    inputs = {
-        "a": np.stack([mma_a_to_registers(_packed(s, m, row_bytes, e)) for s, e in chosen]),
-        "b": np.stack([mma_b_to_registers(_packed(s + 1, N, row_bytes, e)) for s, e in chosen]),
-        "c": np.stack([mma_c_to_registers(_sums(s + 2, m, e)) for s, e in chosen]),
-    }
-    counts = [value.shape[1] for value in inputs.values()]
-    name = f"m{m}k{k}_{name}"
+    cases = [
+        (_packed(s, m, row_bytes, e), _packed(s + 1, N, row_bytes, e), _sums(s + 2, m, e))
+        for s, e in chosen
+    ]
     mnemonic = f"mma.sync.aligned.m{m}n{N}k{k}.row.col{words_}"
-    return Probe(
-        f"mma_narrow.{name}",
-        module_text(product_kernel(name, mnemonic, counts), "shared_memory"),
-        name,
-        grid=len(chosen),
-        block=32,
-        inputs=inputs,
-        outputs={"d": ((len(chosen), counts[2], 32), np.uint32)},
-        labels={"d": tuple(f"{'extreme' if e else 'raw'} {s}" for s, e in chosen)},
-    )
+    labels = [f"{'extreme' if e else 'raw'} {s}" for s, e in chosen]
+    return product_probe("mma_narrow", f"m{m}k{k}_{name}", mnemonic, registers_of(cases), labels)
 
 
 def probes() -> list[Probe]:

@@ -11,9 +11,7 @@ from hopsim.isa.values import Array
 from hopsim.kernels.probes.bits import below
 from hopsim.kernels.probes.probe import Probe
 from hopsim.kernels.probes.tensor import FP8, INT8, Types, case
-from hopsim.kernels.probes.warp_products import packed, product_kernel
-from hopsim.kernels.ptx.text import module_text
-from hopsim.layout.fragments import mma_a_to_registers, mma_b_to_registers, mma_c_to_registers
+from hopsim.kernels.probes.warp_products import product_probe, registers_of
 from hopsim.layout.sparse import metadata_map
 
 M, N = 16, 8
@@ -76,26 +74,12 @@ def _cases(one: Product) -> tuple[list[tuple[Array, Array, Array]], list[str]]:
 def _probe(one: Product, selector: int) -> Probe:
     a_kind, b_kind = one.kinds
     cases, labels = _cases(one)
-    inputs = {
-        "a": packed([one[0] for one in cases], mma_a_to_registers),
-        "b": packed([one[1] for one in cases], mma_b_to_registers),
-        "c": packed([one[2] for one in cases], mma_c_to_registers),
-        "e": np.stack([metadata(a_kind, 11 + i, 32) for i in range(len(cases))])[:, None],
-    }
-    counts = [value.shape[1] for value in inputs.values()]
+    inputs = registers_of(cases)
+    inputs["e"] = np.stack([metadata(a_kind, 11 + i, 32) for i in range(len(cases))])[:, None]
     d, sat = one.types.d, ".satfinite" * one.types.saturate
     name = f"k{one.k}_{d}_{a_kind}_{b_kind}{'_sat' * one.types.saturate}_{selector}"
     mnemonic = f"mma.sp::ordered_metadata.sync.aligned.m{M}n{N}k{one.k}.row.col{sat}.{d}.{a_kind}.{b_kind}.{d}"
-    return Probe(
-        f"mma_sparse.{name}",
-        module_text(product_kernel(name, mnemonic, counts, selector=selector), "shared_memory"),
-        name,
-        grid=len(cases),
-        block=32,
-        inputs=inputs,
-        outputs={"d": ((len(cases), counts[2], 32), np.uint32)},
-        labels={"d": tuple(labels)},
-    )
+    return product_probe("mma_sparse", name, mnemonic, inputs, labels, selector=selector)
 
 
 def probes() -> list[Probe]:

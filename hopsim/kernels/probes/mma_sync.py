@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from hopsim.kernels.probes.probe import Probe
 from hopsim.kernels.probes.tensor import FP8, INT8, Case, Types, case, decisive
-from hopsim.kernels.probes.warp_products import packed, product_kernel
-from hopsim.kernels.ptx.text import module_text
-from hopsim.layout.fragments import mma_a_to_registers, mma_b_to_registers, mma_c_to_registers
+from hopsim.kernels.probes.warp_products import product_probe, registers_of
 
 M, N = 16, 8
 SHAPES: tuple[tuple[int, Types], ...] = (
@@ -37,23 +33,8 @@ def _probe(k: int, types: Types) -> Probe:
         vectors = decisive(types, M, N, k)
         cases += vectors
         labels += ["decisive"] * len(vectors)
-    inputs = {
-        "a": packed([one[0] for one in cases], mma_a_to_registers),
-        "b": packed([one[1] for one in cases], mma_b_to_registers),
-        "c": packed([one[2] for one in cases], mma_c_to_registers),
-    }
-    counts = [value.shape[1] for value in inputs.values()]
     name = f"k{k}_{types.name}"
-    return Probe(
-        f"mma_sync.{name}",
-        module_text(product_kernel(name, opcode(k, types), counts), "shared_memory"),
-        name,
-        grid=len(cases),
-        block=32,
-        inputs=inputs,
-        outputs={"d": ((len(cases), counts[2], 32), np.uint32)},
-        labels={"d": tuple(labels)},
-    )
+    return product_probe("mma_sync", name, opcode(k, types), registers_of(cases), labels)
 
 
 def probes() -> list[Probe]:

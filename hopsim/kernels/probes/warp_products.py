@@ -1,4 +1,4 @@
-"""What the probes of mma.sync share: the kernel that multiplies registers of a warp, one case a CTA."""
+"""What the probes of mma.sync share: registers of matrices, and the kernel that multiplies them, one case and warp a CTA."""
 
 from __future__ import annotations
 
@@ -7,7 +7,10 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from hopsim.isa.values import Array
-from hopsim.kernels.ptx.text import Param, PtxEntry, Reg, address, vector
+from hopsim.kernels.probes.probe import Probe
+from hopsim.kernels.probes.tensor import Case
+from hopsim.kernels.ptx.text import Param, PtxEntry, Reg, address, module_text, vector
+from hopsim.layout.fragments import mma_a_to_registers, mma_b_to_registers, mma_c_to_registers
 
 LANES = 32
 
@@ -51,6 +54,44 @@ def product_kernel(
     return k
 
 
-def packed(matrices: Sequence[Array], convert: Callable[[Array], Array]) -> Array:
-    """Return the registers of several matrices: (cases, registers, lanes)."""
-    return np.stack([convert(matrix) for matrix in matrices])
+def registers_of(cases: Sequence[Case]) -> dict[str, Array]:
+    """Return A, B and C of several cases as registers: (cases, registers, lanes) each."""
+    converters: dict[str, Callable[[Array], Array]] = {
+        "a": mma_a_to_registers, "b": mma_b_to_registers, "c": mma_c_to_registers,
+    }  # fmt: skip
+    return {
+        name: np.stack([convert(one[index]) for one in cases])
+        for index, (name, convert) in enumerate(converters.items())
+    }
+
+
+def product_probe(
+    group: str,
+    name: str,
+    mnemonic: str,
+    inputs: dict[str, Array],
+    labels: Sequence[str],
+    *,
+    register_bits: int = 32,
+    selector: int | None = None,
+) -> Probe:
+    """Return the probe of one instruction.
+
+    Args:
+        inputs: `registers_of` the cases; of a sparse product also `e`, the metadata.
+        labels: of the cases.
+        register_bits, selector: as `product_kernel` takes them.
+    """
+    counts = [value.shape[1] for value in inputs.values()]
+    kernel = product_kernel(name, mnemonic, counts, register_bits=register_bits, selector=selector)
+    word = np.uint64 if register_bits == 64 else np.uint32
+    return Probe(
+        f"{group}.{name}",
+        module_text(kernel, "shared_memory"),
+        name,
+        grid=len(labels),
+        block=LANES,
+        inputs=inputs,
+        outputs={"d": ((len(labels), counts[2], LANES), word)},
+        labels={"d": tuple(labels)},
+    )

@@ -193,14 +193,19 @@ def opcode(types: Types, n: int) -> str:
     return f"wgmma.mma_async.sync.aligned.m64n{n}k{DENSE_K[types.a]}{sat}.{types.d}.{types.a}.{types.b}"
 
 
-def _scales(types: Types, variant: Variant) -> list[int]:
+def scales(
+    types: Types, a_major: Major | None, b_major: Major, negate_a: bool, negate_b: bool = False
+) -> list[int]:
+    """Return imm-scale and imm-trans of an instruction, as its types have them.
+
+    Args:
+        a_major: None where A comes from registers.
+    """
     if types.is_integer:
         return []
-    found = [-1 if variant.negate_a else 1, -1 if variant.negate_b else 1]
+    found = [-1 if negate_a else 1, -1 if negate_b else 1]
     if types.element_bits == 16:
-        if not variant.from_registers:
-            found.append(int(variant.a_major == "MN"))
-        found.append(int(variant.b_major == "MN"))
+        found += [int(major == "MN") for major in (a_major, b_major) if major is not None]
     return found
 
 
@@ -237,15 +242,15 @@ def _kernel(
         bits = replace(where.descriptor, start_addr=where.starts[step] + offset).encode()
         return k.let(".b64", "desc", "add.u64", wide, f"{bits:#x}")
 
+    a_major = None if variant.from_registers else variant.a_major
+    immediates = scales(types, a_major, variant.b_major, variant.negate_a, variant.negate_b)
     k.emit("bar.sync", 0)
     k.emit("wgmma.fence.sync.aligned")
     for step in range(variant.steps):
         left = vector(a_registers[4 * step : 4 * step + 4]) if a is None else descriptor(a, step, 0)
         right = descriptor(b, step, a.size if a else 0)
         predicate = no if step == 0 and variant.ignore_c else yes
-        k.emit(
-            opcode(types, variant.n), vector(d), left, right, predicate, *_scales(types, variant)
-        )
+        k.emit(opcode(types, variant.n), vector(d), left, right, predicate, *immediates)
         last = step == variant.steps - 1
         half = variant.groups == "two" and step == variant.steps // 2 - 1
         if last or half or variant.groups == "each":

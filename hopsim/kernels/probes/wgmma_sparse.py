@@ -18,7 +18,7 @@ from hopsim.kernels.probes.bits import matrix, words
 from hopsim.kernels.probes.mma_sparse import metadata
 from hopsim.kernels.probes.probe import Probe
 from hopsim.kernels.probes.tensor import TYPES, Types, case
-from hopsim.kernels.probes.wgmma import SYMBOL, THREADS, M, accumulator, copy_image, row_of
+from hopsim.kernels.probes.wgmma import SYMBOL, THREADS, M, accumulator, copy_image, row_of, scales
 from hopsim.kernels.ptx.text import Param, PtxEntry, Reg, address, module_text, vector
 from hopsim.layout.descriptor import MatrixDescriptor, operand_span
 from hopsim.layout.sparse import metadata_map
@@ -119,17 +119,6 @@ def opcode(types: Types, n: int) -> str:
     return f"wgmma.mma_async.sp.sync.aligned.{shape}.{types.d}.{types.a}.{types.b}{sat}"
 
 
-def _scales(types: Types, variant: Variant) -> list[int]:
-    if types.is_integer:
-        return []
-    found = [-1 if variant.negate else 1, 1]
-    if types.element_bits == 16:
-        if not variant.from_registers:
-            found.append(int(variant.a_major == "MN"))
-        found.append(int(variant.b_major == "MN"))
-    return found
-
-
 def _kernel(
     types: Types, variant: Variant, a: Operand | None, b: Operand, registers: int
 ) -> PtxEntry:
@@ -162,13 +151,15 @@ def _kernel(
 
     left = vector(of_a) if a is None else descriptor(a, 0)
     right = descriptor(b, a.size if a else 0)
+    a_major = None if variant.from_registers else variant.a_major
+    immediates = scales(types, a_major, variant.b_major, variant.negate)
     k.emit("bar.sync", 0)
     k.emit("wgmma.fence.sync.aligned")
     for step in range(variant.steps):
         predicate = no if step == 0 and variant.ignore_c else yes
         k.emit(
             opcode(types, variant.n), vector(d), left, right, e[step], variant.selector, predicate,
-            *_scales(types, variant),
+            *immediates,
         )  # fmt: skip
     k.emit("wgmma.commit_group.sync.aligned")
     k.emit("wgmma.wait_group.sync.aligned", 0)

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import itertools
+import re
+import subprocess
 from dataclasses import dataclass, field
 from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
 from hopsim.isa.catalog import FORMS
@@ -176,3 +179,25 @@ def own_forms() -> list[Form]:
     return [
         f for f in FORMS if f.factory.__module__.rsplit(".", 1)[-1] in OWN and f.unit != "branch"
     ]
+
+
+def refused(lines: list[str], folder: Path, head: str = HEADER) -> dict[int, str]:
+    """The lines that ptxas refuses, by index.  It stops early at some errors, so the rest is asked again.
+
+    `head` is what stands before them, up to the body of a kernel.
+    """
+    source, binary = folder / "lines.ptx", folder / "lines.cubin"
+    first_line = head.count("\n") + 1
+    bad: dict[int, str] = {}
+    live = list(range(len(lines)))
+    while True:
+        source.write_text(head + "\n".join(lines[k] for k in live) + "\nret;\n}\n")
+        command = ["ptxas", "-arch=sm_90a", "-o", str(binary), str(source)]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        found = re.findall(r"line (\d+); error\s*: (.*)", done.stderr)
+        assert found or done.returncode == 0, done.stderr
+        if not found:
+            return bad
+        for number, message in found:
+            bad.setdefault(live[int(number) - first_line], message)
+        live = [k for k in live if k not in bad]

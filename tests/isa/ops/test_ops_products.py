@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import re
 import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -12,7 +10,7 @@ import pytest
 from hopsim.isa.catalog import FORMS
 from hopsim.isa.forms.form import Form
 from hopsim.isa.program.kernel import loads
-from tests.isa.ops.assembly import opcode, spellings
+from tests.isa.ops.assembly import opcode, refused, spellings
 
 REGISTERS = ".reg .b32 %r<400>; .reg .b64 %d; .reg .f64 %f<32>; .reg .pred %p;"
 HEAD = f".version 8.7\n.target sm_90a\n.address_size 64\n.entry k()\n{{\n{REGISTERS}\n"
@@ -54,33 +52,6 @@ def text(form: Form, slots: dict[str, str], selector: int = 0) -> str:
     return f"{opcode(form, slots)} {', '.join(operands)};"
 
 
-def refused(lines: list[str], folder: Path) -> dict[int, str]:
-    """The lines that ptxas refuses, by index."""
-    source = folder / "products.ptx"
-    first = HEAD.count("\n") + 1
-    bad: dict[int, str] = {}
-    live = list(range(len(lines)))
-    while live:
-        source.write_text(HEAD + "\n".join(lines[index] for index in live) + "\nret;\n}\n")
-        command = [
-            "ptxas",
-            "-arch=sm_90a",
-            "-O0",
-            "-o",
-            str(folder / "products.cubin"),
-            str(source),
-        ]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-        found = re.findall(r"line (\d+); error\s*: (.*)", done.stderr)
-        assert found or done.returncode == 0, done.stderr
-        if not found:
-            return bad
-        for number, message in found:
-            bad.setdefault(live[int(number) - first], message)
-        live = [index for index in live if index not in bad]
-    return bad
-
-
 def wrong(lines: list[str]) -> dict[int, str]:
     """What hopsim says of the lines that it refuses, by index."""
     first = HEAD.count("\n") + 1
@@ -97,7 +68,7 @@ def test_every_spelling_is_read() -> None:
 @pytest.mark.skipif(shutil.which("ptxas") is None, reason="ptxas is not installed")
 def test_ptxas_takes_every_spelling(tmp_path: Path) -> None:
     lines = [text(form, slots) for form, slots in products()]
-    bad = refused(lines, tmp_path)
+    bad = refused(lines, tmp_path, HEAD)
     assert [(lines[index], message) for index, message in bad.items()] == []
 
 
@@ -106,7 +77,7 @@ def test_selectors_are_those_that_ptxas_takes(tmp_path: Path) -> None:
     sparse = [one for one in products() if any(spec.name == "f" for spec in one[0].operands)]
     lines = [text(form, slots, selector) for form, slots in sparse for selector in range(5)]
     told = wrong(lines)
-    other = {lines[index] for index in set(told) ^ set(refused(lines, tmp_path))}
+    other = {lines[index] for index in set(told) ^ set(refused(lines, tmp_path, HEAD))}
     # PTX has 0 and 1 there; ptxas 13.0 refuses the others with sums in f16, and not with those in f32.
     assert {line.split(" ")[0].split(".aligned.")[1] for line in other} == {
         "m16n8k32.row.col.f32.f16.f16.f32"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import re
 import shutil
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,33 +15,14 @@ from hopsim.isa.forms.decode import decode
 from hopsim.isa.types import TYPES
 from tests.isa.ops.assembly import (
     BY_WIDTH,
-    FIRST_LINE,
-    HEADER,
     body_of,
     own_forms,
+    refused,
     sample,
     spellings,
 )
 
 pytestmark = pytest.mark.skipif(shutil.which("ptxas") is None, reason="ptxas is not installed")
-
-
-def refused(lines: list[str], folder: Path) -> dict[int, str]:
-    """The lines that ptxas refuses, by index.  It stops early at some errors, so the rest is asked again."""
-    source, binary = folder / "forms.ptx", folder / "forms.cubin"
-    bad: dict[int, str] = {}
-    live = list(range(len(lines)))
-    while True:
-        source.write_text(HEADER + "\n".join(lines[k] for k in live) + "\nret;\n}\n")
-        command = ["ptxas", "-arch=sm_90a", "-o", str(binary), str(source)]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-        found = re.findall(r"line (\d+); error\s*: (.*)", done.stderr)
-        assert found or done.returncode == 0, done.stderr
-        if not found:
-            return bad
-        for number, message in found:
-            bad.setdefault(live[int(number) - FIRST_LINE], message)
-        live = [k for k in live if k not in bad]
 
 
 def test_ptxas_accepts_every_spelling(tmp_path: Path) -> None:
