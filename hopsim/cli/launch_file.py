@@ -30,7 +30,7 @@ SCALARS: Final = (
     "float64",
 )  # fmt: skip
 POINTER_BYTES: Final = 8
-_MAP_ENTRIES: Final = ("dims", "strides", "element_strides")
+_MAP_ENTRIES: Final = ("dims", "strides", "element_strides", "lower_corner", "upper_corner")
 _MAP_WORDS: Final = ("swizzle", "interleave", "l2_promotion", "oob_fill", "dtype")
 
 

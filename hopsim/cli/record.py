@@ -183,15 +183,16 @@ def _gemm(out: Path, facts: DeviceFacts, say: Callable[[str], None]) -> list[Row
 def _ladder(
     out: Path, facts: DeviceFacts, groups: list[str] | None, say: Callable[[str], None]
 ) -> list[Row]:
+    from hopsim.kernels import others
     from hopsim.kernels.gemm import silicon
 
     folder = out / "ladder"
     folder.mkdir(exist_ok=True)
     described: dict[str, tuple[str, int]] = {}
-    for dtype in groups or (*silicon.SIZES_OF, silicon.OTHERS):
+    for dtype in groups or (*silicon.SIZES_OF, *others.SETS):
         log = folder / f"{dtype}.csv"
-        if dtype == silicon.OTHERS:
-            found: dict[str, Any] = {"kernels": silicon.record_others(log, say)}
+        if dtype in others.SETS:
+            found: dict[str, Any] = {"kernels": silicon.record_others(dtype, log, say)}
         else:
             found = silicon.record(dtype, log, say)
         made_with = {
@@ -202,8 +203,9 @@ def _ladder(
         }
         _write(folder / f"{dtype}.json", {"made_with": made_with, **found})
         log.unlink(missing_ok=True)
-        if dtype == silicon.OTHERS:
-            described["ladder/others.json"] = ("attention and fp8-scaled", len(found["kernels"]))
+        if dtype in others.SETS:
+            schedules = dict.fromkeys(row["schedule"] for row in found["kernels"])
+            described[f"ladder/{dtype}.json"] = (" and ".join(schedules), len(found["kernels"]))
             continue
         what = f"the ladder of GEMM schedules, {dtype}: bits, times, cycles, and cuBLAS beside them"
         described[f"ladder/{dtype}.json"] = (what, len(found["bits"]["c_sha256"]))

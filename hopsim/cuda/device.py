@@ -228,20 +228,26 @@ class Device:
         """Return the driver's 128 bytes of a tensor map."""
         driver = self._driver
         strides = spec.strides or (0,)
-        made = self._call(
-            "cuTensorMapEncodeTiled",
+        tensor = (
             driver.CUtensorMapDataType(int(spec.data_type)),
             spec.rank,
             spec.global_address,
             [driver.cuuint64_t(value) for value in spec.dims],
             [driver.cuuint64_t(value) for value in strides],
-            [driver.cuuint32_t(value) for value in spec.box],
+        )
+        rest = (
             [driver.cuuint32_t(value) for value in spec.element_strides],
             driver.CUtensorMapInterleave(int(spec.interleave)),
             driver.CUtensorMapSwizzle(int(spec.swizzle)),
             driver.CUtensorMapL2promotion(int(spec.l2_promotion)),
             driver.CUtensorMapFloatOOBfill(int(spec.oob_fill)),
         )
+        if spec.window is None:
+            box = [driver.cuuint32_t(value) for value in spec.box]
+            made = self._call("cuTensorMapEncodeTiled", *tensor, box, *rest)
+        else:
+            corners = [list(corner) for corner in spec.window]
+            made = self._call("cuTensorMapEncodeIm2col", *tensor, *corners, *spec.box, *rest)
         return ctypes.string_at(made.getPtr(), 128)
 
     # -- launches ----------------------------------------------------------------------------------

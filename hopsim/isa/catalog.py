@@ -23,6 +23,7 @@ from hopsim.isa.ops import (
     mma,
     mma_sparse,
     moves,
+    tensor_copy,
     tensor_maps,
     video,
     warp,
@@ -32,7 +33,7 @@ from hopsim.isa.ops import (
 
 FAMILIES = (
     async_copy, atomics, barriers, compare, control, convert, device_runtime, floating, integer, logic, matrix, mbarriers,
-    memory, mma, mma_sparse, moves, tensor_maps, video, warp, wgmma, wgmma_sparse,
+    memory, mma, mma_sparse, moves, tensor_copy, tensor_maps, video, warp, wgmma, wgmma_sparse,
 )  # fmt: skip
 
 __all__ = ["FAMILIES", "FORMS"]

@@ -162,14 +162,15 @@ class Context(Protocol):
         shared: Value,
         tensor_map: Value,
         coordinates: Any,
+        offsets: Any | None,
         barrier: Value,
         mask: Value | None,
         space: str,
     ) -> None: ...
     def tma_store(
-        self, shared: Value, tensor_map: Value, coordinates: Any, reduce: str
+        self, shared: Value, tensor_map: Value, coordinates: Any, im2col: bool, reduce: str
     ) -> None: ...
-    def tma_prefetch(self, tensor_map: Value, coordinates: Any) -> None: ...
+    def tma_prefetch(self, tensor_map: Value, coordinates: Any, offsets: Any | None) -> None: ...
     def prefetch_map(self, tensor_map: Value) -> None: ...
     def bulk_load(
         self,

@@ -1,4 +1,4 @@
-"""Times of the kernels beside the ladder on a real device: attention and fp8-scaled, as plain data for a JSON file."""
+"""Times of the kernels beside the ladder on a real device: attention, fp8-scaled, convolutions, as plain data for JSON."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ import numpy as np
 from hopsim.errors import HopsimError
 from hopsim.kernels.attention import launch as attention
 from hopsim.kernels.attention.plan import AttentionProblem
+from hopsim.kernels.convolution import launch as convolution
+from hopsim.kernels.convolution.problem import ConvProblem
 from hopsim.kernels.fp8_scaled import launch as scaled
 from hopsim.kernels.fp8_scaled.scaled import BLOCK
 from hopsim.kernels.gemm.launch import NUMPY_TYPES
@@ -35,11 +37,54 @@ SCALED: Final = tuple(
     )
 )  # fmt: skip
 
+_POINT: Final[dict[str, Any]] = {"extent": (1, 1), "padding": (0, 0)}
+_WIDE: Final[dict[str, Any]] = {"dilation": (2, 2), "padding": (2, 2)}
+CONVOLUTIONS: Final = (
+    (ConvProblem(2, 28, 28, 128, 128), (128, 128), 4, False),
+    (ConvProblem(32, 56, 56, 64, 64), (128, 64), 4, False),
+    (ConvProblem(32, 56, 56, 64, 64), (256, 64), 4, False),
+    (ConvProblem(32, 56, 56, 256, 64, **_POINT), (128, 64), 4, False),
+    (ConvProblem(32, 56, 56, 64, 256, **_POINT), (128, 256), 2, False),
+    (ConvProblem(32, 28, 28, 128, 128), (128, 128), 4, False),
+    (ConvProblem(32, 28, 28, 128, 128), (128, 128), 4, True),
+    (ConvProblem(32, 28, 28, 256, 256, stride=(2, 2)), (128, 128), 4, False),
+    (ConvProblem(32, 14, 14, 256, 256), (128, 128), 4, False),
+    (ConvProblem(32, 14, 14, 256, 256), (128, 256), 3, False),
+    (ConvProblem(32, 14, 14, 512, 512, **_WIDE), (128, 256), 3, True),
+    (ConvProblem(32, 7, 7, 512, 512), (64, 128), 4, False),
+    (ConvProblem(32, 7, 7, 512, 512), (128, 128), 4, False),
+    (ConvProblem(8, 112, 112, 64, 64, extent=(7, 7), stride=(2, 2), padding=(3, 3)), (128, 64), 4, False),
+)  # fmt: skip
+"""Problems of ResNet-50's shapes and some beside them, tile, stages, and whether CTAs are persistent."""
+
 Launch = Callable[..., LaunchResult]
+Cases = Iterator[tuple[dict[str, Any], Launch]]
 
 
-def cases(gpu: Device) -> Iterator[tuple[dict[str, Any], Launch]]:
-    """Give what each kernel is, and what launches it on random numbers with options of `gpu.launch`."""
+def convolutions(gpu: Device) -> Cases:
+    """Give what each convolution is, and what launches it on random numbers with options of `gpu.launch`."""
+    values = np.random.default_rng(1).standard_normal(1 << 20).astype(np.float32)
+    for problem, tile, stages, persistent in CONVOLUTIONS:
+        kernel = convolution.build(problem, tile, stages, persistent=persistent)
+        kind = NUMPY_TYPES[problem.dtype]
+        x = np.resize(values.astype(kind), problem.x_shape)
+        w = np.resize(values[::-1].astype(kind), problem.w_shape)
+
+        def go(kernel: Any = kernel, x: Any = x, w: Any = w, **options: Any) -> Any:
+            return convolution.launch(gpu, kernel, x, w, **options).result
+
+        words = {
+            name: getattr(problem, name)
+            for name in (
+                "images", "height", "width", "channels", "filters", "extent", "stride", "padding", "dilation",
+            )
+        }  # fmt: skip
+        more = {"tile": list(tile), "stages": stages, "persistent": persistent}
+        yield {**_row("convolution", kernel, problem.flops), **words, **more}, go
+
+
+def cases(gpu: Device) -> Cases:
+    """Give what each kernel of attention and fp8-scaled is, and what launches it, as `convolutions` does."""
     values = np.random.default_rng(1).standard_normal(1 << 20).astype(np.float32)
     for problem, block_kv in ATTENTION:
         kernel = attention.build(problem, block_kv=block_kv)
@@ -79,7 +124,9 @@ def cases(gpu: Device) -> Iterator[tuple[dict[str, Any], Launch]]:
 
 
 def _row(
-    schedule: str, kernel: attention.AttentionKernel | scaled.ScaledKernel, flops: int
+    schedule: str,
+    kernel: attention.AttentionKernel | scaled.ScaledKernel | convolution.ConvKernel,
+    flops: int,
 ) -> dict[str, Any]:
     return {
         "schedule": schedule, "entry": kernel.entry, "flop": flops,
@@ -87,10 +134,14 @@ def _row(
     }  # fmt: skip
 
 
-def times(gpu: Device, repeats: int, say: Callable[[str], None]) -> list[dict[str, Any]]:
-    """Time every kernel by events, with L2 flushed and back to back."""
+SETS: Final[dict[str, Callable[[Device], Cases]]] = {"others": cases, "convolutions": convolutions}
+"""By the name of the file that has their recordings."""
+
+
+def times(gpu: Device, name: str, repeats: int, say: Callable[[str], None]) -> list[dict[str, Any]]:
+    """Time every kernel of a set by events, with L2 flushed and back to back."""
     rows: list[dict[str, Any]] = []
-    for row, go in cases(gpu):
+    for row, go in SETS[name](gpu):
         rows.append(row)
         try:
             result = go(repeats=repeats, measure_clock=True)

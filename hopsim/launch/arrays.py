@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from hopsim.errors import TensorMapError
 from hopsim.launch.given import whole_number, whole_numbers
 from hopsim.layout.swizzle import Swizzle
-from hopsim.layout.tensormap import TensorMapSpec, row_major_strides
+from hopsim.layout.tensormap import PixelWindow, TensorMapSpec, row_major_strides
 from hopsim.layout.tensormap_types import Interleave, L2Promotion, OobFill, TensorDataType
 
 MAP_TYPES = {
@@ -51,6 +51,17 @@ def _whole(values: Sequence[int], what: str) -> tuple[int, ...]:
     return numbers
 
 
+def _window(lower: Sequence[int] | None, upper: Sequence[int] | None) -> PixelWindow | None:
+    if lower is None and upper is None:
+        return None
+    if lower is None or upper is None:
+        raise TensorMapError(
+            "an im2col map has a lower_corner and an upper_corner, got only one of them",
+            hint="lower_corner=(-1, -1), upper_corner=(-1, -1) for a filter of 3 x 3 with a padding of 1",
+        )
+    return PixelWindow(_whole(lower, "lower_corner"), _whole(upper, "upper_corner"))
+
+
 class DeviceArray(Protocol):
     """An array in device memory, of the simulator or of a real device."""
 
@@ -75,11 +86,11 @@ class DeviceArray(Protocol):
 
 
 class TensorMap:
-    """A tensor map over an array, as `cuTensorMapEncodeTiled` makes it.
+    """A tensor map over an array, as `cuTensorMapEncodeTiled` makes it; with corners, as `cuTensorMapEncodeIm2col` does.
 
     Args:
-        array: the tensor in device memory, row-major.
-        box: elements of a box, innermost dimension first.
+        array: the tensor in device memory, row-major; for im2col images by (D by (H by)) W by channels.
+        box: elements of a box, innermost dimension first; for im2col channels per pixel and pixels per column.
         swizzle: `none`, `32B`, `64B` or `128B`.
         dims: extents, innermost first; default: those of the array, reversed.
         strides: bytes between neighbours of each dimension but the innermost; default: dense.  0 is allowed.
@@ -89,6 +100,9 @@ class TensorMap:
         oob_fill: `zeros` or `nan`: what elements outside the tensor read as.
         dtype: type name of the map (`float16`, `bfloat16`, `uint8`, ...); default: that of the array.
         offset: bytes from the start of the array to the first element.
+        lower_corner, upper_corner: where the pixels of an im2col map may be, counted from the first pixel of the tensor
+            and from its last one, W first.  A convolution with padding p and a filter of extent f (dilation included) has
+            -p and p - f + 1; `element_strides` are its strides, the offsets of the instruction the place in the filter.
     Raises: TensorMapError: a rule of the encode function is broken.
     """
 
@@ -106,6 +120,8 @@ class TensorMap:
         oob_fill: str = "zeros",
         dtype: str | None = None,
         offset: int = 0,
+        lower_corner: Sequence[int] | None = None,
+        upper_corner: Sequence[int] | None = None,
     ) -> None:
         if swizzle not in SWIZZLES:
             raise TensorMapError(f"swizzle {swizzle!r}: expected one of {', '.join(SWIZZLES)}")
@@ -138,6 +154,7 @@ class TensorMap:
             swizzle=SWIZZLES[swizzle],
             l2_promotion=_choice(L2Promotion, l2_promotion, "l2_promotion"),
             oob_fill=_choice(OobFill, oob_fill, "oob_fill"),
+            window=_window(lower_corner, upper_corner),
         )
         self.spec.validate()
 

@@ -22,12 +22,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hopsim.errors import MachineFault, NotModelled
+from hopsim.layout.box_shared import CHUNK_BYTES
+from hopsim.layout.rows import LINE_BYTES, SECTOR_BYTES, splits, touched_blocks
 from hopsim.layout.tensormap import TensorMapSpec
 from hopsim.layout.tensormap_types import Interleave
-
-CHUNK_BYTES = 16
-SECTOR_BYTES = 32
-LINE_BYTES = 128
 
 _SOURCE = 'PTX ISA 8.7, "cp.async.bulk.tensor"'
 
@@ -65,7 +63,12 @@ class BoxPlan:
     def runs(self) -> NDArray[np.int64]:
         """Return the global byte runs [start, stop) of the in-bounds rows, (rows, 2), box order."""
         starts = self.first_addr + _row_offsets(self.in_bounds, self.spec.geometry.steps)
-        return np.stack([starts, starts + self.in_bounds[0] * self.spec.data_type.itemsize], axis=1)
+        return np.stack([starts, starts + self.row_bytes], axis=1)
+
+    @property
+    def row_bytes(self) -> int:
+        """Bytes of a row that lie inside the tensor."""
+        return self.in_bounds[0] * self.spec.data_type.itemsize
 
     @property
     def inside_bytes(self) -> int:
@@ -100,13 +103,7 @@ class BoxPlan:
         return self._blocks(LINE_BYTES)
 
     def splits(self) -> tuple[int, int, int]:
-        """Return what rows cost that do not begin at lines: lines more, parts of sectors, and lines that have such parts.
-
-        A part of a sector is asked for alone, where the row has more of its line.
-
-        Source: hopsim's recordings on an H100 (tests/silicon/micro.json, tma_load_pitch1040_*, and Nsight Compute's
-        lts__t_requests_srcunit_tex_op_read of them: 2.62 for each row of 128 bytes, 1.75 where rows are 1,056 bytes apart).
-        """
+        """Return what its rows cost that do not begin at lines (`hopsim.layout.rows.splits`)."""
         return _splits(self.in_bounds, self.spec.geometry.steps, self.first_addr % LINE_BYTES)
 
     def _relative_blocks(self, block: int) -> NDArray[np.int64]:
@@ -133,41 +130,19 @@ def _touched_blocks(
 ) -> NDArray[np.int64]:
     """Return the sorted distinct block addresses of rows that start `phase` into a block."""
     starts = phase + _row_offsets(in_bounds, steps)
-    first = starts // block
-    stop = (starts + in_bounds[0] * steps[0] - 1) // block
-    most = int((stop - first).max(initial=-1)) + 1
-    every = first[:, None] + np.arange(most, dtype=np.int64)
-    found = np.unique(every[every <= stop[:, None]]) * block
+    found = touched_blocks(starts, in_bounds[0] * steps[0], block)
     found.setflags(write=False)
     return found
 
 
 @lru_cache(maxsize=1024)
 def _splits(in_bounds: tuple[int, ...], steps: tuple[int, ...], phase: int) -> tuple[int, int, int]:
-    row_bytes = in_bounds[0] * steps[0]
-    starts = phase + _row_offsets(in_bounds, steps)
-    stops = starts + row_bytes
-    pieces = (stops - 1) // LINE_BYTES - starts // LINE_BYTES + 1
-    head = -(-starts // SECTOR_BYTES) * SECTOR_BYTES
-    tail = stops // SECTOR_BYTES * SECTOR_BYTES
-    heads = (starts < head) & (head % LINE_BYTES != 0) & (head < stops)
-    tails = (tail < stops) & (tail % LINE_BYTES != 0) & (starts < tail)
-    uneven = (starts < head) | (tail < stops)
-    more = int(pieces.sum()) - len(starts) * -(-row_bytes // LINE_BYTES)
-    return more, int(heads.sum()) + int(tails.sum()), int(pieces[uneven].sum())
+    return splits(phase + _row_offsets(in_bounds, steps), in_bounds[0] * steps[0])
 
 
-def load_plan(spec: TensorMapSpec, coords: Sequence[int], smem_addr: int) -> BoxPlan:
-    """Return the geometry of one load; coordinates may lie anywhere, outside as well.
+def check_place(spec: TensorMapSpec, coords: Sequence[int], smem_addr: int) -> None:
+    """Raise MachineFault where the hardware traps, NotModelled for an interleaved layout.
 
-    Args:
-        spec: a valid tensor map.
-        coords: signed 32-bit start coordinates in elements, innermost first, one per dimension.
-        smem_addr: shared address of the box, a multiple of 128.
-
-    Raises: MachineFault: what makes the hardware trap: a wrong number of coordinates, a misaligned
-        shared address, or an inner coordinate that is not a multiple of 16 bytes.
-        NotModelled: an interleaved layout.
     Source: PTX ISA 8.7 "cp.async.bulk.tensor"; alignment recorded on an H100: tests/silicon/layout.
     """
     if spec.interleave is not Interleave.NONE:
@@ -176,8 +151,7 @@ def load_plan(spec: TensorMapSpec, coords: Sequence[int], smem_addr: int) -> Box
             hint="use interleave none",
             source=_SOURCE,
         )
-    geometry, rank = spec.geometry, spec.rank
-    item = spec.data_type.itemsize
+    rank, item = spec.rank, spec.data_type.itemsize
     if len(coords) != rank:
         raise MachineFault(
             f"a tensor map of rank {rank} needs {rank} coordinates, got {len(coords)}",
@@ -197,6 +171,30 @@ def load_plan(spec: TensorMapSpec, coords: Sequence[int], smem_addr: int) -> Box
             hint="an H100 traps with an illegal instruction here; move the box by whole 16 bytes",
             source=_SOURCE,
         )
+
+
+def load_plan(spec: TensorMapSpec, coords: Sequence[int], smem_addr: int) -> BoxPlan:
+    """Return the geometry of one load; coordinates may lie anywhere, outside as well.
+
+    Args:
+        spec: a valid tensor map.
+        coords: signed 32-bit start coordinates in elements, innermost first, one per dimension.
+        smem_addr: shared address of the box, a multiple of 128.
+
+    Raises: MachineFault: what makes the hardware trap: a wrong number of coordinates, a misaligned
+        shared address, or an inner coordinate that is not a multiple of 16 bytes.
+        NotModelled: an interleaved layout.
+    Source: PTX ISA 8.7 "cp.async.bulk.tensor"; alignment recorded on an H100: tests/silicon/layout.
+    """
+    if spec.window is not None:
+        raise MachineFault(
+            "a tiled copy through an im2col tensor map",
+            hint="copy with .im2col, or encode the map as a tiled one",
+            source=_SOURCE,
+        )
+    check_place(spec, coords, smem_addr)
+    geometry, rank = spec.geometry, spec.rank
+    item = spec.data_type.itemsize
     low: list[int] = []
     inside: list[int] = []
     first = spec.global_address

@@ -11,9 +11,9 @@ from hopsim.layout.swizzle import Swizzle
 from hopsim.layout.tensormap import (
     MAP_BYTES,
     TensorMapSpec,
-    replace_field,
     row_major_strides,
 )
+from hopsim.layout.tensormap_edit import replace_field
 from hopsim.layout.tensormap_types import Interleave, L2Promotion, OobFill, TensorDataType
 
 GOOD = TensorMapSpec(

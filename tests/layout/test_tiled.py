@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from hopsim.errors import ConfigError
 from hopsim.layout import fragments
 from hopsim.layout.box import load_plan
-from hopsim.layout.box_copy import shared_chunks
+from hopsim.layout.box_shared import shared_chunks
 from hopsim.layout.descriptor import Major, operand_addresses
 from hopsim.layout.operand_tile import canonical
 from hopsim.layout.swizzle import Swizzle

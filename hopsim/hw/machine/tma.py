@@ -1,6 +1,7 @@
 """Tensor copies of the TMA unit, and tensor maps in memory.
 
-Geometry is `hopsim.layout.box`, bytes move by `hopsim.layout.box_copy`, groups of stores are those of `bulk`.
+Geometry is `hopsim.layout.box`, and `hopsim.layout.column` for im2col; bytes move by
+`hopsim.layout.copies`, groups of stores are those of `bulk`.
 
 Source: PTX ISA 8.7 "Data Movement and Conversion Instructions: Tensor copy", "tensormap.replace".
 """
@@ -23,10 +24,13 @@ from hopsim.hw.machine.memory import OFFSET_MASK, Region, RegionFault
 from hopsim.hw.machine.operations import Operation
 from hopsim.hw.machine.work import TmaWork
 from hopsim.isa.values import Value
-from hopsim.layout.box import BoxPlan, load_plan, store_plan
-from hopsim.layout.box_copy import copy_in, copy_out, inside_chunks, reduce_out
+from hopsim.layout import copies
+from hopsim.layout.box import load_plan, store_plan
+from hopsim.layout.column import column_plan, column_store_plan
+from hopsim.layout.copies import Plan
 from hopsim.layout.swizzle import swizzle_addresses
-from hopsim.layout.tensormap import MAP_BYTES, TensorMapSpec, replace_field
+from hopsim.layout.tensormap import MAP_BYTES, TensorMapSpec
+from hopsim.layout.tensormap_edit import replace_field
 
 NOTHING = np.zeros(0, np.uint8)
 
@@ -88,18 +92,24 @@ class TmaOps(BulkOps):
         shared: Value,
         tensor_map: Value,
         coordinates: Any,
+        offsets: Any | None,
         barrier: Value,
         mask: Value | None,
         space: str,
     ) -> None:
-        """cp.async.bulk.tensor from global to shared memory, to one CTA or to each of a mask."""
-        self._each_lane("_tma_load", shared, tensor_map, coordinates, barrier, mask, space)
+        """cp.async.bulk.tensor from global to shared memory, to one CTA or to each of a mask.
+
+        Args:
+            offsets: of an im2col copy; None of a tiled one.
+        """
+        self._each_lane("_tma_load", shared, tensor_map, coordinates, offsets, barrier, mask, space)
 
     def _tma_load(
         self,
         shared: Value,
         tensor_map: Value,
         coordinates: Any,
+        offsets: Any | None,
         barrier: Value,
         mask: Value | None,
         space: str,
@@ -113,7 +123,7 @@ class TmaOps(BulkOps):
         destinations = self._destinations(plain, which, space)
         self._check_shared(spec, plain & OFFSET_MASK, destinations)
         barriers = self._barriers(barrier, destinations, which is not None)
-        plan = self._plan(load_plan, spec, origin, plain & OFFSET_MASK)
+        plan = self._load_plan(spec, origin, offsets, plain & OFFSET_MASK)
         machine = self.machine
         source = self._source_region(plan) if machine.values else None
         line = self.line
@@ -124,7 +134,7 @@ class TmaOps(BulkOps):
             for cta, offset in destinations:
                 if machine.values:
                     data, base = (source.data, source.base) if source is not None else (NOTHING, 0)
-                    copy_in(plan, data, base, cta.shared.data)
+                    copies.copy_in(plan, data, base, cta.shared.data)
                 cta.shared.mark(offset, offset + plan.shared_bytes, machine.values)
             for one in barriers:
                 self.complete_tx_of(one, total, operation)
@@ -164,20 +174,22 @@ class TmaOps(BulkOps):
                     "memory", "ask for more shared memory, or check the tile address", TENSOR,
                 )  # fmt: skip
 
-    def _plan(
-        self,
-        make: Callable[..., BoxPlan],
-        spec: TensorMapSpec,
-        origin: tuple[int, ...],
-        offset: int,
-    ) -> BoxPlan:
-        """Return the geometry of a box; say who and where when the hardware would trap."""
+    def _load_plan(
+        self, spec: TensorMapSpec, origin: tuple[int, ...], offsets: Any | None, shared: int
+    ) -> Plan:
+        if offsets is None:
+            return self._plan(load_plan, spec, origin, shared)
+        moved = tuple(self._uniform(one, "an im2col offset") for one in offsets)
+        return self._plan(column_plan, spec, origin, moved, shared)
+
+    def _plan(self, make: Callable[..., Plan], spec: TensorMapSpec, *place: Any) -> Plan:
+        """Return the geometry of a copy; say who and where when the hardware would trap."""
         try:
-            return make(spec, origin, offset)
+            return make(spec, *place)
         except MachineFault as fault:
             raise self.fault(fault.what, fault.hint, fault.source, kind=fault.kind) from None
 
-    def _source_region(self, plan: BoxPlan) -> Region | None:
+    def _source_region(self, plan: Plan) -> Region | None:
         """Return the allocation a box lies in; None when no element of it is inside the tensor."""
         first, stop = plan.first_addr, plan.stop_addr
         if first == stop:
@@ -192,12 +204,16 @@ class TmaOps(BulkOps):
             ) from None  # fmt: skip
         return region
 
-    def tma_store(self, shared: Value, tensor_map: Value, coordinates: Any, reduce: str) -> None:
+    def tma_store(
+        self, shared: Value, tensor_map: Value, coordinates: Any, im2col: bool, reduce: str
+    ) -> None:
         """cp.async.bulk.tensor and cp.reduce.async.bulk.tensor from shared to global memory."""
         each = self._each_lane if reduce else self._each_distinct
-        each("_tma_store", shared, tensor_map, coordinates, reduce)
+        each("_tma_store", shared, tensor_map, coordinates, im2col, reduce)
 
-    def _tma_store(self, shared: Value, tensor_map: Value, coordinates: Any, reduce: str) -> None:
+    def _tma_store(
+        self, shared: Value, tensor_map: Value, coordinates: Any, im2col: bool, reduce: str
+    ) -> None:
         spec, raw = self.tensor_map(tensor_map)
         origin = self._coordinates(coordinates)
         address = self._uniform(shared, "the shared source")
@@ -205,7 +221,8 @@ class TmaOps(BulkOps):
         assert isinstance(plain, int)
         offset = plain & OFFSET_MASK
         self._check_shared(spec, offset, [(self.cta, offset)])
-        plan = self._plan(store_plan, spec, origin, offset)
+        make = column_store_plan if im2col else store_plan
+        plan = self._plan(make, spec, origin, offset)
         machine = self.machine
         target = self._source_region(plan) if machine.values else None
         if machine.follows_bytes:
@@ -230,9 +247,9 @@ class TmaOps(BulkOps):
                     if target.written is not None:
                         inside = plan.runs() - target.base - [0, plan.cut_bytes]
                         self.check_reduced(target, inside.tolist(), where)
-                    reduce_out(plan, held, target.data, target.base, reduce, offset)
+                    copies.reduce_out(plan, held, target.data, target.base, reduce, offset)
                 else:
-                    copy_out(plan, held, target.data, target.base, offset)
+                    copies.copy_out(plan, held, target.data, target.base, offset)
                 if target.written is not None:
                     for start, stop in (plan.runs() - target.base).tolist():
                         target.mark(start, stop)
@@ -247,18 +264,18 @@ class TmaOps(BulkOps):
             source = _box_in_shared(spec, cta, offset, "r", None)
             self.tell_flight(
                 operation, "bulk",
-                (source._replace(inside=lambda: inside_chunks(plan)), *_box_in_global(plan, "a" if reduce else "w")),
+                (source._replace(inside=lambda: copies.inside_chunks(plan)), *_box_in_global(plan, "a" if reduce else "w")),
                 (tensor_map, spec.swizzle.period_bytes, origin, spec.box),
             )  # fmt: skip
         machine.issue(operation)
 
-    def tma_prefetch(self, tensor_map: Value, coordinates: Any) -> None:
+    def tma_prefetch(self, tensor_map: Value, coordinates: Any, offsets: Any | None) -> None:
         """cp.async.bulk.prefetch.tensor: no effect on values."""
-        self._each_distinct("_tma_prefetch", tensor_map, coordinates)
+        self._each_distinct("_tma_prefetch", tensor_map, coordinates, offsets)
 
-    def _tma_prefetch(self, tensor_map: Value, coordinates: Any) -> None:
+    def _tma_prefetch(self, tensor_map: Value, coordinates: Any, offsets: Any | None) -> None:
         spec, raw = self.tensor_map(tensor_map)
-        plan = self._plan(load_plan, spec, self._coordinates(coordinates), 0)
+        plan = self._load_plan(spec, self._coordinates(coordinates), offsets, 0)
         self.machine.issue(
             Operation(
                 self.machine, "tma prefetch", "tma", [nothing], cta=self.cta, issuer=self, line=self.line,
@@ -329,13 +346,12 @@ def _box_in_shared(
     return touch._replace(addresses=chunks, count_bytes=16, key=(spec, offset))
 
 
-def _box_in_global(plan: BoxPlan, kind: str) -> tuple[Touch, ...]:
+def _box_in_global(plan: Plan, kind: str) -> tuple[Touch, ...]:
     """Return the bytes of a box in global memory: its rows inside the tensor."""
     if plan.first_addr == plan.stop_addr:
         return ()
-    row_bytes = plan.in_bounds[0] * plan.spec.data_type.itemsize
     return (
         Touch(
-            kind, "async", "global", -1, plan.first_addr, plan.stop_addr, lambda: plan.runs()[:, 0], row_bytes,
+            kind, "async", "global", -1, plan.first_addr, plan.stop_addr, lambda: plan.runs()[:, 0], plan.row_bytes,
         ),
     )  # fmt: skip

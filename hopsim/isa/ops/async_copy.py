@@ -1,4 +1,4 @@
-"""cp.async, cp.async.bulk, cp.async.bulk.tensor, cp.reduce.async.bulk, prefetches.
+"""cp.async, cp.async.bulk, cp.reduce.async.bulk, prefetches of bytes.
 
 None of these copies anything when it executes: the operation lands later, when the schedule says.
 """
@@ -15,12 +15,10 @@ from hopsim.isa.ops.memory import fetch_bytes_of
 from hopsim.isa.types import ScalarType
 from hopsim.isa.values import Value, select
 
-DIM = ("1d", "2d", "3d", "4d", "5d")
 CLUSTER = ("shared::cluster", "shared::cta")
 TX = ("mbarrier::complete_tx::bytes",)
 HINT = ("L2::cache_hint",)
 REDUCE = ("add", "min", "max", "inc", "dec", "and", "or", "xor")
-TENSOR = 'PTX ISA 8.7, "cp.async.bulk.tensor"'
 BULK = 'PTX ISA 8.7, "cp.async.bulk"'
 LEGACY = 'PTX ISA 8.7, "cp.async"'
 WHOLE = {"n": range(0, 1 << 32, 16)}
@@ -46,107 +44,6 @@ def _reduce_problem(slots: dict[str, str]) -> str:
     if ftz and (op != "add" or t not in HALVES):
         return f".{op}.{t} takes no .{ftz}"
     return noftz_problem(op, t, ftz)
-
-
-def _coordinates(slots: dict[str, str]) -> dict[str, int]:
-    return {"c": int(slots["dim"][0])}
-
-
-# --- tensor copies --------------------------------------------------------------------------------
-
-
-@shared_form(
-    "cp.async.bulk.tensor.{dim}.{dst}.global{.mode}.{tx}{.hint} [b], [a, {c}], [m], policy:b64?", dim=DIM, counts=_coordinates, dst=CLUSTER,
-    mode=("tile",), tx=TX, hint=HINT, unit="tma", effects=("reads map box async", "writes [b] async", "completes_tx [m]"),
-    source=TENSOR,
-)  # fmt: skip
-def tensor_load(dim: str, dst: str, mode: str, tx: str, hint: str) -> Any:
-    """Copies a box of a tensor into shared memory and counts its bytes on an mbarrier."""
-
-    def run(
-        ctx: Context, b: Value, a: Value, coordinates: Any, m: Value, policy: Value | None = None
-    ) -> None:
-        ctx.tma_load(b, a, coordinates, m, None, dst)
-
-    return run
-
-
-@shared_form(
-    "cp.async.bulk.tensor.{dim}.{dst}.global{.mode}.{tx}.multicast::cluster{.hint} [b], [a, {c}], [m], k:b16, "
-    "policy:b64?",
-    dim=DIM, counts=_coordinates, dst=("shared::cluster",), mode=("tile",), tx=TX, hint=HINT, unit="tma",
-    effects=("reads map box async", "writes [b] of each CTA async", "completes_tx [m] of each CTA"), source=TENSOR,
-)  # fmt: skip
-def tensor_load_multicast(dim: str, dst: str, mode: str, tx: str, hint: str) -> Any:
-    """The same box into the shared memory of every CTA of a mask, each with its own mbarrier."""
-
-    def run(
-        ctx: Context,
-        b: Value,
-        a: Value,
-        coordinates: Any,
-        m: Value,
-        k: Value,
-        policy: Value | None = None,
-    ) -> None:
-        ctx.tma_load(b, a, coordinates, m, k, dst)
-
-    return run
-
-
-@shared_form(
-    "cp.async.bulk.tensor.{dim}.global.shared::cta{.mode}.bulk_group{.hint} [a, {c}], [b], policy:b64?", dim=DIM, counts=_coordinates,
-    mode=("tile",), hint=HINT, unit="tma", effects=("reads [b] async", "writes map box async", "bulk group"),
-    source=TENSOR,
-)  # fmt: skip
-def tensor_store(dim: str, mode: str, hint: str) -> Any:
-    """Copies a box from shared memory into a tensor."""
-
-    def run(
-        ctx: Context, a: Value, coordinates: Any, b: Value, policy: Value | None = None
-    ) -> None:
-        ctx.tma_store(b, a, coordinates, "")
-
-    return run
-
-
-@shared_form(
-    "cp.reduce.async.bulk.tensor.{dim}.global.shared::cta.{op}{.mode}.bulk_group{.hint} [a, {c}], [b], policy:b64?",
-    dim=DIM, counts=_coordinates, op=REDUCE, mode=("tile",), hint=HINT, unit="tma",
-    effects=("reads [b] async", "reads and writes map box async", "bulk group"),
-    source='PTX ISA 8.7, "cp.reduce.async.bulk.tensor"',
-)  # fmt: skip
-def tensor_reduce(dim: str, op: str, mode: str, hint: str) -> Any:
-    """Reduces a box from shared memory into a tensor; the type is the tensor's."""
-
-    def run(
-        ctx: Context, a: Value, coordinates: Any, b: Value, policy: Value | None = None
-    ) -> None:
-        ctx.tma_store(b, a, coordinates, op)
-
-    return run
-
-
-@shared_form("cp.async.bulk.prefetch.tensor.{dim}.L2.global{.mode}{.hint} [a, {c}], policy:b64?", dim=DIM, counts=_coordinates,
-             mode=("tile",), hint=HINT, unit="tma", source='PTX ISA 8.7, "cp.async.bulk.prefetch.tensor"')  # fmt: skip
-def tensor_prefetch(dim: str, mode: str, hint: str) -> Any:
-    """Brings a box into L2."""
-
-    def run(ctx: Context, a: Value, coordinates: Any, policy: Value | None = None) -> None:
-        ctx.tma_prefetch(a, coordinates)
-
-    return run
-
-
-@shared_form("prefetch{.space}.tensormap [a]", space=("param", "const"), quiet=True, unit="tma_sync",
-             source='PTX ISA 8.7, "prefetch.tensormap"')  # fmt: skip
-def prefetch_tensormap(space: str) -> Any:
-    """Brings a tensor map closer."""
-
-    def run(ctx: Context, a: Value) -> None:
-        ctx.prefetch_map(a)
-
-    return run
 
 
 # --- plain bulk copies ----------------------------------------------------------------------------

@@ -48,7 +48,6 @@ SIZES_OF: Final[dict[str, tuple[Size, ...]]] = {
 """Types of A and B, and the problems that are recorded of each."""
 BITS_SIZE: Final[Size] = (136, 144, 400)
 """Ragged in every mode, and more k-blocks than the shorter rings have stages."""
-OTHERS: Final = "others"
 CONFIG: Final = "h100-sxm"
 REPEATS: Final = 20
 """Launches that are timed by events, cold and back to back."""
@@ -134,14 +133,14 @@ def launch_all(dtype: str) -> None:
     """Launch every step of every problem some times, then cuBLAS; what Nsight Compute looks at.
 
     Args:
-        dtype: or "others", for the kernels beside the ladder.
+        dtype: or the name of a set of kernels beside the ladder.
     """
     from hopsim.cuda.gpu import CudaGpu
 
     os.environ["CUDA_MODULE_LOADING"] = "LAZY"  # or PyTorch loads all it has
     gpu = CudaGpu(0, isolate=False)
-    if dtype == OTHERS:
-        for _, go in others.cases(cast("Device", gpu)):
+    if dtype in others.SETS:
+        for _, go in others.SETS[dtype](cast("Device", gpu)):
             for _ in range(PROFILES):
                 go(timing=False)
         return
@@ -299,14 +298,14 @@ def record(dtype: str, log: Path, say: Callable[[str], None]) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def record_others(log: Path, say: Callable[[str], None]) -> list[dict[str, Any]]:
-    """Measure the kernels beside the ladder."""
+def record_others(name: str, log: Path, say: Callable[[str], None]) -> list[dict[str, Any]]:
+    """Measure a set of kernels beside the ladder."""
     from hopsim.cuda.gpu import CudaGpu
 
     with CudaGpu(0, time_limit_s=LAUNCH_LIMIT_S) as gpu:
-        rows = others.times(cast("Device", gpu), REPEATS, say)
+        rows = others.times(cast("Device", gpu), name, REPEATS, say)
     try:
-        add_cycles([{"steps": rows, "cublas": {}}], cycles_of(OTHERS, log, say), say)
+        add_cycles([{"steps": rows, "cublas": {}}], cycles_of(name, log, say), say)
     except DeviceError as error:
         say(f"no cycles: {error.what}")
     return rows

@@ -44,6 +44,7 @@ GROUPS: Final = {
     "start": "what an SM does for the first time: parameters, fences, cluster barriers",
     "jumps": "jumps to code that nobody has executed, by how far, in what order, and whether L2 has it",
     "first_maps": "the first TMA loads through tensor maps, with and without prefetch.tensormap",
+    "columns": "columns of an im2col map, and tiled boxes of the same bytes",
     "cold": "TMA boxes out of device memory, some at once or one after the other",
     "sectors": "what device memory brings besides the sectors that are asked for",
     "tiles": "TMA boxes out of device memory as CTAs of a matrix product share them",

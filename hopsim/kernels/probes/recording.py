@@ -43,6 +43,8 @@ GROUPS: Final = {
     "mbarrier": "phases, pending counts and tx-counts",
     "special": "special registers",
     "products": "whole GEMMs",
+    "im2col": "columns of pixels: windows, steps, offsets and starts, loads, stores and reductions",
+    "convolutions": "whole convolutions",
 }
 """Name of the group, which is the module that has its `probes()`, and what it holds."""
 SIMULATED: Final[Mapping[str, Any]] = {"check": False, "timing": False}

@@ -18,7 +18,8 @@ from hopsim.layout.box_copy import copy_in, copy_out, reduce_out
 from hopsim.layout.descriptor import operand_addresses
 from hopsim.layout.reduction import LEGAL_TYPES
 from hopsim.layout.swizzle import Swizzle
-from hopsim.layout.tensormap import TensorMapSpec, replace_field
+from hopsim.layout.tensormap import TensorMapSpec
+from hopsim.layout.tensormap_edit import replace_field
 from hopsim.layout.tensormap_types import Interleave, L2Promotion, OobFill, TensorDataType
 
 HERE = Path(__file__).parent
