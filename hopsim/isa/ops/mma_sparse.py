@@ -29,7 +29,8 @@ from hopsim.isa.numerics.mma_kinds import MMA_SYNC, DFormat
 from hopsim.isa.numerics.mma_plain import mma_integer
 from hopsim.isa.numerics.tensor_core import mma
 from hopsim.isa.ops.mma import WARP, half_problem
-from hopsim.isa.ptx.ast import Immediate
+from hopsim.isa.ops.sparsity_selector import selector_problem
+from hopsim.isa.ptx.flat import FlatOperand
 from hopsim.isa.types import ScalarType
 from hopsim.isa.values import Array, Value
 from hopsim.layout.fragments import (
@@ -38,7 +39,7 @@ from hopsim.layout.fragments import (
     registers_to_mma_b,
     registers_to_mma_c,
 )
-from hopsim.layout.sparse import gathered, metadata_map, metadata_of_rows, stored_places
+from hopsim.layout.sparse import gathered, metadata_of_rows, stored_places
 
 SOURCE: Final = 'PTX ISA 8.7, "mma.sp"'
 SP: Final = ("sp", "sp::ordered_metadata")
@@ -61,12 +62,8 @@ def _fragments(slots: dict[str, str]) -> dict[str, int]:
     return {"d": result, "a": ROWS * k // 2 * bits // each, "b": n * k * bits // each, "c": result}
 
 
-def _selector_problem(slots: dict[str, str], operands: Sequence[Any]) -> str:
-    selector = operands[-1]
-    known = metadata_map(_kind(slots), dimensions(slots["shape"])[2]).selectors
-    if isinstance(selector, Immediate) and not 0 <= selector.value < known:
-        return f"the sparsity selector is {selector.value}, expected {' or '.join(map(str, range(known)))}"
-    return ""
+def _selector_problem(slots: dict[str, str], operands: Sequence[FlatOperand]) -> str:
+    return selector_problem(_kind(slots), dimensions(slots["shape"])[2], operands[-1])
 
 
 OPTIONS: Final[dict[str, Any]] = {

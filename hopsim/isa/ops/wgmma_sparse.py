@@ -10,11 +10,11 @@ from typing import Any, Final
 
 from hopsim.isa.context import Context
 from hopsim.isa.forms.form import shared_form
+from hopsim.isa.ops.sparsity_selector import selector_problem
 from hopsim.isa.ops.wgmma import HALF, IMMEDIATES, INTEGER, NARROW, negates
-from hopsim.isa.ptx.ast import Immediate
+from hopsim.isa.ptx.flat import FlatOperand
 from hopsim.isa.values import Value
 from hopsim.isa.wgmma import SPARSE_SHAPES, WgmmaShape, parse_shape, shape_problem
-from hopsim.layout.sparse import metadata_map
 
 SOURCE: Final = 'PTX ISA 8.7, "wgmma.mma_async.sp"'
 SHARED_A: Final = "+{d}:b32, a:b64, b:b64, &{e}:b32?, #f:s32, s:pred"
@@ -35,12 +35,8 @@ def _problem(slots: dict[str, str]) -> str:
     return shape_problem(slots["shape"], slots.get("dt", "s32"), slots["at"], slots["bt"], True)
 
 
-def _selector_problem(slots: dict[str, str], operands: Sequence[Any]) -> str:
-    selector = operands[4]
-    known = metadata_map(slots["at"], parse_shape(slots["shape"])[1]).selectors
-    if isinstance(selector, Immediate) and not 0 <= selector.value < known:
-        return f"the sparsity selector is {selector.value}, expected {' or '.join(map(str, range(known)))}"
-    return ""
+def _selector_problem(slots: dict[str, str], operands: Sequence[FlatOperand]) -> str:
+    return selector_problem(slots["at"], parse_shape(slots["shape"])[1], operands[4])
 
 
 def _counts(slots: dict[str, str]) -> dict[str, int]:
