@@ -32,7 +32,6 @@ from hopsim.isa.program.limits import too_large
 from hopsim.isa.program.pipeline import serialised_by
 from hopsim.isa.program.predication import Predicated, predicate
 from hopsim.isa.program.symbols import Parameter, Placement, parameters, place
-from hopsim.isa.program.wmma import SOURCE as WMMA
 from hopsim.isa.program.wmma import lower
 from hopsim.isa.ptx.ast import Block, Directive, Function, PtxModule
 from hopsim.isa.ptx.file_text import read_ptx
@@ -40,6 +39,7 @@ from hopsim.isa.ptx.flat import FlatBody, Register, SymbolRef
 from hopsim.isa.ptx.parser import parse
 from hopsim.isa.ptx.scope import Flattened, flatten
 from hopsim.isa.ptx.special import GRID_WORKSPACE
+from hopsim.isa.wmma import SOURCE as WMMA
 
 SM_90A_ALONE: Final = ("wgmma", "setmaxnreg", "tensormap.replace")
 """Instructions of this architecture only, as ptxas 13.0 has them."""
