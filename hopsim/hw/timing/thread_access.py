@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from hopsim.config import HardwareConfig
-from hopsim.hw.machine.access import AccessNote, first_of
+from hopsim.hw.machine.access_notes import AccessNote, first_of
 from hopsim.hw.machine.cta import Cta
 from hopsim.hw.machine.memory import RANK_SHIFT
 from hopsim.hw.machine.strand import StrandCore
