@@ -46,8 +46,8 @@ if TYPE_CHECKING:
     from hopsim.config import HardwareConfig
     from hopsim.kernels.gemm.kernel import GemmKernel
     from hopsim.kernels.gemm.launch import GemmRun
-    from hopsim.kernels.gemm.plan import Tile
     from hopsim.kernels.gemm.problem import GemmProblem
+    from hopsim.kernels.gemm.tile import Tile
     from hopsim.launch.device import Device
     from hopsim.report.facts import Row
     from hopsim.results import LaunchResult
@@ -161,8 +161,8 @@ def gemm(
     from hopsim.cli.output import Output, check_targets
     from hopsim.config import load
     from hopsim.kernels.gemm.kernel import plan_options
-    from hopsim.kernels.gemm.plan import Tile
     from hopsim.kernels.gemm.problem import GemmProblem
+    from hopsim.kernels.gemm.tile import Tile
     from hopsim.layout.swizzle import Swizzle
     from hopsim.report.launch import exit_code, launch_report, rate
 

@@ -22,6 +22,7 @@ from hopsim.events import (
     StrandEvent,
     SyncEvent,
 )
+from hopsim.findings import Deadlock, Hazard
 from hopsim.hazards import faults
 from hopsim.hazards.announcements import Announcements
 from hopsim.hazards.clocks import CLUSTER_SHARED, CTA_SHARED, GLOBAL
@@ -44,7 +45,7 @@ from hopsim.hazards.rules import RULES
 from hopsim.hazards.stuck import explain_stuck
 from hopsim.hazards.swizzle_bases import SwizzleBases
 from hopsim.hazards.world import World
-from hopsim.results import Deadlock, Hazard, NotModelledNote
+from hopsim.results import NotModelledNote
 
 # State space of a proxy fence -> the spaces it covers.
 FENCED = {

@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Literal, get_args, get_type_hints
 
 from hopsim.errors import ConfigError
-from hopsim.results import Dim, SourceLocation
+from hopsim.findings import Dim, SourceLocation
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from typing import Final
 
 from hopsim.errors import FaultPlace, MachineFault
+from hopsim.findings import FAULT, Access
 from hopsim.hazards.findings import Finding, Findings
 from hopsim.hazards.rules import RULES
-from hopsim.results import FAULT, Access
 
 # Kind of a fault -> rule: their messages hold names of the program, so that no word of them tells anything.
 KINDS: Final[Mapping[str, str]] = {

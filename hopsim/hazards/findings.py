@@ -1,4 +1,4 @@
-"""Findings as they come in: grouped by rule and pair of sites, told as `results.Hazard`."""
+"""Findings as they come in: grouped by rule and pair of sites, told as `hopsim.findings.Hazard`."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
+from hopsim.findings import Access, Dim, Hazard
 from hopsim.hazards.clocks import Agent
 from hopsim.hazards.facts import LaunchFacts
 from hopsim.hazards.records import Record
 from hopsim.hazards.rules import RULES, silicon_of
-from hopsim.results import Access, Dim, Hazard
 
 Level = Literal["hazard", "note"]
 OTHERS_SHOWN = 4

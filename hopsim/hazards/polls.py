@@ -22,11 +22,11 @@ import numpy as np
 
 from hopsim.events import Access as AccessEvent
 from hopsim.events import Poll, SyncEvent
+from hopsim.findings import Access, Wait
 from hopsim.hazards.clocks import Agent, View, bits, sees
 from hopsim.hazards.findings import Finding, Findings
 from hopsim.hazards.rules import RULES
 from hopsim.hazards.world import World
-from hopsim.results import Access, Wait
 
 TAKES: Final = re.compile(r"^atom\S*\.(cas|exch)\b")
 REPLACED_KEPT: Final = 8

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from hopsim.findings import Wait
 from hopsim.hazards.clocks import Agent
 from hopsim.hazards.findings import Finding, Findings
 from hopsim.hazards.rules import RULES
 from hopsim.hazards.world import CtaState
-from hopsim.results import Wait
 
 # How sure a reason is: the surest ones are told, the others are taken for their consequences.
 SURE, LIKELY, PERHAPS, ELSE, LAST = range(5)

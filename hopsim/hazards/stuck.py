@@ -5,6 +5,7 @@ mbarriers are judged by their phases, the rest by what each warp was last seen t
 
 from __future__ import annotations
 
+from hopsim.findings import Deadlock
 from hopsim.hazards.findings import Findings
 from hopsim.hazards.polls import Polls
 from hopsim.hazards.reasons import SURE
@@ -13,7 +14,6 @@ from hopsim.hazards.stuck_collectives import explain_collectives, explain_lanes_
 from hopsim.hazards.stuck_loops import explain_loops
 from hopsim.hazards.stuck_mbarriers import explain_mbarriers
 from hopsim.hazards.world import World
-from hopsim.results import Deadlock
 
 
 def explain_stuck(

@@ -6,12 +6,12 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
+from hopsim.findings import Wait
 from hopsim.hazards.clocks import Agent
 from hopsim.hazards.findings import Findings
 from hopsim.hazards.objects import Meeting
 from hopsim.hazards.reasons import ELSE, LAST, SURE, Reason, Weighed, finding_of
 from hopsim.hazards.world import CtaState, World
-from hopsim.results import Wait
 
 BAR_ARRIVE: Final = re.compile(r"\b(bar|barrier)(\.cta)?\.arrive\b")
 COUNTED: Final = re.compile(r"\b(bar|barrier)(\.cta)?\.(sync|arrive)(\.aligned)?\s[^,;]+,")

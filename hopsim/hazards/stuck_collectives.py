@@ -6,10 +6,10 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
+from hopsim.findings import Access, Wait
 from hopsim.hazards.findings import Findings, cta_text
 from hopsim.hazards.reasons import LIKELY, PERHAPS, Reason, Weighed, finding_of
 from hopsim.hazards.world import CtaState, World
-from hopsim.results import Access, Wait
 
 OWN_RULE: Final = re.compile(r"wgmma|elect")
 

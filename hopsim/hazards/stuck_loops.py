@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from hopsim.findings import Deadlock, Wait
 from hopsim.hazards.findings import Findings
 from hopsim.hazards.polls import Polls
 from hopsim.hazards.reasons import ELSE, LIKELY, SURE, Reason, Weighed, finding_of
 from hopsim.hazards.world import World
-from hopsim.results import Deadlock, Wait
 
 STRONG_WRITE: Final = re.compile(
     r"\bst\.(release|relaxed|volatile|mmio)\b|\batom\b|\bred(\.async)?\b"

@@ -6,13 +6,13 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
+from hopsim.findings import Wait
 from hopsim.hazards.clocks import Agent
 from hopsim.hazards.findings import Finding, Findings
 from hopsim.hazards.objects import Barrier
 from hopsim.hazards.reasons import ELSE, LIKELY, PERHAPS, Reason, Weighed
 from hopsim.hazards.rules import RULES
 from hopsim.hazards.world import World
-from hopsim.results import Wait
 
 SIGNAL: Final = re.compile(r"\bmbarrier\.arrive|complete_tx|\bcp\.async\.mbarrier\.arrive")
 LOAD: Final = re.compile(r"\bcp\.async\.bulk\.(tensor\.)?\S*shared|\.expect_tx\b")

@@ -6,7 +6,7 @@ from typing import Final, NamedTuple
 
 from hopsim.isa.catalog import FORMS
 from hopsim.isa.forms.form import Form
-from hopsim.isa.program.wmma import HALF_AND_BYTE, ROUNDINGS, SOURCE, SPACES
+from hopsim.isa.wmma import HALF_AND_BYTE, ROUNDINGS, SOURCE, SPACES
 from hopsim.layout.wmma import SHAPES
 
 

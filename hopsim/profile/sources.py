@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Final
 
+from hopsim.findings import SourceLocation
 from hopsim.isa.program.kernel import Kernel
 from hopsim.isa.ptx.ast import Directive
-from hopsim.results import SourceLocation
 from hopsim.runtime.checking import FILE
 
 LOC: Final = re.compile(

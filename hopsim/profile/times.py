@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from hopsim.results import SourceLocation
+from hopsim.findings import SourceLocation
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 
 from rich.text import Text
 
+from hopsim.findings import Deadlock, Wait
 from hopsim.report.quantities import cta_name, grouped, plural, ranges
 from hopsim.report.story import Story
-from hopsim.results import Deadlock, Wait
 
 MOST_BARRIERS = 12
 MOST_FLIGHTS = 8

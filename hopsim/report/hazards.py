@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 from rich.text import Text
 
+from hopsim.findings import Access, Hazard
 from hopsim.hazards.rules import RULES
 from hopsim.report.quantities import cta_name, grouped, lanes_of, plural
 from hopsim.report.story import Story
-from hopsim.results import Access, Hazard
 
 MOST_FINDINGS = 20
 LABEL_WIDTH = 9

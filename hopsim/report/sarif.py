@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from hopsim.findings import Access, Hazard
 from hopsim.hazards.rules import EFFECTS, RULES, Rule
 from hopsim.report.quantities import cta_name, lanes_of
 from hopsim.report.suppressions import Triage, fingerprints
-from hopsim.results import Access, Hazard, LaunchResult
+from hopsim.results import LaunchResult
 
 SCHEMA: Final = (
     "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"

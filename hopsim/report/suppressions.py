@@ -13,7 +13,7 @@ from hashlib import blake2b
 from typing import Final
 
 from hopsim.errors import ConfigError
-from hopsim.results import Hazard
+from hopsim.findings import Hazard
 
 BASELINE_FORMAT: Final = 1
 PATTERN: Final = re.compile(r"(HS\d{3})(?:@(\d+))?")

@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 from hopsim.events import Probe, RegisterEvent
+from hopsim.findings import SourceLocation
 from hopsim.hazards.facts import LaunchFacts
 from hopsim.hw.machine.memory import GlobalMemory
 from hopsim.isa.forms.bound import BoundInstruction, RegisterArg, TupleArg
@@ -20,7 +21,6 @@ from hopsim.isa.program.kernel import Kernel
 from hopsim.isa.program.symbols import SHARED_RESERVED_BYTES
 from hopsim.isa.ptx.ast import Directive
 from hopsim.launch.geometry import Geometry
-from hopsim.results import SourceLocation
 from hopsim.runtime.places import Places, line_at, line_of, texts_of
 from hopsim.runtime.polling import (
     choice_lines,

@@ -11,10 +11,10 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
+from hopsim.findings import Deadlock, Wait
 from hopsim.hw.machine.barriers import ClusterBarrier, Mbarrier, NamedBarrier
 from hopsim.hw.machine.cta import Cta
 from hopsim.hw.machine.launch import Machine
-from hopsim.results import Deadlock, Wait
 
 KINDS = {
     "named barrier": "bar", "cluster barrier": "barrier.cluster", "registers": "setmaxnreg", "wgmma group": "wgmma",

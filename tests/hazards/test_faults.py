@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hopsim.results import Access
+from hopsim.findings import Access
 from tests.machine.programs import launch
 
 STORE = "mov.u64 %rd1, NAME; mad.wide.u32 %rd1, %t, 4, %rd1; st.global.u32 [%rd1], %t;"

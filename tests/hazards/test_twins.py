@@ -7,9 +7,9 @@ import re
 import numpy as np
 import pytest
 
+from hopsim.findings import Hazard
 from hopsim.isa.program.kernel import loads
 from hopsim.launch.arrays import TensorMap
-from hopsim.results import Hazard
 from hopsim.runtime.gpu import Gpu
 from tests.hazards.programs import (
     COMMIT_MMA,

@@ -12,17 +12,13 @@ import numpy as np
 import pytest
 
 from hopsim.errors import HopsimError
+from hopsim.findings import Access, Deadlock, Hazard, SourceLocation, Wait
 from hopsim.results import (
     CUT_OFF,
-    Access,
-    Deadlock,
-    Hazard,
     LaunchResult,
     NotModelledNote,
     Occupancy,
-    SourceLocation,
     Verdict,
-    Wait,
     decide_verdict,
 )
 
@@ -41,6 +37,7 @@ WAIT = Wait(
 DEADLOCK = Deadlock((WAIT,), ("TMA load of map a, 4096 bytes",), cycle=1200)
 
 MAKE = """
+from hopsim.findings import *
 from hopsim.results import *
 import numpy as np
 result = LaunchResult("hazard", "gemm", (8, 8, 1), (128, 1, 1),

@@ -8,8 +8,9 @@ from hypothesis import strategies as st
 
 from hopsim.errors import LaunchError
 from hopsim.kernels.gemm.kernel import build
-from hopsim.kernels.gemm.plan import GemmPlan, Tile
+from hopsim.kernels.gemm.plan import GemmPlan
 from hopsim.kernels.gemm.problem import INPUT_TYPES, GemmProblem, element_type
+from hopsim.kernels.gemm.tile import Tile
 from hopsim.kernels.ptx.limits import REGISTER_FILE, SHARED_LIMIT_BYTES
 from hopsim.layout.swizzle import Swizzle
 

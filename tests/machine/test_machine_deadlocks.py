@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from hopsim.results import Deadlock
+from hopsim.findings import Deadlock
 from tests.machine.programs import (
     IN_ORDER,
     UNTIMED,

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hopsim.isa.numerics import bitfield, carry, integer
+from hopsim.isa.numerics import bitfield, carry, integer, integer_division, integer_products
 from hopsim.isa.types import DTYPES
 
 WIDTHS = (8, 16, 32, 64)
@@ -96,18 +96,18 @@ def test_binary_arithmetic(width: int, is_signed: bool) -> None:
     cases: dict[str, tuple[Callable[..., object], Callable[[int, int], int]]] = {
         "add": (integer.make_add(width), lambda x, y: (x + y) & mask),
         "sub": (integer.make_sub(width), lambda x, y: (x - y) & mask),
-        "mul.lo": (integer.make_mul_lo(width), lambda x, y: x * y & mask),
+        "mul.lo": (integer_products.make_mul_lo(width), lambda x, y: x * y & mask),
         "mul.hi": (
-            integer.make_mul_hi(width, is_signed), lambda x, y: n(x) * n(y) >> width & mask,
+            integer_products.make_mul_hi(width, is_signed), lambda x, y: n(x) * n(y) >> width & mask,
         ),
         "min": (integer.make_min(width, is_signed), lambda x, y: min(n(x), n(y)) & mask),
         "max": (integer.make_max(width, is_signed), lambda x, y: max(n(x), n(y)) & mask),
         "div": (
-            integer.make_div(width, is_signed),
+            integer_division.make_div(width, is_signed),
             lambda x, y: truncated(n(x), n(y)) & mask if y else mask,
         ),
         "rem": (
-            integer.make_rem(width, is_signed),
+            integer_division.make_rem(width, is_signed),
             lambda x, y: (n(x) - n(y) * truncated(n(x), n(y))) & mask if y else mask,
         ),
     }  # fmt: skip
@@ -138,7 +138,7 @@ def test_wide_products(width: int, is_signed: bool) -> None:
         return number(x, width, is_signed)
 
     check(
-        integer.make_mul_wide(width, is_signed), lambda x, y: n(x) * n(y) & mask, a, b,
+        integer_products.make_mul_wide(width, is_signed), lambda x, y: n(x) * n(y) & mask, a, b,
         widths=(width, width), result=2 * width,
     )  # fmt: skip
 
@@ -154,7 +154,7 @@ def test_three_operand_arithmetic(width: int, is_signed: bool) -> None:
 
     cases = (
         (
-            integer.make_mad_hi(width, is_signed),
+            integer_products.make_mad_hi(width, is_signed),
             lambda x, y, z: ((n(x) * n(y) >> width) + z) & mask,
         ),
         (integer.make_sad(width, is_signed), lambda x, y, z: (abs(n(x) - n(y)) + z) & mask),
@@ -178,7 +178,7 @@ def test_saturating_sums() -> None:
         widths=(32, 32), result=32,
     )  # fmt: skip
     check(
-        integer.make_mad_hi_sat(),
+        integer_products.make_mad_hi_sat(),
         lambda x, y, z: clamp((signed(x, 32) * signed(y, 32) >> 32) + signed(z, 32)),
         a, b, words(32, 2), widths=(32, 32, 32), result=32,
     )  # fmt: skip
@@ -376,14 +376,14 @@ def test_dot_products(a_signed: bool, b_signed: bool) -> None:
         return number(x >> (bits * i) & ((1 << bits) - 1), bits, s)
 
     check(
-        integer.make_dp4a(a_signed, b_signed),
+        integer_products.make_dp4a(a_signed, b_signed),
         lambda x, y, z: (z + sum(part(x, i, 8, a_signed) * part(y, i, 8, b_signed) for i in range(4)))
         & 0xFFFFFFFF,
         a, b, c, widths=(32, 32, 32), result=32,
     )  # fmt: skip
     for half, base in (("lo", 0), ("hi", 2)):
         check(
-            integer.make_dp2a(a_signed, b_signed, half),
+            integer_products.make_dp2a(a_signed, b_signed, half),
             lambda x, y, z, k=base: (
                 z + sum(part(x, i, 16, a_signed) * part(y, k + i, 8, b_signed) for i in range(2))
             ) & 0xFFFFFFFF,

@@ -8,8 +8,8 @@ import pytest
 import hopsim as hs
 from hopsim.kernels.gemm.kernel import build
 from hopsim.kernels.gemm.launch import launch_dry
-from hopsim.kernels.gemm.plan import Tile
 from hopsim.kernels.gemm.problem import GemmProblem
+from hopsim.kernels.gemm.tile import Tile
 from hopsim.profile.gpu import ProfilingGpu
 from hopsim.profile.sources import outermost
 from hopsim.profile.times import LineTimes

@@ -8,6 +8,7 @@ import pytest
 
 from hopsim.cli.output import plain_text
 from hopsim.errors import LaunchError
+from hopsim.findings import Access, Deadlock, Hazard, SourceLocation, Wait
 from hopsim.isa.support import SupportRow
 from hopsim.report.columns import bar
 from hopsim.report.comparison import compare_bits
@@ -36,17 +37,7 @@ from hopsim.report.quantities import (
 )
 from hopsim.report.stalls import stall_chart
 from hopsim.report.support import support_table
-from hopsim.results import (
-    CUT_OFF,
-    Access,
-    Deadlock,
-    Hazard,
-    LaunchResult,
-    NotModelledNote,
-    Occupancy,
-    SourceLocation,
-    Wait,
-)
+from hopsim.results import CUT_OFF, LaunchResult, NotModelledNote, Occupancy
 from tests.cli.golden import assert_golden
 
 GOLDEN = Path(__file__).parent / "golden"

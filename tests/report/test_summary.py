@@ -7,8 +7,9 @@ import re
 import pytest
 
 import hopsim as hs
+from hopsim.findings import Hazard
 from hopsim.report.summary import summary
-from hopsim.results import Hazard, LaunchResult
+from hopsim.results import LaunchResult
 
 SHAPE = {"grid": (1, 1, 1), "block": (32, 1, 1)}
 HEAD = ".version 8.7\n.target sm_90a\n.address_size 64\n"

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 import hopsim as hs
 from hopsim.kernels.gemm.kernel import build
 from hopsim.kernels.gemm.launch import launch_dry
-from hopsim.kernels.gemm.plan import Tile
 from hopsim.kernels.gemm.problem import GemmProblem
+from hopsim.kernels.gemm.tile import Tile
 from hopsim.trace.timeline import Span, Timeline
 from hopsim.trace.tracks import lanes, process_key, thread_key
 

@@ -7,122 +7,21 @@ checker, not acted out (DEVIATIONS D-WEAK).
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hopsim.errors import MachineFault
-from hopsim.events import Access
-from hopsim.hw.machine.memory import (
-    OFFSET_MASK,
-    RANK_SHIFT,
-    Region,
-    RegionFault,
-    halves,
-    joined,
-)
-from hopsim.hw.machine.windows import SHARED_SPACES, GenericAddresses
+from hopsim.hw.machine.memory import Region, RegionFault, halves, joined
+from hopsim.hw.machine.regions import AddressedRegions, hint_of
+from hopsim.hw.machine.windows import SHARED_SPACES
 from hopsim.isa.program.codegen import pick
 from hopsim.isa.program.flow import SYNCHRONISING
 from hopsim.isa.values import Value, lanes
 
-OUTSIDE = "check the address arithmetic and the size of the buffer"
-NO_ALLOCATION = "pass an array that gpu.array or gpu.empty made"
 
-
-class AccessNote(NamedTuple):
-    """What a timing model needs of one access: space, addresses, bytes a lane, write or read or atomic, remote or not.
-
-    `fetch_bytes` is what a miss brings into L2 at least; `beside`: what lanes access that point into other spaces.
-    """
-
-    kind: str
-    space: str
-    addresses: Any
-    count_bytes: int
-    lanes: int
-    remote: bool
-    fetch_bytes: int = 0
-    beside: tuple[Any, ...] = ()
-
-
-def first_of(address: Value) -> int:
-    """Return the address of the first lane."""
-    return address if isinstance(address, int) else int(address[0])
-
-
-class MemoryOps(GenericAddresses):
+class MemoryOps(AddressedRegions):
     """ld, st, atom and red."""
-
-    # -- where an address points -------------------------------------------------------------------
-
-    def shared_region(self, space: str, address: int) -> Region:
-        """Return the shared memory that an address points into: this CTA's or, in the cluster window, a peer's."""
-        rank = address >> RANK_SHIFT
-        cta = self.cta
-        if rank == cta.rank:
-            return cta.shared
-        if rank >= len(cta.cluster.ctas):
-            raise self.fault(
-                f"shared address {address:#x} names CTA rank {rank}, but the cluster has {len(cta.cluster.ctas)}"
-            )
-        if space != "shared::cluster":
-            raise self.fault(
-                f"shared::cta access to address {address:#x} of CTA rank {rank} from rank {cta.rank}",
-                "use the .shared::cluster form for an address from mapa",
-            )
-        return cta.cluster.ctas[rank].shared
-
-    def region(self, space: str, address: Value, of: Value | None = None) -> Region:
-        """Return the region that holds the address of the first lane.
-
-        Args:
-            of: the addresses of all lanes, where `address` is that of one: a fault names the lanes that have it.
-        Raises: MachineFault.
-        """
-        first = first_of(address)
-        if space in SHARED_SPACES:
-            return self.shared_region(space, first)
-        if space in ("global", "const"):
-            try:
-                return self.machine.memory.find(first)
-            except RegionFault as fault:
-                raise self._region_fault(
-                    f"{space} access: {fault.what}",
-                    NO_ALLOCATION,
-                    fault,
-                    address if of is None else of,
-                ) from None
-        if space == "param":
-            return self.machine.parameters
-        if space == "local":
-            return self.cta.local_region()
-        raise AssertionError(space)
-
-    def _region_fault(
-        self, what: str, hint: str, fault: RegionFault, address: Value | None
-    ) -> MachineFault:
-        """Make a fault of the lanes that have the address which a region refuses; of all where they share it."""
-        positions = None
-        if isinstance(address, np.ndarray):
-            positions = np.flatnonzero(address == fault.address)
-        return self.fault(what, hint, positions=positions, kind=fault.kind)
-
-    def _local_addresses(self, address: Value, count_bytes: int, what: str) -> Value:
-        per_thread = self.machine.local_bytes
-        last = int(address.max()) if isinstance(address, np.ndarray) else address
-        if last + count_bytes > per_thread:
-            positions = None
-            if isinstance(address, np.ndarray):
-                positions = np.flatnonzero(address == address.max())
-            raise self.fault(
-                f"{what} local: bytes {last:#x}..{last + count_bytes - 1:#x} leave the thread's local memory "
-                f"({per_thread} bytes)", OUTSIDE, positions=positions, kind="outside",
-            )  # fmt: skip
-        return (lanes(address, self.lanes, 64).astype(np.int64) + self.tids * per_thread).astype(
-            np.uint64
-        )
 
     # -- plain accesses ----------------------------------------------------------------------------
 
@@ -168,7 +67,7 @@ class MemoryOps(GenericAddresses):
                 if len(split) > 1:
                     return self._load_split(split, address, word, count)
             raise self._region_fault(
-                f"load from {space}: {fault.what}", _hint(fault), fault, address
+                f"load from {space}: {fault.what}", hint_of(fault), fault, address
             ) from None
 
     def store(
@@ -207,7 +106,7 @@ class MemoryOps(GenericAddresses):
                     self._store_split(split, address, word, values)
                     return
             raise self._region_fault(
-                f"store to {space}: {fault.what}", _hint(fault), fault, address
+                f"store to {space}: {fault.what}", hint_of(fault), fault, address
             ) from None
 
     def need_known(self, region: Region, start: int, count_bytes: int) -> None:
@@ -231,14 +130,6 @@ class MemoryOps(GenericAddresses):
             else:
                 self.machine.lost.add(region.base)
 
-    def _by_region(self, space: str, address: Any) -> list[tuple[Region, Any]]:
-        """Group lanes by the region they point into."""
-        groups: dict[int, tuple[Region, list[int]]] = {}
-        for position, one in enumerate(address.tolist()):
-            region = self.region(space, one, of=address)
-            groups.setdefault(region.base, (region, []))[1].append(position)
-        return [(region, np.array(positions)) for region, positions in groups.values()]
-
     def _load_split(
         self, split: list[tuple[Region, Any]], address: Any, word: int, count: int
     ) -> list[Any]:
@@ -249,7 +140,7 @@ class MemoryOps(GenericAddresses):
                 values = region.load(address[positions], word, count)
             except RegionFault as fault:
                 raise self._region_fault(
-                    f"load: {fault.what}", _hint(fault), fault, address
+                    f"load: {fault.what}", hint_of(fault), fault, address
                 ) from None
             for k, value in enumerate(values):
                 if len(results) <= k:
@@ -268,7 +159,7 @@ class MemoryOps(GenericAddresses):
                 region.store(address[positions], word, picked)
             except RegionFault as fault:
                 raise self._region_fault(
-                    f"store: {fault.what}", _hint(fault), fault, address
+                    f"store: {fault.what}", hint_of(fault), fault, address
                 ) from None
 
     # -- atomics -----------------------------------------------------------------------------------
@@ -333,7 +224,7 @@ class MemoryOps(GenericAddresses):
                 if self.machine.follows_bytes and fault.kind == "unwritten":
                     self.need_values(self.line)
                 raise self._region_fault(
-                    f"atomic on {space}: {fault.what}", _hint(fault), fault, address
+                    f"atomic on {space}: {fault.what}", hint_of(fault), fault, address
                 ) from None
             view = region.views[part]
             for k in range(count):
@@ -371,104 +262,3 @@ class MemoryOps(GenericAddresses):
         except (RegionFault, MachineFault):
             # The access itself stops at it, or is split by allocations.
             return None
-
-    # -- telling -----------------------------------------------------------------------------------
-
-    def _note(
-        self,
-        kind: str,
-        space: str,
-        address: Value,
-        count_bytes: int,
-        sem: str,
-        scope: str,
-        value: Any = None,
-        fetch_bytes: int = 0,
-        before: Any = None,
-    ) -> None:
-        machine = self.machine
-        if machine.timed:
-            remote = space == "shared::cluster" and first_of(address) >> RANK_SHIFT != self.cta.rank
-            target = self.acting or self
-            target.access = AccessNote(
-                kind, space, address, count_bytes, self.lanes, remote, fetch_bytes
-            )
-        if machine.probe.access and space not in ("param", "const", "local"):
-            if space == "global":
-                self._tell(
-                    kind,
-                    "global",
-                    -1,
-                    address,
-                    count_bytes,
-                    sem,
-                    scope,
-                    self.tids,
-                    value,
-                    before=before,
-                )
-            elif isinstance(address, np.ndarray) and space == "shared::cluster":
-                ranks = (address >> address.dtype.type(RANK_SHIFT)).tolist()
-                for rank in sorted(set(ranks)):
-                    chosen = np.array([one == rank for one in ranks])
-                    part, held = pick(value, chosen), pick(before, chosen)
-                    where, who = address[chosen], self.tids[chosen]
-                    self._tell_shared(
-                        kind, rank, where, count_bytes, sem, scope, who, part, before=held
-                    )
-            else:
-                rank = first_of(address) >> RANK_SHIFT
-                self._tell_shared(
-                    kind, rank, address, count_bytes, sem, scope, self.tids, value, before=before
-                )
-
-    def _tell_shared(
-        self,
-        kind: str,
-        rank: int,
-        address: Value,
-        count_bytes: int,
-        sem: str,
-        scope: str,
-        tids: NDArray[np.int64],
-        value: Any,
-        shares: Any = None,
-        before: Any = None,
-    ) -> None:
-        ctas = self.cta.cluster.ctas
-        if rank < len(ctas):
-            owner, inside = ctas[rank].index, address & OFFSET_MASK
-            self._tell(
-                kind, "shared", owner, inside, count_bytes, sem, scope, tids, value, shares, before
-            )
-
-    def _tell(
-        self, kind: str, space: str, owner: int, address: Value, count_bytes: int, sem: str, scope: str,
-        tids: NDArray[np.int64], value: Any, shares: Any = None, before: Any = None,
-    ) -> None:  # fmt: skip
-        event = Access(
-            (self.cta.index, tids),
-            self.line,
-            kind,
-            space,
-            owner,
-            address,
-            count_bytes,
-            sem,
-            scope,
-            value,
-            shares,
-            before,
-        )
-        for listen in self.machine.probe.access:
-            listen(event)
-
-
-def _hint(fault: RegionFault) -> str:
-    if "aligned" in fault.what:
-        return "align the address to the access size"
-    if "never written" in fault.what:
-        return "write it first, or wait for the copy that fills it"
-    if "read-only" in fault.what:
-        return "write to global memory instead"
-    return OUTSIDE

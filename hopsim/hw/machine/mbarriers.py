@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hopsim.events import BarrierEvent
-from hopsim.hw.machine.access import first_of
+from hopsim.hw.machine.access_notes import first_of
 from hopsim.hw.machine.barriers import COUNT_LIMIT, BarrierMisuse, Mbarrier
 from hopsim.hw.machine.cta import Cta
 from hopsim.hw.machine.memory import OFFSET_MASK, RANK_SHIFT

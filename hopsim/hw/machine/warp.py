@@ -15,9 +15,9 @@ from typing import Any
 
 import numpy as np
 
-from hopsim.hw.machine.access import RANK_SHIFT, AccessNote, first_of
+from hopsim.hw.machine.access_notes import AccessNote, first_of
 from hopsim.hw.machine.convergence import FULL
-from hopsim.hw.machine.memory import OFFSET_MASK, RegionFault
+from hopsim.hw.machine.memory import OFFSET_MASK, RANK_SHIFT, RegionFault
 from hopsim.hw.machine.tensor import TensorOps
 from hopsim.hw.machine.thread_groups import WARP
 from hopsim.isa.forms.form import BLOCKED

@@ -19,7 +19,7 @@ from hopsim.hw.timing.fabric import Fabric
 from hopsim.hw.timing.footprint import WHOLE_ROWS, Footprint, Splits
 from hopsim.hw.timing.global_access import Coalescer
 from hopsim.hw.timing.l2 import L2Cache
-from hopsim.hw.timing.l2_tags import Masks, by_line
+from hopsim.hw.timing.line_sectors import Masks, by_line
 from hopsim.hw.timing.load_gate import Load
 from hopsim.hw.timing.sm import Sm, Way
 from hopsim.hw.timing.stream import UNKNOWN, Passage

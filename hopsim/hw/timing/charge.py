@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Final
 
 from hopsim.config import HardwareConfig
-from hopsim.hw.machine.access import AccessNote
+from hopsim.hw.machine.access_notes import AccessNote
 from hopsim.hw.machine.operations import Operation
 from hopsim.hw.machine.strand import StrandCore
 from hopsim.hw.machine.tensor_queue import Group

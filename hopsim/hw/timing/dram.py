@@ -18,7 +18,7 @@ import numpy as np
 
 from hopsim.config.memory import Dram
 from hopsim.hw.timing.backlog import Backlog
-from hopsim.hw.timing.l2_tags import Lines
+from hopsim.hw.timing.line_sectors import Lines
 from hopsim.hw.timing.luck import Luck
 
 # A request whose lines spread over more than so many times their number is scattered.

@@ -15,16 +15,13 @@ clusters (SM clock read there, 512 cubed), though its fence of the async proxy i
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
 
 import numpy as np
 
 from hopsim.config import HardwareConfig
 from hopsim.hw.timing.costs import SegmentCost
+from hopsim.isa.machine_code import INSTRUCTION_BYTES
 from hopsim.isa.values import Value
-
-INSTRUCTION_BYTES: Final = 16
-"""Of machine code. Source: NVIDIA CUDA Binary Utilities 13.0, instruction set of compute capability 7.0 on."""
 
 
 class FirstTouch:

@@ -6,7 +6,7 @@ from collections.abc import Hashable
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
-from hopsim.hw.timing.l2_tags import BITS, Lines, Masks
+from hopsim.hw.timing.line_sectors import BITS, Lines, Masks
 
 # (first line, count, last line, sectors of the first and of the last line)
 JoinKey = tuple[int, int, int, int]

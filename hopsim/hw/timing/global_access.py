@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from hopsim.config.memory import L1
 from hopsim.hw.machine.thread_groups import WARP
-from hopsim.hw.timing.l2_tags import by_line
+from hopsim.hw.timing.line_sectors import by_line
 from hopsim.hw.timing.stored import Stored
 
 PATTERNS_KEPT: Final = 4096

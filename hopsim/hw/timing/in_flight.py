@@ -6,7 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hopsim.hw.timing.dram import DramChannels
-from hopsim.hw.timing.l2_tags import L2Tags, Lines
+from hopsim.hw.timing.l2_tags import L2Tags
+from hopsim.hw.timing.line_sectors import Lines
 
 
 def _grown(values: NDArray[np.float64], size: int) -> NDArray[np.float64]:

@@ -18,7 +18,8 @@ from hopsim.hw.timing.footprint import Footprint
 from hopsim.hw.timing.hot_lines import OutsideRows, RepeatedLines
 from hopsim.hw.timing.in_flight import InFlight
 from hopsim.hw.timing.l2_counters import L2Counters
-from hopsim.hw.timing.l2_tags import WHOLE, L2Tags, Lines, Masks
+from hopsim.hw.timing.l2_tags import L2Tags
+from hopsim.hw.timing.line_sectors import WHOLE, Lines, Masks
 from hopsim.hw.timing.slices import Slices
 from hopsim.hw.timing.stored import StoreCosts, Stored
 

@@ -11,26 +11,20 @@ got is Poisson's.
 How much L2 holds is not the same for all lines: of a walk over a set that grows, more and more is missed.  Lines are hashed
 over kinds, each with a capacity of its own.
 
-A partition is an array with the time stamp of each line's last use (0: absent) and queues of the
-line sets in order of use: a set's lines that still carry its stamp when it is the oldest are the
-least recently used ones.
-
 Source of the kinds and of what written lines take: hopsim's recordings on an H100 SXM (tests/silicon/l2_walks.json).
 """
 
 from __future__ import annotations
 
 import math
-from collections import deque
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-Lines = NDArray[np.int64]
-Masks = NDArray[np.uint8]
-Kinds = NDArray[np.int8]
+from hopsim.hw.timing.l2_partition import Kinds, Partition
+from hopsim.hw.timing.line_sectors import BITS, WHOLE, Lines, Masks, in_pieces
 
 # Which home a line has is a hash nobody has published; a multiplicative one spreads any stride over the partitions.
 HASH_MULTIPLIER: Final = 0x9E3779B97F4A7C15
@@ -38,41 +32,6 @@ HASH_SHIFT: Final = 61
 KIND_SHIFT: Final = 48
 KIND_BITS: Final = 16
 GROWTH: Final = 2
-# Of four sectors: all of them, and how many a mask has.
-WHOLE: Final = 15
-BITS: Final = np.array([number.bit_count() for number in range(WHOLE + 1)], np.uint8)
-
-
-def in_pieces(each: int) -> NDArray[np.uint8]:
-    """Return for each mask of the sectors of a line that of the aligned pieces, so many sectors each, which they lie in.
-
-    >>> in_pieces(2)[[0b0001, 0b0110, 0b1000]].tolist()
-    [3, 15, 12]
-    """
-    assert BITS[WHOLE] % each == 0, each
-    masks = np.arange(WHOLE + 1, dtype=np.uint8)
-    found = np.zeros_like(masks)
-    for first in range(0, int(BITS[WHOLE]), each):
-        piece = ((1 << each) - 1) << first
-        found |= np.where(masks & piece, piece, 0).astype(np.uint8)
-    return found
-
-
-def by_line(sectors: NDArray[np.int64], each: int) -> tuple[Lines, Masks]:
-    """Return the distinct lines of some sectors, and a bit for each sector of each line.
-
-    Args:
-        sectors: distinct numbers, ascending.
-        each: sectors of a line.
-
-    >>> lines, masks = by_line(np.array([1, 2, 3, 9]), 4)
-    >>> lines.tolist(), masks.tolist()
-    ([0, 2], [14, 2])
-    """
-    lines = sectors // each
-    begins = np.flatnonzero(np.diff(lines, prepend=-1))
-    bits = np.left_shift(1, sectors % each).astype(np.uint8)
-    return lines[begins], np.bitwise_or.reduceat(bits, begins)
 
 
 def full_share(ways: int, mean: float) -> float:
@@ -105,104 +64,6 @@ class Lookup(NamedTuple):
     missed: int
     remote_missed: int
     fetched: Lines | None
-
-
-class _Partition:
-    """Stamps and the queues of one partition.
-
-    Args:
-        capacities: lines of each kind that it holds.
-        size: how many line numbers there are.
-
-    Lines of every kind are used alike, so one queue has the recent ones of all.  What the first kind has no room for goes
-    from its end, and the others with it to the queue of the next kind: sets of lines are split only where they grow old.
-    """
-
-    __slots__ = ("capacities", "filled", "queued", "queues", "resident", "stamp")
-
-    def __init__(self, capacities: Sequence[int], size: int) -> None:
-        self.capacities = tuple(capacities)
-        self.stamp: NDArray[np.int32] = np.zeros(size, np.int32)
-        self.queues: list[deque[tuple[int, Lines]]] = [deque() for _ in self.capacities]
-        self.queued = 0
-        self.resident = [0] * len(self.capacities)
-        # Lines that came, since the beginning.
-        self.filled = 0
-
-    def use(self, tick: int, lines: Lines, fresh: Lines | None, kinds: Kinds) -> None:
-        """Make lines the most recently used ones; `fresh`, those that were absent, None: none was."""
-        self.stamp[lines] = tick
-        if fresh is not None:
-            self._count(fresh, kinds, 1)
-            self.filled += len(fresh)
-        self.queues[0].append((tick, lines))
-        self.queued += len(lines)
-        if self.queued > 8 * sum(self.capacities):
-            self._compact()
-
-    def evict(self, kinds: Kinds) -> Lines | None:
-        """Drop lines of a kind that has too many, those least recently used; return what was dropped."""
-        for kind, capacity in enumerate(self.capacities):
-            surplus = self.resident[kind] - capacity
-            while surplus > 0:
-                oldest = kind
-                while not self.queues[oldest]:
-                    oldest -= 1
-                old = self._pop(oldest)
-                # Hashed lines of all kinds come alike: where one has too many, those before it are about full.
-                most = surplus if oldest == kind else len(old[1])
-                gone = self._hand_on(old, oldest, most, kinds)
-                if len(gone):
-                    return gone
-        return None
-
-    def drop(self, lines: Lines, kinds: Kinds) -> None:
-        """Forget lines."""
-        gone = lines[self.stamp[lines] > 0]
-        if len(gone):
-            self.stamp[gone] = 0
-            self._count(gone, kinds, -1)
-
-    def _count(self, lines: Lines, kinds: Kinds, sign: int) -> None:
-        resident = self.resident
-        for kind, count in enumerate(np.bincount(kinds[lines], minlength=len(resident)).tolist()):
-            resident[kind] += sign * count
-
-    def _pop(self, number: int) -> tuple[int, Lines]:
-        """Take the oldest set of a queue, without the lines that were used again."""
-        tick, lines = self.queues[number].popleft()
-        self.queued -= len(lines)
-        return tick, lines[self.stamp[lines] == tick]
-
-    def _hand_on(self, old: tuple[int, Lines], kind: int, surplus: int, kinds: Kinds) -> Lines:
-        """Drop so many lines of a kind from a set, and hand those of other kinds before the last of them on."""
-        tick, lines = old
-        places = np.flatnonzero(kinds[lines] == kind)
-        end = int(places[surplus]) if len(places) > surplus else len(lines)
-        before, behind = lines[:end], lines[end:]
-        is_other = kinds[before] > kind
-        gone, kept = before[~is_other], before[is_other]
-        if len(kept):
-            self.queues[kind + 1].append((tick, kept))
-            self.queued += len(kept)
-        if len(behind):
-            self.queues[kind].appendleft((tick, behind))
-            self.queued += len(behind)
-        self.stamp[gone] = 0
-        self._count(gone, kinds, -1)
-        return gone
-
-    def _compact(self) -> None:
-        """Forget the parts of queued sets that were used again later."""
-        self.queued = 0
-        for number, queue in enumerate(self.queues):
-            kept: deque[tuple[int, Lines]] = deque()
-            for tick, lines in queue:
-                still = lines[self.stamp[lines] == tick]
-                if len(still):
-                    kept.append((tick, still))
-                    self.queued += len(still)
-            self.queues[number] = kept
 
 
 class L2Tags:
@@ -238,7 +99,7 @@ class L2Tags:
         self._size = 0
         share = capacity_bytes / line_bytes / partitions / len(spread)
         capacities = [max(1, int(share * more)) for more in sorted(spread)]
-        self._partitions = [_Partition(capacities, 0) for _ in range(partitions)]
+        self._partitions = [Partition(capacities, 0) for _ in range(partitions)]
         self._home: NDArray[np.int8] = np.zeros(0, np.int8)
         self._kinds: Kinds = np.zeros(0, np.int8)
         self._dirty: NDArray[np.uint8] = np.zeros(0, np.uint8)

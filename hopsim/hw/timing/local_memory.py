@@ -15,7 +15,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hopsim.hw.machine.access import AccessNote
+from hopsim.hw.machine.access_notes import AccessNote
 from hopsim.hw.machine.thread_groups import WARP
 
 WORD: Final = 4

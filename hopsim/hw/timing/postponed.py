@@ -14,7 +14,7 @@ import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
-from hopsim.hw.machine.access import AccessNote
+from hopsim.hw.machine.access_notes import AccessNote
 from hopsim.hw.timing.stalls import Stall
 from hopsim.hw.timing.thread_access import ThreadAccess
 

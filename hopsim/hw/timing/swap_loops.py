@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from hopsim.config.groups import Smem
 from hopsim.config.memory import Dsmem
-from hopsim.hw.machine.access import AccessNote, first_of
+from hopsim.hw.machine.access_notes import AccessNote, first_of
 from hopsim.hw.machine.memory import RANK_SHIFT
 from hopsim.hw.machine.thread_groups import WARP
 from hopsim.hw.timing.actor import Actor

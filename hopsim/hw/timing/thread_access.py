@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from hopsim.config import HardwareConfig
-from hopsim.hw.machine.access import AccessNote, first_of
+from hopsim.hw.machine.access_notes import AccessNote, first_of
 from hopsim.hw.machine.cta import Cta
 from hopsim.hw.machine.memory import RANK_SHIFT
 from hopsim.hw.machine.strand import StrandCore
@@ -20,7 +20,7 @@ from hopsim.hw.timing.fabric import Fabric
 from hopsim.hw.timing.footprint import Footprint
 from hopsim.hw.timing.global_access import Coalescer
 from hopsim.hw.timing.l2 import L2Cache
-from hopsim.hw.timing.l2_tags import BITS
+from hopsim.hw.timing.line_sectors import BITS
 from hopsim.hw.timing.load_bursts import LoadBursts
 from hopsim.hw.timing.local_memory import LocalMemory
 from hopsim.hw.timing.shared_memory import Banks

@@ -18,7 +18,8 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
-from hopsim.isa.numerics.integer import Binary, full_array, make_mul_hi, make_mul_lo
+from hopsim.isa.numerics.integer import Binary, full_array
+from hopsim.isa.numerics.integer_products import make_mul_hi, make_mul_lo
 from hopsim.isa.values import Predicate, Value
 
 AddCarry: TypeAlias = Callable[[Value, Value, Predicate], tuple[Value, Predicate]]

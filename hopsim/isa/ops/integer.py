@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from hopsim.isa.forms.form import form
 from hopsim.isa.forms.templates import wide_product, wrapping
-from hopsim.isa.numerics import bitfield, carry, integer
+from hopsim.isa.numerics import bitfield, carry, integer, integer_division, integer_products
 from hopsim.isa.types import ScalarType
 from hopsim.isa.values import Value
 
@@ -74,7 +74,7 @@ def mul_lo(t: ScalarType) -> str:
 @form("mul.hi.{t} d, a, b", t=ALL, unit="imad", source=_source("mul"))
 def mul_hi(t: ScalarType) -> Callable[..., Value]:
     """The high half of a * b."""
-    return integer.make_mul_hi(t.width_bits, t.is_signed)
+    return integer_products.make_mul_hi(t.width_bits, t.is_signed)
 
 
 @form("mul.wide.{t} d:b32, a, b", t=NARROW, unit="imad", source=_source("mul"))
@@ -99,13 +99,13 @@ def mad_lo(t: ScalarType) -> str:
 @form("mad.hi.{t} d, a, b, c", t=ALL, unit="imad", source=_source("mad"))
 def mad_hi(t: ScalarType) -> Callable[..., Value]:
     """The high half of a * b, plus c, wrapping."""
-    return integer.make_mad_hi(t.width_bits, t.is_signed)
+    return integer_products.make_mad_hi(t.width_bits, t.is_signed)
 
 
 @form("mad.hi.sat.s32 d, a, b, c", unit="imad", source=_source("mad"))
 def mad_hi_sat() -> Callable[..., Value]:
     """The high half of a * b, plus c, clamped to the signed range."""
-    return integer.make_mad_hi_sat()
+    return integer_products.make_mad_hi_sat()
 
 
 @form("mad.wide.{t} d:b32, a, b, c:b32", t=NARROW, unit="imad", source=_source("mad"))
@@ -129,13 +129,13 @@ def sad(t: ScalarType) -> Callable[..., Value]:
 @form("div.{t} d, a, b", t=ALL, unit="mufu", source=_source("div"))
 def div(t: ScalarType) -> Callable[..., Value]:
     """a / b, truncated toward zero."""
-    return integer.make_div(t.width_bits, t.is_signed)
+    return integer_division.make_div(t.width_bits, t.is_signed)
 
 
 @form("rem.{t} d, a, b", t=ALL, unit="mufu", source=_source("rem"))
 def rem(t: ScalarType) -> Callable[..., Value]:
     """The remainder of a / b, with the sign of a."""
-    return integer.make_rem(t.width_bits, t.is_signed)
+    return integer_division.make_rem(t.width_bits, t.is_signed)
 
 
 @form(
@@ -147,7 +147,7 @@ def rem(t: ScalarType) -> Callable[..., Value]:
 )
 def dp4a(at: ScalarType, bt: ScalarType) -> Callable[..., Value]:
     """c plus the dot product of four bytes."""
-    return integer.make_dp4a(at.is_signed, bt.is_signed)
+    return integer_products.make_dp4a(at.is_signed, bt.is_signed)
 
 
 @form(
@@ -156,7 +156,7 @@ def dp4a(at: ScalarType, bt: ScalarType) -> Callable[..., Value]:
 )  # fmt: skip
 def dp2a(half: Any, at: ScalarType, bt: ScalarType) -> Callable[..., Value]:
     """c plus two 16-bit parts of a times two bytes of b."""
-    return integer.make_dp2a(at.is_signed, bt.is_signed, half)
+    return integer_products.make_dp2a(at.is_signed, bt.is_signed, half)
 
 
 # --- one operand, min and max ---------------------------------------------------------------------

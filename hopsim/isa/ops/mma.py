@@ -43,7 +43,7 @@ from hopsim.layout.fragments import (
 SOURCE: Final = 'PTX ISA 8.7, "mma"'
 WARP: Final = 32
 Multiply = Callable[[Array, Array, Array], Array]
-"""Raw bits of A (warps, M, K), of B (warps, N, K) and of C (warps, M, N) to those of D."""
+"""Raw bits of A (..., M, K), of B (..., N, K) and of C (..., M, N) to those of D."""
 
 
 def same_results(slots: dict[str, str]) -> str:
@@ -65,13 +65,18 @@ def half_problem(slots: dict[str, str]) -> str:
     return ""
 
 
-def _fragments(slots: dict[str, str]) -> dict[str, int]:
-    """Registers of each operand, for a thread."""
+def fragments(slots: dict[str, str], stored_part: int = 1) -> dict[str, int]:
+    """Return the registers of each operand, for a thread.
+
+    Args:
+        stored_part: of so many elements of A one is stored.
+    """
     m, n, k = dimensions(slots["shape"])
     bits = WIDTHS[slots.get("at") or "tf32"]
     result = m * n // (2 * WARP if slots.get("dt") == "f16" else WARP)
     each = 32 * WARP
-    return {"d": result, "a": m * k * bits // each, "b": n * k * bits // each, "c": result}
+    a = m * k // stored_part * bits // each
+    return {"d": result, "a": a, "b": n * k * bits // each, "c": result}
 
 
 def _double_fragments(slots: dict[str, str]) -> dict[str, int]:
@@ -79,9 +84,29 @@ def _double_fragments(slots: dict[str, str]) -> dict[str, int]:
     return {"d": m * n // WARP, "a": m * k // WARP, "b": n * k // WARP, "c": m * n // WARP}
 
 
-def _product(shape: str, bits: int, d_bits: int, multiply: Multiply) -> Any:
+def multiply_floats(at: str, bt: str, dt: str) -> Multiply:
+    """Return the product of the tensor core for types of A, B and D."""
+    form: DFormat = "f16" if dt == "f16" else "f32"
+    return partial(mma, kind=MMA_SYNC[at, bt], d_format=form)
+
+
+def multiply_integers(
+    shape: str, at: str, bt: str, satfinite: str, stored_part: int = 1
+) -> Multiply:
+    """Return the product of integers for types of A and B, with `stored_part` as for `fragments`."""
+    return partial(
+        mma_integer,
+        a_signed=at[0] == "s",
+        b_signed=bt[0] == "s",
+        satfinite=bool(satfinite),
+        bits=WIDTHS[at],
+        instruction_k=dimensions(shape)[2] // stored_part,
+    )
+
+
+def _product(shape: str, kind: str, d_bits: int, multiply: Multiply) -> Any:
     """Return what executes a form: the warps of a strand multiply together."""
-    m = dimensions(shape)[0]
+    m, bits = dimensions(shape)[0], WIDTHS[kind]
 
     def product(a: Array, b: Array, c: Array) -> Array:
         warps = range(a.shape[1])
@@ -97,71 +122,56 @@ def _product(shape: str, bits: int, d_bits: int, multiply: Multiply) -> Any:
     return run
 
 
-def _float_product(shape: str, kind: tuple[str, str], d: str) -> Any:
-    form: DFormat = "f16" if d == "f16" else "f32"
-    multiply = partial(mma, kind=MMA_SYNC[kind], d_format=form)
-    return _product(shape, WIDTHS[kind[0]], 16 if d == "f16" else 32, multiply)
-
-
-def _integer_product(shape: str, at: str, bt: str, satfinite: str) -> Any:
-    multiply = partial(
-        mma_integer,
-        a_signed=at[0] == "s",
-        b_signed=bt[0] == "s",
-        satfinite=bool(satfinite),
-        bits=WIDTHS[at],
-        instruction_k=dimensions(shape)[2],
-    )
-    return _product(shape, WIDTHS[at], 32, multiply)
-
-
 @shared_form("mma.sync.aligned.{shape}.row.col.{dt}.{at}.{bt}.{ct} {d}:b32, {a}:b32, {b}:b32, {c}:b32",
              shape=HALF_SHAPES, dt=("f32", "f16"), at=("f16", "bf16"), bt=("f16", "bf16"), ct=("f32", "f16"),
-             check=half_problem, quiet=True, data_operands=("a", "b", "c"), collective=True, counts=_fragments, unit="mma",
+             check=half_problem, quiet=True, data_operands=("a", "b", "c"), collective=True, counts=fragments, unit="mma",
              source=SOURCE)  # fmt: skip
 def mma_half(shape: str, dt: ScalarType, at: ScalarType, bt: ScalarType, ct: ScalarType) -> Any:
     """16-bit operands."""
-    return _float_product(shape, (at.name, bt.name), dt.name)
+    multiply = multiply_floats(at.name, bt.name, dt.name)
+    return _product(shape, at.name, dt.width_bits, multiply)
 
 
 @shared_form("mma.sync.aligned.{shape}.row.col.f32.tf32.tf32.f32 {d}:b32, {a}:b32, {b}:b32, {c}:b32",
-             shape=TF32_SHAPES, quiet=True, data_operands=("a", "b", "c"), collective=True, counts=_fragments, unit="mma",
+             shape=TF32_SHAPES, quiet=True, data_operands=("a", "b", "c"), collective=True, counts=fragments, unit="mma",
              source=SOURCE)  # fmt: skip
 def mma_tf32(shape: str) -> Any:
     """tf32 operands."""
-    return _float_product(shape, ("tf32", "tf32"), "f32")
+    return _product(shape, "tf32", 32, multiply_floats("tf32", "tf32", "f32"))
 
 
 @shared_form("mma.sync.aligned.{shape}.row.col.{dt}.{at}.{bt}.{ct} {d}:b32, {a}:b32, {b}:b32, {c}:b32",
              shape=FP8_SHAPES, dt=("f32", "f16"), at=FP8, bt=FP8, ct=("f32", "f16"), check=same_results, quiet=True,
-             data_operands=("a", "b", "c"), collective=True, counts=_fragments, unit="mma", source=SOURCE)  # fmt: skip
+             data_operands=("a", "b", "c"), collective=True, counts=fragments, unit="mma", source=SOURCE)  # fmt: skip
 def mma_fp8(shape: str, dt: ScalarType, at: ScalarType, bt: ScalarType, ct: ScalarType) -> Any:
     """8-bit floating-point operands."""
-    return _float_product(shape, (at.name, bt.name), dt.name)
+    multiply = multiply_floats(at.name, bt.name, dt.name)
+    return _product(shape, at.name, dt.width_bits, multiply)
 
 
 @shared_form("mma.sync.aligned.{shape}.row.col{.satfinite}.s32.{at}.{bt}.s32 {d}:b32, {a}:b32, {b}:b32, {c}:b32",
              shape=INT8_SHAPES, satfinite=("satfinite",), at=INT8, bt=INT8, quiet=True,
-             data_operands=("a", "b", "c"), collective=True, counts=_fragments, unit="mma", source=SOURCE)  # fmt: skip
+             data_operands=("a", "b", "c"), collective=True, counts=fragments, unit="mma", source=SOURCE)  # fmt: skip
 def mma_byte(shape: str, satfinite: str, at: ScalarType, bt: ScalarType) -> Any:
     """8-bit integer operands."""
-    return _integer_product(shape, at.name, bt.name, satfinite)
+    multiply = multiply_integers(shape, at.name, bt.name, satfinite)
+    return _product(shape, at.name, 32, multiply)
 
 
 @shared_form("mma.sync.aligned.{shape}.row.col{.satfinite}.s32.{at}.{bt}.s32 {d}:b32, {a}:b32, {b}:b32, {c}:b32",
              shape=INT4_SHAPES, satfinite=("satfinite",), at=INT4, bt=INT4, quiet=True,
-             data_operands=("a", "b", "c"), collective=True, counts=_fragments, unit="mma", source=SOURCE)  # fmt: skip
+             data_operands=("a", "b", "c"), collective=True, counts=fragments, unit="mma", source=SOURCE)  # fmt: skip
 def mma_nibble(shape: str, satfinite: str, at: str, bt: str) -> Any:
     """4-bit integer operands."""
-    return _integer_product(shape, at, bt, satfinite)
+    return _product(shape, at, 32, multiply_integers(shape, at, bt, satfinite))
 
 
 @shared_form("mma.sync.aligned.{shape}.row.col.s32.{at}.b1.s32.{op}.popc {d}:b32, {a}:b32, {b}:b32, {c}:b32",
              shape=BIT_SHAPES, at=("b1",), op=("and", "xor"), quiet=True,
-             data_operands=("a", "b", "c"), collective=True, counts=_fragments, unit="mma", source=SOURCE)  # fmt: skip
+             data_operands=("a", "b", "c"), collective=True, counts=fragments, unit="mma", source=SOURCE)  # fmt: skip
 def mma_bit(shape: str, at: str, op: str) -> Any:
     """Single bits: how many are set in the conjunction, or the difference, of a row and a column."""
-    return _product(shape, WIDTHS[at], 32, partial(mma_bits, is_xor=op == "xor"))
+    return _product(shape, at, 32, partial(mma_bits, is_xor=op == "xor"))
 
 
 @shared_form("mma.sync.aligned.{shape}.row.col{.rnd}.f64.f64.f64.f64 {d}:f64, {a}:f64, {b}:f64, {c}:f64",
@@ -170,4 +180,4 @@ def mma_bit(shape: str, at: str, op: str) -> Any:
 def mma_f64(shape: str, rnd: Any) -> Any:
     """f64 operands."""
     rounding: Rounding = rnd or "rn"
-    return _product(shape, 64, 64, partial(mma_double, rounding=rounding))
+    return _product(shape, "f64", 64, partial(mma_double, rounding=rounding))

@@ -5,8 +5,7 @@ Source: PTX ISA 8.7 "mma.sp".
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from functools import partial
+from collections.abc import Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -25,11 +24,15 @@ from hopsim.isa.mma import (
     WIDTHS,
     dimensions,
 )
-from hopsim.isa.numerics.mma_kinds import MMA_SYNC, DFormat
-from hopsim.isa.numerics.mma_plain import mma_integer
-from hopsim.isa.numerics.tensor_core import mma
-from hopsim.isa.ops.mma import WARP, half_problem
-from hopsim.isa.ptx.ast import Immediate
+from hopsim.isa.ops.mma import (
+    Multiply,
+    fragments,
+    half_problem,
+    multiply_floats,
+    multiply_integers,
+)
+from hopsim.isa.ops.sparsity_selector import selector_problem
+from hopsim.isa.ptx.flat import FlatOperand
 from hopsim.isa.types import ScalarType
 from hopsim.isa.values import Array, Value
 from hopsim.layout.fragments import (
@@ -38,35 +41,21 @@ from hopsim.layout.fragments import (
     registers_to_mma_b,
     registers_to_mma_c,
 )
-from hopsim.layout.sparse import gathered, metadata_map, metadata_of_rows, stored_places
+from hopsim.layout.sparse import gathered, metadata_of_rows, stored_places
 
 SOURCE: Final = 'PTX ISA 8.7, "mma.sp"'
 SP: Final = ("sp", "sp::ordered_metadata")
 ROWS: Final = 16
-
-Multiply = Callable[[Array, Array, Array], Array]
-"""Raw bits of A (rows, 1, k / 2), of B (rows, 8, k / 2) and of C (rows, 1, 8) to those of D."""
-
-
-def _kind(slots: dict[str, str]) -> str:
-    return slots.get("at") or "tf32"
+STORED_PART: Final = 2
+"""Of so many elements of A one is stored."""
 
 
 def _fragments(slots: dict[str, str]) -> dict[str, int]:
-    """Registers of each operand, for a thread."""
-    _, n, k = dimensions(slots["shape"])
-    bits = WIDTHS[_kind(slots)]
-    result = ROWS * n // (2 * WARP if slots.get("dt") == "f16" else WARP)
-    each = 32 * WARP
-    return {"d": result, "a": ROWS * k // 2 * bits // each, "b": n * k * bits // each, "c": result}
+    return fragments(slots, STORED_PART)
 
 
-def _selector_problem(slots: dict[str, str], operands: Sequence[Any]) -> str:
-    selector = operands[-1]
-    known = metadata_map(_kind(slots), dimensions(slots["shape"])[2]).selectors
-    if isinstance(selector, Immediate) and not 0 <= selector.value < known:
-        return f"the sparsity selector is {selector.value}, expected {' or '.join(map(str, range(known)))}"
-    return ""
+def _selector_problem(slots: dict[str, str], operands: Sequence[FlatOperand]) -> str:
+    return selector_problem(slots.get("at") or "tf32", dimensions(slots["shape"])[2], operands[-1])
 
 
 OPTIONS: Final[dict[str, Any]] = {
@@ -76,7 +65,10 @@ OPTIONS: Final[dict[str, Any]] = {
 
 
 def _product(shape: str, kind: str, d_bits: int, multiply: Multiply) -> Any:
-    """Return what executes a form: each row of A meets other rows of B, so that it is a product of its own."""
+    """Return what executes a form: each row of A meets other rows of B, so that it is a product of its own.
+
+    `multiply` takes A of (rows, 1, k / 2), B of (rows, 8, k / 2) and C of (rows, 1, 8).
+    """
     k, bits = dimensions(shape)[2], WIDTHS[kind]
 
     def run(ctx: Context, a: Any, b: Any, c: Any, e: Value | None, f: int) -> Any:
@@ -96,24 +88,6 @@ def _product(shape: str, kind: str, d_bits: int, multiply: Multiply) -> Any:
     return run
 
 
-def _float_product(shape: str, kind: tuple[str, str], d: str) -> Any:
-    form: DFormat = "f16" if d == "f16" else "f32"
-    multiply = partial(mma, kind=MMA_SYNC[kind], d_format=form)
-    return _product(shape, kind[0], 16 if d == "f16" else 32, multiply)
-
-
-def _integer_product(shape: str, at: str, bt: str, satfinite: str) -> Any:
-    multiply = partial(
-        mma_integer,
-        a_signed=at[0] == "s",
-        b_signed=bt[0] == "s",
-        satfinite=bool(satfinite),
-        bits=WIDTHS[at],
-        instruction_k=dimensions(shape)[2] // 2,
-    )
-    return _product(shape, at, 32, multiply)
-
-
 @shared_form("mma.{sp}.sync.aligned.{shape}.row.col.{dt}.{at}.{bt}.{ct} {d}:b32, {a}:b32, {b}:b32, {c}:b32, e:b32, #f:s32",
              shape=SPARSE_HALF_SHAPES, dt=("f32", "f16"), at=("f16", "bf16"), bt=("f16", "bf16"), ct=("f32", "f16"),
              check=half_problem, **OPTIONS)  # fmt: skip
@@ -121,21 +95,22 @@ def mma_sp_half(
     sp: str, shape: str, dt: ScalarType, at: ScalarType, bt: ScalarType, ct: ScalarType
 ) -> Any:
     """16-bit operands, A sparse: two of four elements."""
-    return _float_product(shape, (at.name, bt.name), dt.name)
+    multiply = multiply_floats(at.name, bt.name, dt.name)
+    return _product(shape, at.name, dt.width_bits, multiply)
 
 
 @shared_form("mma.{sp}.sync.aligned.{shape}.row.col.f32.tf32.tf32.f32 {d}:b32, {a}:b32, {b}:b32, {c}:b32, e:b32, #f:s32",
              shape=SPARSE_TF32_SHAPES, **OPTIONS)  # fmt: skip
 def mma_sp_tf32(sp: str, shape: str) -> Any:
     """tf32 operands, A sparse: one of two elements."""
-    return _float_product(shape, ("tf32", "tf32"), "f32")
+    return _product(shape, "tf32", 32, multiply_floats("tf32", "tf32", "f32"))
 
 
 @shared_form("mma.{sp}.sync.aligned.{shape}.row.col.f32.{at}.{bt}.f32 {d}:b32, {a}:b32, {b}:b32, {c}:b32, e:b32, #f:s32",
              shape=SPARSE_FP8_SHAPES, at=FP8, bt=FP8, **OPTIONS)  # fmt: skip
 def mma_sp_fp8(sp: str, shape: str, at: ScalarType, bt: ScalarType) -> Any:
     """8-bit floating-point operands, A sparse: two of four elements."""
-    return _float_product(shape, (at.name, bt.name), "f32")
+    return _product(shape, at.name, 32, multiply_floats(at.name, bt.name, "f32"))
 
 
 @shared_form("mma.{sp}.sync.aligned.{shape}.row.col{.satfinite}.s32.{at}.{bt}.s32 {d}:b32, {a}:b32, {b}:b32, {c}:b32, "
@@ -143,7 +118,8 @@ def mma_sp_fp8(sp: str, shape: str, at: ScalarType, bt: ScalarType) -> Any:
              shape=SPARSE_INT8_SHAPES, satfinite=("satfinite",), at=INT8, bt=INT8, **OPTIONS)  # fmt: skip
 def mma_sp_byte(sp: str, shape: str, satfinite: str, at: ScalarType, bt: ScalarType) -> Any:
     """8-bit integer operands, A sparse: two of four elements."""
-    return _integer_product(shape, at.name, bt.name, satfinite)
+    multiply = multiply_integers(shape, at.name, bt.name, satfinite, STORED_PART)
+    return _product(shape, at.name, 32, multiply)
 
 
 @shared_form("mma.{sp}.sync.aligned.{shape}.row.col{.satfinite}.s32.{at}.{bt}.s32 {d}:b32, {a}:b32, {b}:b32, {c}:b32, "
@@ -151,4 +127,4 @@ def mma_sp_byte(sp: str, shape: str, satfinite: str, at: ScalarType, bt: ScalarT
              shape=SPARSE_INT4_SHAPES, satfinite=("satfinite",), at=INT4, bt=INT4, **OPTIONS)  # fmt: skip
 def mma_sp_nibble(sp: str, shape: str, satfinite: str, at: str, bt: str) -> Any:
     """4-bit integer operands, A sparse: two pairs of four."""
-    return _integer_product(shape, at, bt, satfinite)
+    return _product(shape, at, 32, multiply_integers(shape, at, bt, satfinite, STORED_PART))

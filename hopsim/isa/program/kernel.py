@@ -13,12 +13,10 @@ import hashlib
 from collections.abc import Iterator
 from functools import cached_property
 from pathlib import Path
-from typing import Final, NamedTuple, cast
+from typing import NamedTuple, cast
 
-from hopsim.errors import LaunchError, NotModelled, PtxError
-from hopsim.isa.catalog import FAMILIES
+from hopsim.errors import LaunchError, PtxError
 from hopsim.isa.forms.bound import BoundInstruction
-from hopsim.isa.forms.decode import decode
 from hopsim.isa.program import flow
 from hopsim.isa.program.allocation import registers_wanted
 from hopsim.isa.program.building import without_collection
@@ -26,13 +24,13 @@ from hopsim.isa.program.calls import Expanded, expand
 from hopsim.isa.program.codegen import Segment, generate
 from hopsim.isa.program.contraction import Contracted, contract
 from hopsim.isa.program.deciding import Deciding, deciding
+from hopsim.isa.program.decoding import Decoded, decode_body
 from hopsim.isa.program.entry_registers import entry_registers
 from hopsim.isa.program.functions import Functions
 from hopsim.isa.program.limits import too_large
 from hopsim.isa.program.pipeline import serialised_by
 from hopsim.isa.program.predication import Predicated, predicate
 from hopsim.isa.program.symbols import Parameter, Placement, parameters, place
-from hopsim.isa.program.wmma import SOURCE as WMMA
 from hopsim.isa.program.wmma import lower
 from hopsim.isa.ptx.ast import Block, Directive, Function, PtxModule
 from hopsim.isa.ptx.file_text import read_ptx
@@ -40,20 +38,7 @@ from hopsim.isa.ptx.flat import FlatBody, Register, SymbolRef
 from hopsim.isa.ptx.parser import parse
 from hopsim.isa.ptx.scope import Flattened, flatten
 from hopsim.isa.ptx.special import GRID_WORKSPACE
-
-SM_90A_ALONE: Final = ("wgmma", "setmaxnreg", "tensormap.replace")
-"""Instructions of this architecture only, as ptxas 13.0 has them."""
-
-# Importing the catalogue declares every instruction form; without them nothing could be decoded.
-_DECLARED = FAMILIES
-
-
-class _Decoded(NamedTuple):
-    """What became of the instructions of a body: bound to forms, not modelled (line, text, why), wrong."""
-
-    bound: tuple[BoundInstruction, ...]
-    unsupported: tuple[tuple[int, str, str], ...]
-    errors: tuple[PtxError, ...]
+from hopsim.isa.wmma import SOURCE as WMMA
 
 
 class Examined(NamedTuple):
@@ -162,56 +147,10 @@ class Kernel:
 
     @cached_property
     @without_collection()
-    def _decoded(self) -> _Decoded:
-        bound: list[BoundInstruction] = []
-        body, wrong_names, refused = self._expanded
-        errors = [*wrong_names, *too_large(self.function, self.placement, self.module.tree)]
-        carry = body.carry
-        lines = self.module.lines
-        unsupported = [
-            (span.line, lines[span.line - 1].strip() if span.line <= len(lines) else "call", why)
-            for span, why in refused
-        ]
-        for instruction in body.instructions:
-            number = instruction.span.line
-            text = lines[number - 1] if 0 < number <= len(lines) else instruction.mnemonic
-            try:
-                bound.append(decode(instruction, carry, self.module.path, text))
-                self._check_target(bound[-1], text)
-            except NotModelled as problem:
-                unsupported.append((number, text.strip(), problem.what))
-            except PtxError as error:
-                errors.append(error)
-        # A function that is called twice has each of its mistakes twice.
-        errors = list({(one.line, one.column, one.what): one for one in errors}.values())
-        errors.sort(key=lambda one: (one.line, one.column))
-        unsupported = sorted(dict.fromkeys(unsupported), key=lambda one: one[0])
-        return _Decoded(tuple(bound), tuple(unsupported), tuple(errors))
-
-    def _right(self) -> _Decoded:
-        """Return what was decoded.
-
-        Raises: PtxError: the first, where instructions are wrong.
-        """
-        decoded = self._decoded
-        if decoded.errors:
-            # A traceback grows with each raise of the same error.
-            raise decoded.errors[0].with_traceback(None)
-        return decoded
-
-    def _check_target(self, bound: BoundInstruction, text: str) -> None:
-        """Raise where an instruction is of sm_90a alone and the module is for another target."""
-        target = self.module.tree.target[0]
-        if target != "sm_90a" and bound.form.name.startswith(SM_90A_ALONE):
-            span = bound.instruction.span
-            raise PtxError(
-                f"{bound.instruction.mnemonic} needs .target sm_90a, got {target}",
-                where=self.module.path,
-                line=span.line,
-                column=span.column,
-                text=text,
-                source=bound.form.source,
-            )
+    def _decoded(self) -> Decoded:
+        module = self.module
+        sizes = too_large(self.function, self.placement, module.tree)
+        return decode_body(self._expanded, sizes, module.tree, module.lines)
 
     @property
     def errors(self) -> list[PtxError]:
@@ -227,7 +166,7 @@ class Kernel:
 
         Raises: PtxError: the first, where the text is wrong; `examined` has both.
         """
-        return list(self._right().unsupported)
+        return list(self._decoded.right().unsupported)
 
     @property
     def examined(self) -> Examined:
@@ -237,7 +176,7 @@ class Kernel:
 
     @cached_property
     def _contracted(self) -> Contracted:
-        body, bound = self.body, self._modelled()
+        body, bound = self.body, self._decoded.modelled(self.name, self.module.path)
         if "debug" in self.module.tree.target:
             # ptxas optimises nothing then (-O0).
             return Contracted(bound, frozenset(body.labels.values()), ())
@@ -257,29 +196,6 @@ class Kernel:
         Raises: NotModelled when some instruction is not modelled, listing all of them; PtxError when one is wrong.
         """
         return self._predicated.instructions
-
-    def _modelled(self) -> tuple[BoundInstruction, ...]:
-        """Return the body as it is written, bound to its forms.
-
-        Raises: NotModelled when some instruction is not modelled, listing all of them; PtxError when one is wrong.
-        """
-        bound, unsupported, _ = self._right()
-        if unsupported:
-            shown = "\n".join(
-                f"    {line}: {text}    ({why})" for line, text, why in unsupported[:20]
-            )
-            count = (
-                "1 instruction that is"
-                if len(unsupported) == 1
-                else f"{len(unsupported)} instructions that are"
-            )
-            more = f"\n    ... and {len(unsupported) - 20} more" if len(unsupported) > 20 else ""
-            raise NotModelled(
-                f"kernel {self.name} uses {count} not modelled:\n{shown}{more}",
-                where=self.module.path,
-                hint="hopsim isa lists what is modelled",
-            )
-        return bound
 
     @cached_property
     def plans(self) -> list[flow.SegmentPlan]:

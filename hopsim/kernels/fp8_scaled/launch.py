@@ -19,9 +19,10 @@ from hopsim.isa.program.kernel import loads
 from hopsim.kernels.fp8_scaled.scaled import BLOCK, ScaledPlan, emit_fp8_scaled
 from hopsim.kernels.gemm.frame import SHARED_SYMBOL
 from hopsim.kernels.gemm.launch import NUMPY_TYPES
-from hopsim.kernels.gemm.plan import GemmPlan, Tile
+from hopsim.kernels.gemm.plan import GemmPlan
 from hopsim.kernels.gemm.problem import GemmProblem, element_type
 from hopsim.kernels.gemm.scheduler import grid_ctas
+from hopsim.kernels.gemm.tile import Tile
 from hopsim.kernels.ptx.limits import SHARED_LIMIT_BYTES, SMS
 from hopsim.kernels.ptx.text import module_text
 from hopsim.launch.arrays import DeviceArray, TensorMap

@@ -18,9 +18,9 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from hopsim.kernels.gemm.kernel import GemmKernel, build, deepest, make_plan, plan_options
-from hopsim.kernels.gemm.plan import Tile
 from hopsim.kernels.gemm.problem import GemmProblem, element_type
 from hopsim.kernels.gemm.schedules import schedule_named
+from hopsim.kernels.gemm.tile import Tile
 from hopsim.kernels.ptx.limits import SHARED_LIMIT_BYTES, SMS
 
 _ROWS: Final = (64, 128, 256)

@@ -12,7 +12,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from hopsim.kernels.gemm.frame import Frame
-from hopsim.kernels.gemm.plan import ATOM_M, WARPGROUP_THREADS, GemmPlan
+from hopsim.kernels.gemm.plan import WARPGROUP_THREADS, GemmPlan
+from hopsim.kernels.gemm.tile import ATOM_M
 from hopsim.kernels.ptx.text import PtxEntry, Reg, address, vector
 from hopsim.layout.swizzle import Swizzle
 

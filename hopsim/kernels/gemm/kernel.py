@@ -14,10 +14,11 @@ from typing import Any
 from hopsim.errors import LaunchError
 from hopsim.kernels.gemm import stream_k
 from hopsim.kernels.gemm.frame import SHARED_SYMBOL
-from hopsim.kernels.gemm.plan import GemmPlan, Tile
+from hopsim.kernels.gemm.plan import GemmPlan
 from hopsim.kernels.gemm.problem import GemmProblem, element_type
 from hopsim.kernels.gemm.scheduler import H100_CTAS, grid_ctas, units
 from hopsim.kernels.gemm.schedules import Schedule, schedule_named
+from hopsim.kernels.gemm.tile import Tile
 from hopsim.kernels.ptx.text import module_text
 from hopsim.layout.operand_tile import OperandTile
 from hopsim.layout.swizzle import Swizzle

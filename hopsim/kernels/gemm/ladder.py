@@ -13,10 +13,10 @@ from hopsim.config import HardwareConfig
 from hopsim.errors import LaunchError
 from hopsim.kernels.gemm.choice import choose_for
 from hopsim.kernels.gemm.kernel import GemmKernel, build, plan_options
-from hopsim.kernels.gemm.plan import Tile
 from hopsim.kernels.gemm.problem import GemmProblem, element_type
 from hopsim.kernels.gemm.roofline import fit
 from hopsim.kernels.gemm.schedules import SCHEDULES
+from hopsim.kernels.gemm.tile import Tile
 
 _SIMPLE_TILES: Final = ((128, 128), (64, 128), (64, 64), (64, 32))
 """Of schedules whose one warpgroup leaves room for several CTAs on an SM."""

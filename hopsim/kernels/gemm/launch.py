@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 from hopsim.errors import LaunchError
 from hopsim.isa.program.kernel import loads
 from hopsim.kernels.gemm.kernel import GemmKernel, MapSpec, build
-from hopsim.kernels.gemm.plan import Tile
 from hopsim.kernels.gemm.problem import GemmProblem
+from hopsim.kernels.gemm.tile import Tile
 from hopsim.launch.arrays import DeviceArray, TensorMap
 from hopsim.launch.device import Device
 from hopsim.results import LaunchResult

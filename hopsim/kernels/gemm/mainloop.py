@@ -9,8 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from hopsim.kernels.gemm.frame import Frame
-from hopsim.kernels.gemm.plan import ATOM_M, GemmPlan
+from hopsim.kernels.gemm.plan import GemmPlan
 from hopsim.kernels.gemm.registers import AFragments, emit_a_fragments, emit_load_fragments
+from hopsim.kernels.gemm.tile import ATOM_M
 from hopsim.kernels.ptx import pipeline as pipe
 from hopsim.kernels.ptx.pipeline import Cursor
 from hopsim.kernels.ptx.text import Operand, PtxEntry, Reg, vector

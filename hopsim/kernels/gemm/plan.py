@@ -16,14 +16,13 @@ from dataclasses import dataclass
 from hopsim.errors import LaunchError
 from hopsim.kernels.gemm.order import ORDERS
 from hopsim.kernels.gemm.problem import ElementType
+from hopsim.kernels.gemm.tile import ATOM_M, Tile, check_tile
 from hopsim.kernels.ptx.limits import REGISTER_FILE, SHARED_LIMIT_BYTES
 from hopsim.layout.descriptor import Major
 from hopsim.layout.operand_tile import ATOM_K_BYTES, OperandTile, widest_swizzle
 from hopsim.layout.swizzle import Swizzle
 
 WARPGROUP_THREADS = 128
-ATOM_M = 64
-"""Rows of one wgmma. Source: PTX ISA 8.7 "wgmma.mma_async"."""
 
 _PRODUCER_REGISTERS = (40, 24)
 """What a producer thread keeps: CUTLASS's two choices, the second for the largest consumers."""
@@ -40,18 +39,6 @@ _MAX_ACCUMULATORS = 192
 CLUSTERS = ((1, 1), (2, 1), (1, 2), (2, 2))
 REDUCTIONS = ("tma", "atomic", "dsmem")
 """How the CTAs of a split tile add up: TMA reductions or atomics in global memory, or shared memory of a cluster."""
-
-
-@dataclass(frozen=True, slots=True)
-class Tile:
-    """Elements of C that a CTA computes at a time (`m` x `n`), and of K in a stage (`k`)."""
-
-    m: int
-    n: int
-    k: int
-
-    def __str__(self) -> str:
-        return f"{self.m}x{self.n}x{self.k}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +99,7 @@ class GemmPlan:
             raise _refuse(
                 f"cluster must be (1,1), (2,1), (1,2) or (2,2), got ({self.cluster[0]},{self.cluster[1]})"
             )
-        self._check_tile()
+        check_tile(self.tile, self.dtype, self.warpgroups, self.takes_turns)
         self._check_shares()
         if self.order not in ORDERS:
             raise _refuse(f"order must be one of {', '.join(ORDERS)}, got {self.order!r}")
@@ -318,31 +305,6 @@ class GemmPlan:
         return self.full_offset + 8 * self.stages * (1 + self.has_producer)
 
     # -- checks ---------------------------------------------------------------------------------
-
-    def _check_tile(self) -> None:
-        tile = self.tile
-        if self.warpgroups not in (1, 2):
-            raise _refuse(f"warpgroups must be 1 or 2, got {self.warpgroups}")
-        rows = ATOM_M if self.takes_turns else ATOM_M * self.warpgroups
-        if tile.m < 1 or tile.m % rows or tile.m > 256:
-            raise _refuse(
-                f"tile m must be a multiple of {rows} (64 rows a wgmma, {self.warpgroups} "
-                f"warpgroup(s)) up to 256, got {tile.m}",
-            )
-        columns = 16 if self.dtype.sum_ptx == "s32" else 8
-        if not columns <= tile.n <= 256 or tile.n % columns:
-            raise _refuse(
-                f"tile n must be a multiple of {columns} from {columns} to 256, got {tile.n}",
-                source='PTX ISA 8.7, "wgmma.mma_async"',
-            )
-        row_bytes = tile.k * self.dtype.size
-        if row_bytes not in (32, 64) and (row_bytes < 1 or row_bytes % 128):
-            unit = 128 // self.dtype.size
-            raise _refuse(
-                f"tile k of {tile.k} {self.dtype.name} is {row_bytes} bytes, expected 32, 64 or a "
-                "multiple of 128 (a swizzle width)",
-                hint=f"k = {unit // 4}, {unit // 2}, {unit} or {2 * unit}",
-            )
 
     def _check_shares(self) -> None:
         along_m, along_n = self.cluster

@@ -15,8 +15,8 @@ from typing import Any, Final
 
 from hopsim.errors import ConfigError
 from hopsim.kernels.gemm.ladder import Step
-from hopsim.kernels.gemm.plan import Tile
 from hopsim.kernels.gemm.problem import GemmProblem
+from hopsim.kernels.gemm.tile import Tile
 
 APART: Final = 0.05
 """Two steps that silicon separates by more should be in the same order in a prediction."""

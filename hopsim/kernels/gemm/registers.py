@@ -11,7 +11,8 @@ from dataclasses import dataclass
 
 from hopsim.kernels.gemm.frame import Frame
 from hopsim.kernels.gemm.place import emit_place
-from hopsim.kernels.gemm.plan import ATOM_M, GemmPlan
+from hopsim.kernels.gemm.plan import GemmPlan
+from hopsim.kernels.gemm.tile import ATOM_M
 from hopsim.kernels.ptx.text import PtxEntry, Reg, address, vector
 from hopsim.layout.operand_tile import ATOM_K_BYTES
 

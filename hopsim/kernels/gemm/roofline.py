@@ -14,9 +14,9 @@ from typing import Any, Final
 from hopsim.config import HardwareConfig
 from hopsim.errors import LaunchError
 from hopsim.kernels.gemm.kernel import deepest, make_plan
-from hopsim.kernels.gemm.plan import ATOM_M, Tile
 from hopsim.kernels.gemm.problem import ElementType, GemmProblem, element_type
 from hopsim.kernels.gemm.schedules import Schedule
+from hopsim.kernels.gemm.tile import ATOM_M, Tile
 from hopsim.layout.operand_tile import ATOM_K_BYTES
 
 CANDIDATES: Final = (

@@ -12,9 +12,10 @@ from hopsim.kernels.gemm.mma_multistage import emit_mma_multistage, shared_bytes
 from hopsim.kernels.gemm.mma_simple import emit_mma_simple
 from hopsim.kernels.gemm.pingpong import emit_pingpong
 from hopsim.kernels.gemm.pipelined import emit_pipelined
-from hopsim.kernels.gemm.plan import GemmPlan, Tile
+from hopsim.kernels.gemm.plan import GemmPlan
 from hopsim.kernels.gemm.split_k import emit_split_k
 from hopsim.kernels.gemm.stream_k import emit_stream_k
+from hopsim.kernels.gemm.tile import Tile
 from hopsim.kernels.gemm.warp_specialized import emit_warp_specialized
 from hopsim.kernels.gemm.wgmma_simple import emit_wgmma_simple
 from hopsim.kernels.ptx.text import PtxEntry

@@ -19,7 +19,7 @@ from hopsim.kernels.gemm.epilogue import emit_epilogue, emit_staging, emit_store
 from hopsim.kernels.gemm.frame import MAPS, SIZES, Frame, emit_frame, new_entry
 from hopsim.kernels.gemm.loads import emit_shares
 from hopsim.kernels.gemm.mainloop import emit_products
-from hopsim.kernels.gemm.plan import ATOM_M, WARPGROUP_THREADS, GemmPlan
+from hopsim.kernels.gemm.plan import WARPGROUP_THREADS, GemmPlan
 from hopsim.kernels.gemm.ring import emit_barriers, emit_release_targets
 from hopsim.kernels.gemm.roles import (
     emit_consumer_place,
@@ -29,6 +29,7 @@ from hopsim.kernels.gemm.roles import (
     emit_tile_products,
 )
 from hopsim.kernels.gemm.scheduler import emit_origin, emit_walk
+from hopsim.kernels.gemm.tile import ATOM_M
 from hopsim.kernels.ptx.pipeline import emit_cursor
 from hopsim.kernels.ptx.text import Param, PtxEntry, Reg, address, vector
 

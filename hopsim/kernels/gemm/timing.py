@@ -15,9 +15,9 @@ from hopsim.config import HardwareConfig
 from hopsim.kernels.gemm.kernel import GemmKernel
 from hopsim.kernels.gemm.ladder import Step
 from hopsim.kernels.gemm.launch import launch_dry
-from hopsim.kernels.gemm.plan import Tile
 from hopsim.kernels.gemm.problem import GemmProblem
 from hopsim.kernels.gemm.scheduler import units
+from hopsim.kernels.gemm.tile import Tile
 from hopsim.launch.device import Device
 from hopsim.results import LaunchResult
 

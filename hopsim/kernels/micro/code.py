@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
+from hopsim.isa.machine_code import INSTRUCTION_BYTES
 from hopsim.kernels.micro.clocked import SMS, Benchmark, Clocked, mean_of_rows
 from hopsim.kernels.ptx.text import address
 
-INSTRUCTION_BYTES = 16
-"""Of one machine instruction. Source: NVIDIA CUDA Binary Utilities 13.0, instruction set of compute capability 7.0 on."""
 PASSES = 4
 CHAINS = 8
 """Sums that do not depend on each other: twice the latency of an fma apart."""

@@ -9,8 +9,8 @@ from typing import Any, Final
 
 import numpy as np
 
+from hopsim.isa.machine_code import INSTRUCTION_BYTES
 from hopsim.kernels.micro.clocked import NEVER, SMS, Benchmark, Clocked, means_and_latest
-from hopsim.kernels.micro.code import INSTRUCTION_BYTES
 from hopsim.kernels.ptx.text import Param, address
 
 BLOCK_BYTES: Final = 512

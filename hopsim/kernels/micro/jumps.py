@@ -8,8 +8,8 @@ from __future__ import annotations
 import random
 from typing import Any, Final
 
+from hopsim.isa.machine_code import INSTRUCTION_BYTES
 from hopsim.kernels.micro.clocked import SMS, Benchmark, Clocked, median_of_rows, zero_word
-from hopsim.kernels.micro.code import INSTRUCTION_BYTES
 from hopsim.kernels.ptx.text import Param, Reg, address
 
 JUMPS, PASSES = 6, 2

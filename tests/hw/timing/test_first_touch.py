@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from hopsim.config import HardwareConfig, load
 from hopsim.hw.timing.costs import ADDRESSES, CostTable, SegmentCost
-from hopsim.hw.timing.first_touch import INSTRUCTION_BYTES, FirstTouch
+from hopsim.hw.timing.first_touch import FirstTouch
+from hopsim.isa.machine_code import INSTRUCTION_BYTES
 from tests.hw.timing.kernels import kernel
 
 CONFIG = load("h100-sxm")

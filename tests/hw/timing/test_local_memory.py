@@ -7,7 +7,7 @@ import pytest
 
 import hopsim as hs
 from hopsim.config import load
-from hopsim.hw.machine.access import AccessNote
+from hopsim.hw.machine.access_notes import AccessNote
 from hopsim.hw.timing.local_memory import LINE, LocalMemory
 from tests.hw.timing.kernels import launch
 
