@@ -44,7 +44,9 @@ class Equivalent:
         return not self.near or any(re.search(self.near, line) for line in around)
 
 
-_GEMM = "(wgmma-simple|pipelined|warp-specialized|cooperative|pingpong|split-k|stream-k).*"
+_GEMM = (
+    "(wgmma-simple|pipelined|warp-specialized|cooperative|pingpong|split-k|stream-k|convolution).*"
+)
 _TRITON = "mm_tma_.*"
 
 EQUIVALENTS: Final[tuple[Equivalent, ...]] = (
@@ -54,13 +56,13 @@ EQUIVALENTS: Final[tuple[Equivalent, ...]] = (
         near=r"%accumulate|%b_step",
     ),
     Equivalent(
-        "warp-specialized(|, two consumers|, cluster along [MN])|split-k.*", "removed",
+        "warp-specialized(|, two consumers|, cluster along [MN])|split-k.*|convolution", "removed",
         r"mbarrier\.arrive\S*\s+_, \[%release_slot\]",
         "the last slots of a tile are handed back to a producer that has nothing more to load",
         near=r"wgmma\.wait_group\.sync\.aligned\s+0",
     ),
     Equivalent(
-        "warp-specialized(|, two consumers|, cluster along [MN])|split-k.*", "arrive before the wait",
+        "warp-specialized(|, two consumers|, cluster along [MN])|split-k.*|convolution", "arrive before the wait",
         r"mbarrier\.arrive\S*\s+_, \[%release_slot\]",
         "the last slots of a tile are handed back to a producer that has nothing more to load",
         near=r"wgmma\.wait_group\.sync\.aligned\s+0",

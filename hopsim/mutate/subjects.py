@@ -15,6 +15,9 @@ from hopsim.isa.program.kernel import Kernel, loads
 from hopsim.kernels.attention import launch as attention
 from hopsim.kernels.attention.launch import AttentionKernel
 from hopsim.kernels.attention.plan import AttentionProblem
+from hopsim.kernels.convolution import launch as convolution
+from hopsim.kernels.convolution.launch import ConvKernel
+from hopsim.kernels.convolution.problem import ConvProblem
 from hopsim.kernels.fp8_scaled import launch as fp8_scaled
 from hopsim.kernels.fp8_scaled.launch import ScaledKernel
 from hopsim.kernels.fp8_scaled.scaled import BLOCK
@@ -217,12 +220,24 @@ def _scaled(gpu: Device, made: ScaledKernel) -> Arguments:
     return Arguments(args, {"c": c})
 
 
+def _convolution(gpu: Device, made: ConvKernel) -> Arguments:
+    problem = made.problem
+    rng = np.random.default_rng(problem.channels)
+    kind = NUMPY_TYPES[problem.dtype]
+    x, w = (
+        gpu.array(rng.integers(-3, 4, shape).astype(kind))
+        for shape in (problem.x_shape, problem.w_shape)
+    )
+    y = gpu.array(np.zeros(problem.out_shape, kind))
+    return Arguments(convolution.arguments(made, x, w, y), {"y": y})
+
+
 @dataclass(frozen=True)
 class BuiltSubject:
     """A kernel beside the GEMMs."""
 
     name: str
-    build: Callable[[], AttentionKernel | ScaledKernel]
+    build: Callable[[], AttentionKernel | ScaledKernel | ConvKernel]
     arguments_of: Callable[[Device, Any], Arguments]
 
     @property
@@ -243,9 +258,15 @@ def _build_scaled() -> ScaledKernel:
     return fp8_scaled.build(GemmProblem(128, 32, 384, "e4m3", "f32"), (128, 16), 2, resident_ctas=1)
 
 
+def _build_convolution() -> ConvKernel:
+    problem = ConvProblem(1, 16, 8, 64, 16, extent=(2, 2), padding=(1, 1))
+    return convolution.build(problem, (64, 16), 2)
+
+
 OTHERS: Final = (
     BuiltSubject("attention", _build_attention, _attention),
     BuiltSubject("fp8-scaled", _build_scaled, _scaled),
+    BuiltSubject("convolution", _build_convolution, _convolution),
 )
 _CLUSTER: Final = (("release_scope", "cluster"),)
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from hopsim.errors import MachineFault, NotModelled
+from hopsim.errors import MachineFault
 from hopsim.isa.program.kernel import Kernel
 from hopsim.launch.arrays import TensorMap
 from tests.machine.programs import (
@@ -827,19 +827,6 @@ def test_illegal_copies_are_told_where_they_are_issued(code: str, what: str) -> 
     for order in UNTIMED:
         text = fault_of(body, block=1, orders=[order])
         assert text.startswith(f"cta (0,0,0) warp 0 lane 0: {what}"), text
-
-
-def test_im2col_is_refused_by_name() -> None:
-    code = """
-    cp.async.bulk.tensor.4d.shared::cluster.global.im2col.mbarrier::complete_tx::bytes [%r1], [%rd1, {%r2, %r2, %r2, %r2}], [%r3], {%h1, %h2};
-    """
-    kernel = build(code)
-    ((line, text, why),) = kernel.unsupported
-    assert "im2col" in why
-    assert text.startswith("cp.async.bulk.tensor.4d")
-    assert line == 24
-    with pytest.raises(NotModelled, match="im2col"):
-        launch(kernel)
 
 
 def test_too_many_bytes_on_the_barrier_are_told_with_the_line_of_the_copy() -> None:

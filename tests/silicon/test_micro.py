@@ -46,6 +46,7 @@ ON_AN_H200: list[dict[str, Any]] = [
             "mma_kind_",
             "wgmma_sp_",
             "first_maps_",
+            "columns_",
         )
     )
     or (row["name"].startswith("code_16K_") and row["name"].endswith("_w12_first"))

@@ -1,4 +1,4 @@
-"""Kernels beside the ladder, attention and fp8-scaled, are predicted as an H100 measured them."""
+"""Kernels beside the ladder are predicted as measured: attention and fp8-scaled on an H100, convolutions on an H200."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Any, cast
 import pytest
 
 from hopsim.kernels import others
+from hopsim.kernels.convolution import launch as convolution
 from hopsim.launch.device import Device
 from hopsim.runtime.gpu import Gpu
 
@@ -42,3 +43,26 @@ def test_the_smallest_problem_takes_as_long_as_recorded(entry: str) -> None:
     row, go = next((row, go) for row, go in others.cases(gpu) if row["entry"] == entry)
     measured = median(RECORDED[entry, row["flop"]]["cycles"])
     assert go(values=False, check=False).cycles == pytest.approx(measured, rel=WITHIN[entry])
+
+
+ON_AN_H200 = Path(__file__).parent / "h200" / "ladder" / "convolutions.json"
+CONVOLUTIONS: list[dict[str, Any]] = json.loads(ON_AN_H200.read_text(encoding="utf-8"))["kernels"]
+CHOSEN = {0: 0.08, 9: 0.05, 11: 0.05, 12: 0.05}
+"""Row, and within what: of the quickest to simulate."""
+
+
+def test_the_recorded_convolutions_are_those_of_today() -> None:
+    rows = [row for row, _ in others.convolutions(cast(Device, Gpu("h200-sxm")))]
+    names = ("entry", "flop", "grid", "images", "height", "channels", "filters", "ptx_sha256")
+    assert [[row[name] for name in names] for row in rows] == [
+        [row[name] for name in names] for row in CONVOLUTIONS
+    ]
+
+
+@pytest.mark.parametrize("number", CHOSEN)
+def test_a_convolution_takes_as_long_as_recorded(number: int) -> None:
+    gpu = cast(Device, Gpu("h200-sxm"))
+    problem, tile, stages, persistent = others.CONVOLUTIONS[number]
+    kernel = convolution.build(problem, tile, stages, persistent=persistent)
+    got = convolution.launch_dry(gpu, kernel, check=False).cycles
+    assert got == pytest.approx(median(CONVOLUTIONS[number]["cycles"]), rel=CHOSEN[number])

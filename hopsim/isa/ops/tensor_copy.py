@@ -27,12 +27,13 @@ def _coordinates(slots: dict[str, str]) -> dict[str, int]:
 def _pixels(slots: dict[str, str]) -> dict[str, int]:
     """Return how many coordinates the first pixel has, and how many offsets."""
     rank = int(slots["dim"][0])
-    return {"c": rank, "o": rank - 2}
+    return {"c": rank, "o": max(1, rank - 2)}
 
 
-def _store_problem(slots: dict[str, str]) -> str:
-    if slots["mode"] == "im2col_no_offs" and slots["dim"] not in PIXEL_DIM:
-        return f".im2col_no_offs takes .3d, .4d or .5d, not .{slots['dim']}"
+def _pixel_problem(slots: dict[str, str]) -> str:
+    mode = slots.get("mode", "im2col")
+    if mode.startswith("im2col") and slots["dim"] not in PIXEL_DIM:
+        return f".{mode} takes .3d, .4d or .5d, not .{slots['dim']}"
     return ""
 
 
@@ -76,8 +77,8 @@ def tensor_load_multicast(dim: str, dst: str, mode: str, tx: str, hint: str) -> 
 
 
 @shared_form(
-    "cp.async.bulk.tensor.{dim}.{dst}.global.im2col.{tx}{.hint} [b], [a, {c}], [m], {o}:b16, policy:b64?", dim=PIXEL_DIM,
-    counts=_pixels, dst=CLUSTER, tx=TX, hint=HINT, unit="tma",
+    "cp.async.bulk.tensor.{dim}.{dst}.global.im2col.{tx}{.hint} [b], [a, {c}], [m], {o}:b16, policy:b64?", dim=DIM,
+    counts=_pixels, check=_pixel_problem, dst=CLUSTER, tx=TX, hint=HINT, unit="tma",
     effects=("reads map column async", "writes [b] async", "completes_tx [m]"), source=TENSOR,
 )  # fmt: skip
 def im2col_load(dim: str, dst: str, tx: str, hint: str) -> Any:
@@ -100,7 +101,7 @@ def im2col_load(dim: str, dst: str, tx: str, hint: str) -> Any:
 @shared_form(
     "cp.async.bulk.tensor.{dim}.{dst}.global.im2col.{tx}.multicast::cluster{.hint} [b], [a, {c}], [m], {o}:b16, k:b16, "
     "policy:b64?",
-    dim=PIXEL_DIM, counts=_pixels, dst=("shared::cluster",), tx=TX, hint=HINT, unit="tma",
+    dim=DIM, counts=_pixels, check=_pixel_problem, dst=("shared::cluster",), tx=TX, hint=HINT, unit="tma",
     effects=("reads map column async", "writes [b] of each CTA async", "completes_tx [m] of each CTA"), source=TENSOR,
 )  # fmt: skip
 def im2col_load_multicast(dim: str, dst: str, tx: str, hint: str) -> Any:
@@ -123,7 +124,7 @@ def im2col_load_multicast(dim: str, dst: str, tx: str, hint: str) -> Any:
 
 @shared_form(
     "cp.async.bulk.tensor.{dim}.global.shared::cta{.mode}.bulk_group{.hint} [a, {c}], [b], policy:b64?", dim=DIM, counts=_coordinates,
-    mode=STORED, check=_store_problem, hint=HINT, unit="tma",
+    mode=STORED, check=_pixel_problem, hint=HINT, unit="tma",
     effects=("reads [b] async", "writes map box async", "bulk group"), source=TENSOR,
 )  # fmt: skip
 def tensor_store(dim: str, mode: str, hint: str) -> Any:
@@ -139,7 +140,7 @@ def tensor_store(dim: str, mode: str, hint: str) -> Any:
 
 @shared_form(
     "cp.reduce.async.bulk.tensor.{dim}.global.shared::cta.{op}{.mode}.bulk_group{.hint} [a, {c}], [b], policy:b64?",
-    dim=DIM, counts=_coordinates, op=REDUCE, mode=STORED, check=_store_problem, hint=HINT, unit="tma",
+    dim=DIM, counts=_coordinates, op=REDUCE, mode=STORED, check=_pixel_problem, hint=HINT, unit="tma",
     effects=("reads [b] async", "reads and writes map box async", "bulk group"),
     source='PTX ISA 8.7, "cp.reduce.async.bulk.tensor"',
 )  # fmt: skip
@@ -165,8 +166,8 @@ def tensor_prefetch(dim: str, mode: str, hint: str) -> Any:
     return run
 
 
-@shared_form("cp.async.bulk.prefetch.tensor.{dim}.L2.global.im2col{.hint} [a, {c}], {o}:b16, policy:b64?", dim=PIXEL_DIM,
-             counts=_pixels, hint=HINT, unit="tma", source='PTX ISA 8.7, "cp.async.bulk.prefetch.tensor"')  # fmt: skip
+@shared_form("cp.async.bulk.prefetch.tensor.{dim}.L2.global.im2col{.hint} [a, {c}], {o}:b16, policy:b64?", dim=DIM,
+             counts=_pixels, check=_pixel_problem, hint=HINT, unit="tma", source='PTX ISA 8.7, "cp.async.bulk.prefetch.tensor"')  # fmt: skip
 def im2col_prefetch(dim: str, hint: str) -> Any:
     """Brings a column of pixels into L2."""
 

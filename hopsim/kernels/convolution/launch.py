@@ -44,6 +44,11 @@ class ConvKernel:
     block: int
     shared_bytes: int
 
+    @property
+    def cluster(self) -> int:
+        """CTAs of a cluster: none shares its loads."""
+        return 1
+
 
 @dataclass(frozen=True, slots=True)
 class ConvRun:
@@ -173,7 +178,7 @@ def _launch(
         loads(kernel.ptx)[kernel.entry],
         grid=kernel.grid,
         block=kernel.block,
-        cluster=1,
+        cluster=kernel.cluster,
         args=arguments(kernel, x, w, y),
         shared_bytes=kernel.shared_bytes,
         **options,
