@@ -17,6 +17,7 @@ from hopsim.cli import (
     check,
     compare,
     config,
+    convolution,
     diff,
     explain,
     fp8,
@@ -52,6 +53,7 @@ app.command("gemm", cls=Command)(gemm.gemm)
 app.command("ladder", cls=Command)(ladder.ladder)
 app.command("fp8", cls=Command)(fp8.fp8)
 app.command("attention", cls=Command)(attention.attention)
+app.command("convolution", cls=Command)(convolution.convolution)
 app.command("run", cls=Command)(run.run)
 app.command("diff", cls=Command)(diff.diff)
 app.command("check", cls=Command)(check.check)

@@ -174,15 +174,16 @@ def _is_typed(context: typer.Context, parameter: str) -> bool:
     return source is not None and source.name == "COMMANDLINE"
 
 
-def extents(text: str, count: int, option: str, example: str) -> tuple[int, ...]:
-    """Return so many positive numbers that are joined by x.
+def extents(text: str, count: int, option: str, example: str, *, least: int = 1) -> tuple[int, ...]:
+    """Return so many numbers that are joined by x, none of them less than `least`, which is 0 or 1.
 
-    Raises: ConfigError: they are not, or one is 0.
+    Raises: ConfigError: they are not, or one is less.
     """
     numbers = [int(part) for part in text.strip().split("x") if re.fullmatch(r"[0-9]{1,6}", part)]
-    if len(numbers) != count or text.count("x") != count - 1 or 0 in numbers:
+    if len(numbers) != count or text.count("x") != count - 1 or min(numbers) < least:
+        kind = "positive" if least else "whole"
         raise ConfigError(
-            f"expected {count} positive numbers joined by x, got {text!r}",
+            f"expected {count} {kind} numbers joined by x, got {text!r}",
             where=option,
             hint=f"{option} {example}",
         )

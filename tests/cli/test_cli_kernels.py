@@ -1,4 +1,4 @@
-"""`hopsim attention` and `hopsim fp8`."""
+"""`hopsim attention`, `hopsim convolution` and `hopsim fp8`."""
 
 from __future__ import annotations
 
@@ -39,6 +39,29 @@ def test_attention_without_values_is_only_timed() -> None:
     assert "bits" not in done.stdout.split("not checked")[0]
 
 
+def test_a_convolution_has_the_reference_s_bits(tmp_path: Path) -> None:
+    ptx, data = tmp_path / "a.ptx", tmp_path / "a.json"
+    done = hopsim(
+        "convolution", "--height", "9", "--width", "7", "--filters", "16", "--extent", "3x2", "--stride", "2x1",
+        "--padding", "1x0", "--tile", "64x16", "--ptx", str(ptx), "--json", str(data),
+    )  # fmt: skip
+    assert done.exit_code == 0, done.output
+    assert "1 image, 9 x 7 x 64 to 5 x 6 x 16, filter 3x2, bf16" in done.stdout
+    assert "y has the bits of the reference: all 480 elements equal" in done.stdout
+    content = json.loads(data.read_text())
+    assert (content["verdict"], content["comparison"]["equal"]) == ("clean", True)
+    assert content["convolution"]["stride"] == [2, 1]
+    assert content["cycles"] > 0
+    assert ".im2col." in ptx.read_text()
+
+
+def test_a_convolution_without_values_is_only_timed() -> None:
+    done = hopsim("convolution", "--no-values", "--persistent")
+    assert done.exit_code == 0, done.output
+    assert "TFLOP/s" in done.stdout
+    assert "bits" not in done.stdout.split("not checked")[0]
+
+
 def test_fp8_tells_both_errors(tmp_path: Path) -> None:
     data = tmp_path / "a.json"
     done = hopsim(
@@ -60,6 +83,9 @@ def test_fp8_tells_both_errors(tmp_path: Path) -> None:
         (("attention", "--head-dim", "96"), "head_dim must be 64 or 128"),
         (("attention", "--stages", "9"), "bytes of shared memory"),
         (("attention", "--seq-kv", "0"), "seq_kv must be from 1 to 16777216, got 0"),
+        (("convolution", "--channels", "12"), "channels must fill a multiple of 16 bytes, got 12"),
+        (("convolution", "--padding", "1x-1"), "expected 2 whole numbers joined by x, got '1x-1'"),
+        (("convolution", "--extent", "0x3"), "expected 2 positive numbers joined by x, got '0x3'"),
         (("fp8", "--tile-n", "20"), "tile n"),
         (("fp8", "--spread", "nan"), "fp8: spread must be from 0 to 48, got nan"),
         (("fp8", "--spread", "inf"), "fp8: spread must be from 0 to 48, got inf"),
