@@ -1,7 +1,7 @@
 """What TMA brings for each place of a 3x3 filter: the pixels of an image of 3 x 4, moved, with zeros where the padding is.
 
-The tensor map has the window of the filter's first pixel (padding: from -1 to the last one less 1), the instruction the place
-in the filter as offsets. Twelve pixels, one for each pixel of the output, come by one instruction.
+The tensor map has the window of the filter's first pixel (padding: from -1 to the last one less 1), the instruction the
+place in the filter as offsets. Twelve pixels, one for each pixel of the output, come by one instruction.
 """
 
 import numpy as np

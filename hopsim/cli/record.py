@@ -204,8 +204,7 @@ def _ladder(
         _write(folder / f"{dtype}.json", {"made_with": made_with, **found})
         log.unlink(missing_ok=True)
         if dtype in others.SETS:
-            schedules = dict.fromkeys(row["schedule"] for row in found["kernels"])
-            described[f"ladder/{dtype}.json"] = (" and ".join(schedules), len(found["kernels"]))
+            described[f"ladder/{dtype}.json"] = (others.SETS[dtype].what, len(found["kernels"]))
             continue
         what = f"the ladder of GEMM schedules, {dtype}: bits, times, cycles, and cuBLAS beside them"
         described[f"ladder/{dtype}.json"] = (what, len(found["bits"]["c_sha256"]))

@@ -1,10 +1,14 @@
-"""Times of the kernels beside the ladder on a real device: attention, fp8-scaled, convolutions, as plain data for JSON."""
+"""Times of kernels beside the ladder on a real device, as plain data for JSON.
+
+Attention and fp8-scaled; convolutions; GEMMs of few products a tile in more and more waves of CTAs.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import math
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
@@ -16,6 +20,8 @@ from hopsim.kernels.convolution import launch as convolution
 from hopsim.kernels.convolution.problem import ConvProblem
 from hopsim.kernels.fp8_scaled import launch as scaled
 from hopsim.kernels.fp8_scaled.scaled import BLOCK
+from hopsim.kernels.gemm import launch as gemm
+from hopsim.kernels.gemm.kernel import GemmKernel, build
 from hopsim.kernels.gemm.launch import NUMPY_TYPES
 from hopsim.kernels.gemm.problem import GemmProblem
 from hopsim.launch.device import Device
@@ -57,6 +63,19 @@ CONVOLUTIONS: Final = (
 )  # fmt: skip
 """Problems of ResNet-50's shapes and some beside them, tile, stages, and whether CTAs are persistent."""
 
+WAVE: Final = 132
+"""Tiles of a wave: one for each SM."""
+WAVES: Final = tuple(
+    (schedule, GemmProblem(int(WAVE * waves) * tile[0], n, k), tile, stages)
+    for waves in (0.25, 0.5, 1, 1.5, 2, 3, 4, 6)
+    for schedule, n, k, tile, stages in (
+        ("warp-specialized", 256, 64, (128, 256, 64), 2), ("warp-specialized", 256, 256, (128, 256, 64), 3),
+        ("warp-specialized", 64, 256, (128, 64, 64), 4), ("warp-specialized", 128, 128, (128, 128, 64), 2),
+        ("pipelined", 128, 128, (128, 128, 64), 2),
+    )
+)  # fmt: skip
+"""Schedule, problem, tile and stages: every tile has rows of A of its own, and all columns of B."""
+
 Launch = Callable[..., LaunchResult]
 Cases = Iterator[tuple[dict[str, Any], Launch]]
 
@@ -81,6 +100,28 @@ def convolutions(gpu: Device) -> Cases:
         }  # fmt: skip
         more = {"tile": list(tile), "stages": stages, "persistent": persistent}
         yield {**_row("convolution", kernel, problem.flops), **words, **more}, go
+
+
+def waves(gpu: Device) -> Cases:
+    """Give what each GEMM of some waves is, and what launches it, as `convolutions` does."""
+    values = np.random.default_rng(1).standard_normal(1 << 20).astype(np.float32)
+    for schedule, problem, tile, stages in WAVES:
+        kernel = build(schedule, problem, tile, stages, warpgroups=2)
+        kind = NUMPY_TYPES[problem.dtype]
+        a = np.resize(values.astype(kind), problem.a_shape)
+        b = np.resize(values[::-1].astype(kind), problem.b_shape)
+
+        def go(kernel: Any = kernel, a: Any = a, b: Any = b, **options: Any) -> Any:
+            return gemm.launch(gpu, kernel, a, b, **options).result
+
+        words = {
+            "m": problem.m,
+            "n": problem.n,
+            "k": problem.k,
+            "tile": list(tile),
+            "stages": stages,
+        }
+        yield {**_row(schedule, kernel, problem.flops), **words}, go
 
 
 def cases(gpu: Device) -> Cases:
@@ -125,7 +166,7 @@ def cases(gpu: Device) -> Cases:
 
 def _row(
     schedule: str,
-    kernel: attention.AttentionKernel | scaled.ScaledKernel | convolution.ConvKernel,
+    kernel: attention.AttentionKernel | scaled.ScaledKernel | convolution.ConvKernel | GemmKernel,
     flops: int,
 ) -> dict[str, Any]:
     return {
@@ -134,14 +175,26 @@ def _row(
     }  # fmt: skip
 
 
-SETS: Final[dict[str, Callable[[Device], Cases]]] = {"others": cases, "convolutions": convolutions}
+@dataclass(frozen=True, slots=True)
+class KernelSet:
+    """Kernels that are recorded together: what they are, and what gives them."""
+
+    what: str
+    cases: Callable[[Device], Cases]
+
+
+SETS: Final = {
+    "others": KernelSet("attention and fp8-scaled", cases),
+    "convolutions": KernelSet("convolutions", convolutions),
+    "waves": KernelSet("GEMMs of few products a tile, in waves of CTAs", waves),
+}
 """By the name of the file that has their recordings."""
 
 
 def times(gpu: Device, name: str, repeats: int, say: Callable[[str], None]) -> list[dict[str, Any]]:
     """Time every kernel of a set by events, with L2 flushed and back to back."""
     rows: list[dict[str, Any]] = []
-    for row, go in SETS[name](gpu):
+    for row, go in SETS[name].cases(gpu):
         rows.append(row)
         try:
             result = go(repeats=repeats, measure_clock=True)

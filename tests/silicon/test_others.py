@@ -11,6 +11,8 @@ import pytest
 
 from hopsim.kernels import others
 from hopsim.kernels.convolution import launch as convolution
+from hopsim.kernels.gemm import kernel as gemm
+from hopsim.kernels.gemm import launch as gemm_launch
 from hopsim.launch.device import Device
 from hopsim.runtime.gpu import Gpu
 
@@ -45,18 +47,38 @@ def test_the_smallest_problem_takes_as_long_as_recorded(entry: str) -> None:
     assert go(values=False, check=False).cycles == pytest.approx(measured, rel=WITHIN[entry])
 
 
-ON_AN_H200 = Path(__file__).parent / "h200" / "ladder" / "convolutions.json"
-CONVOLUTIONS: list[dict[str, Any]] = json.loads(ON_AN_H200.read_text(encoding="utf-8"))["kernels"]
+def on_an_h200(name: str) -> list[dict[str, Any]]:
+    file = Path(__file__).parent / "h200" / "ladder" / f"{name}.json"
+    return json.loads(file.read_text(encoding="utf-8"))["kernels"]
+
+
+CONVOLUTIONS = on_an_h200("convolutions")
 CHOSEN = {0: 0.08, 9: 0.05, 11: 0.05, 12: 0.05}
 """Row, and within what: of the quickest to simulate."""
 
 
-def test_the_recorded_convolutions_are_those_of_today() -> None:
-    rows = [row for row, _ in others.convolutions(cast(Device, Gpu("h200-sxm")))]
-    names = ("entry", "flop", "grid", "images", "height", "channels", "filters", "ptx_sha256")
+@pytest.mark.parametrize("name", ["convolutions", "waves"])
+def test_what_an_h200_recorded_are_the_kernels_of_today(name: str) -> None:
+    rows = [row for row, _ in others.SETS[name].cases(cast(Device, Gpu("h200-sxm")))]
+    names = ("schedule", "entry", "flop", "grid", "ptx_sha256")
     assert [[row[name] for name in names] for row in rows] == [
-        [row[name] for name in names] for row in CONVOLUTIONS
+        [row[name] for name in names] for row in on_an_h200(name)
     ]
+
+
+def test_waves_of_few_products_are_too_quick_by_what_is_said_of_them() -> None:
+    # D-SERVED: one tile an SM is told well with 64 columns, and badly with 256 that wait for each other's stores.
+    gpu = cast(Device, Gpu("h200-sxm"))
+    rows = on_an_h200("waves")
+    found: dict[int, float] = {}
+    for number in (10, 12):
+        schedule, problem, tile, stages = others.WAVES[number]
+        kernel = gemm.build(schedule, problem, tile, stages, warpgroups=2)
+        cycles = gemm_launch.launch_dry(gpu, kernel, check=False).cycles
+        assert cycles is not None
+        found[problem.n] = cycles / median(rows[number]["cycles"]) - 1
+    assert found[64] == pytest.approx(0, abs=0.06)
+    assert found[256] == pytest.approx(-0.15, abs=0.04)
 
 
 @pytest.mark.parametrize("number", CHOSEN)

@@ -140,7 +140,7 @@ def launch_all(dtype: str) -> None:
     os.environ["CUDA_MODULE_LOADING"] = "LAZY"  # or PyTorch loads all it has
     gpu = CudaGpu(0, isolate=False)
     if dtype in others.SETS:
-        for _, go in others.SETS[dtype](cast("Device", gpu)):
+        for _, go in others.SETS[dtype].cases(cast("Device", gpu)):
             for _ in range(PROFILES):
                 go(timing=False)
         return
