@@ -75,8 +75,8 @@ def main() -> None:
     size = [abs(error) for error in errors]
     lines += [
         "",
-        f"Mean error without sign {mean(size):.1f} %, largest {max(errors, key=abs):+.1f} %. Those of one pixel a filter",
-        "do little but store: waves of CTAs with few products each are quicker here than there (D-SERVED).",
+        f"MAPE {mean(size):.1f} %, median {median(size):.1f} %, worst {max(errors, key=abs):+.1f} %. Those of one pixel a",
+        "filter do little but store: waves of CTAs with few products each are quicker here than there (D-SERVED).",
     ]
     page = "\n".join(lines)
     (ROOT / "docs" / "convolutions.md").write_text(page + "\n", encoding="utf-8")

@@ -124,4 +124,4 @@ PAGE = Path(__file__).parents[2] / "docs" / "kernels.md"
 
 def test_the_page_of_kernels_shows_what_the_commands_print() -> None:
     """Cycles move with the timing model; the page shows what does not."""
-    assert_page(PAGE, hopsim, 3)
+    assert_page(PAGE, hopsim, 4)
