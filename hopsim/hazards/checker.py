@@ -39,7 +39,7 @@ from hopsim.hazards.object_bytes import ObjectBytes
 from hopsim.hazards.observations import Observations
 from hopsim.hazards.polls import Polls
 from hopsim.hazards.races import STORES, Races
-from hopsim.hazards.records import Flight
+from hopsim.hazards.records import Flight, tile_words
 from hopsim.hazards.registers import Registers
 from hopsim.hazards.rules import RULES
 from hopsim.hazards.stuck import explain_stuck
@@ -141,7 +141,7 @@ class Checker(Observer):
             self.registers.issued(event, flight)
         elif event.detail is not None and event.tracked in ("mbarrier", "bulk"):
             _, _, origin, box = event.detail
-            flight.tile = f"box {'x'.join(map(str, box))} at ({', '.join(map(str, origin))})"
+            flight.tile = tile_words(box, origin)
             self.swizzle_bases.issued(event, flight)
         self.groups.issued(flight)
         self.memory.flight(event, flight)

@@ -71,7 +71,7 @@ class Flight:
         self.raced = False
         # Some finding names it.
         self.told = False
-        # The tile that it copies, in words: box sizes and coordinates, innermost first.
+        # The tile that it copies, as `tile_words` tells it.
         self.tile = ""
         self.records: list[Record] = []
 
@@ -84,6 +84,15 @@ class Flight:
     def agent(self) -> Agent:
         """The first warp that issued it."""
         return self.parts[0][0]
+
+
+def tile_words(box: tuple[int, ...], origin: tuple[int, ...]) -> str:
+    """Return the tile of a tensor copy in words, sizes and coordinates innermost first; of an im2col copy its pixels."""
+    start = ", ".join(map(str, origin))
+    if len(box) == len(origin):
+        return f"box {'x'.join(map(str, box))} at ({start})"
+    channels, pixels = box
+    return f"{pixels} pixels of {channels} channels from ({start})"
 
 
 class Record:

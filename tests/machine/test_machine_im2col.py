@@ -132,7 +132,10 @@ def test_reading_without_a_wait_is_a_race() -> None:
         result, _, _ = launch(
             kernel, order, out=PIXELS * CHANNELS, dtype=np.uint16, args=[window()], **OPTIONS
         )
-        assert [one.rule for one in result.hazards] == ["HS001"], result.hazards
+        (hazard,) = result.hazards
+        assert hazard.rule == "HS001"
+        assert hazard.first is not None
+        assert hazard.first.name == "24 pixels of 16 channels from (0, -1, -1, 0)"
 
 
 STORE = """
