@@ -27,9 +27,12 @@ def assert_all_reported(score: Score) -> None:
     assert all(one.why for one in score.of("equivalent"))
 
 
-@pytest.mark.parametrize("name", ["wgmma-simple", "warp-specialized", "mma-multistage"])
-def test_some_mutants_of_some_kernels(name: str) -> None:
-    assert_all_reported(judge(subject_named(name), EQUIVALENTS, every=6))
+@pytest.mark.parametrize(
+    ("name", "every"),
+    [("wgmma-simple", 6), ("warp-specialized", 6), ("mma-multistage", 6), ("stream-k", 12), ("attention", 12)],
+)  # fmt: skip
+def test_some_mutants_of_some_kernels(name: str, every: int) -> None:
+    assert_all_reported(judge(subject_named(name), EQUIVALENTS, every=every))
 
 
 @pytest.mark.slow
