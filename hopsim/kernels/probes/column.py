@@ -13,8 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hopsim.isa.program.kernel import Module, loads
-from hopsim.kernels.probes.probe import Arrays
+from hopsim.kernels.probes.probe import Arrays, load_module
 from hopsim.kernels.ptx.text import Param, PtxEntry, Reg, address, module_text, vector
 from hopsim.launch.arrays import TensorMap
 from hopsim.launch.device import Device
@@ -231,7 +230,7 @@ class ColumnProbe:
         size = -(-(c.at + geometry.shared_bytes + 16) // 16) * 16
         out = gpu.array(np.zeros(size, np.uint8))
         gpu.launch(
-            _module(self.ptx)["column"], 1, THREADS, 1,
+            load_module(self.ptx)["column"], 1, THREADS, 1,
             [
                 tensor_map, out, *map(np.int32, c.start), *map(np.uint16, c.offsets or (0,) * (c.rank - 2)),
                 np.uint32(TILE_AT + c.at), np.uint32(size), np.uint32(geometry.tx_bytes),
@@ -240,12 +239,3 @@ class ColumnProbe:
             **options,
         )  # fmt: skip
         return {"shared": out.numpy()} if c.op == "load" else {"tensor": tensor.numpy()}
-
-
-_MODULES: dict[str, Module] = {}
-
-
-def _module(ptx: str) -> Module:
-    if ptx not in _MODULES:
-        _MODULES[ptx] = loads(ptx)
-    return _MODULES[ptx]
