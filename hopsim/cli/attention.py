@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
+from hopsim.cli.judged import Outcome, outcome_of_bits, run_judged
 from hopsim.cli.options import (
     Backend,
     BackendOption,
@@ -104,8 +105,8 @@ def attention(
     kernel = build(problem, block_kv=block_kv, stages=stages)
     saved = save_ptx(kernel.ptx, ptx)
     with progress_bar(f"attention {heads} x {seq_q} x {seq_kv}") as tell:
-        result, rows, content, is_right = _run(device, kernel, seed, {**options, "progress": tell})
-    code = exit_code(result) or int(not is_right)
+        result, outcome = _run(device, kernel, seed, {**options, "progress": tell})
+    code = exit_code(result) or int(not outcome.is_right)
     seen = "causal" if causal else "all to all"
     words = f"{plural(heads, 'head')}, {seq_q} x {problem.seq_kv}, head {head_dim}, {seen}, {dtype}"
     output.show(
@@ -115,7 +116,7 @@ def attention(
                 ("problem", words),
                 ("tile", f"128 rows, {block_kv} columns a block, {stages} stages"),
             ],
-            outcome=rows,
+            outcome=outcome.rows,
             checks=check,
             last=[*saved, *save_trace(output, result, trace)],
             flops=problem.flops,
@@ -133,7 +134,12 @@ def attention(
         launch_json(
             "attention",
             result,
-            {"attention": parameters, "tflops": rate(result, problem.flops), **content, **told},
+            {
+                "attention": parameters,
+                "tflops": rate(result, problem.flops),
+                **outcome.content,
+                **told,
+            },
             checks=check,
             settings=settings,
         ),
@@ -159,25 +165,21 @@ def operands(problem: AttentionProblem, seed: int) -> Operands:
 
 def _run(
     device: Device, kernel: AttentionKernel, seed: int, options: dict[str, Any]
-) -> tuple[LaunchResult, list[Any], dict[str, Any], bool]:
-    """Launch a kernel, and return its result, rows of the report, JSON, and whether O has the bits of the reference."""
+) -> tuple[LaunchResult, Outcome]:
+    """Launch a kernel on random operands and compare O with the reference."""
     from hopsim.kernels.attention.launch import launch, launch_dry
-    from hopsim.report.launch import unfinished_rows
 
-    nothing: dict[str, Any] = {"comparison": None}
-    if not options["values"]:
-        return launch_dry(device, kernel, **options), [], nothing, True
-    inputs = operands(kernel.problem, seed)
-    done = launch(device, kernel, *inputs, **options)
-    if not done.result.is_finished:
-        return done.result, unfinished_rows(done.result), nothing, True
-    return done.result, *_outcome(done, inputs)
+    return run_judged(
+        lambda: launch_dry(device, kernel, **options),
+        lambda: operands(kernel.problem, seed),
+        lambda given: launch(device, kernel, *given, **options),
+        _outcome,
+        values=options["values"],
+    )
 
 
-def _outcome(done: AttentionRun, inputs: Operands) -> tuple[list[Any], dict[str, Any], bool]:
-    """Return rows of the report, JSON, and whether O has the bits of the reference."""
-    from dataclasses import asdict
-
+def _outcome(done: AttentionRun, inputs: Operands) -> Outcome:
+    """Return whether O has the bits of the reference, and how far it is from exact attention."""
     import numpy as np
 
     from hopsim.reference.attention import attention as reference
@@ -187,15 +189,11 @@ def _outcome(done: AttentionRun, inputs: Operands) -> tuple[list[Any], dict[str,
     problem = done.kernel.problem
     q, k, v = inputs
     expected = reference(q, k, v, causal=problem.causal, block_kv=done.kernel.plan.block_kv)
-    comparison = compare_bits("O", done.o, expected, "the reference")
+    bits = outcome_of_bits(compare_bits("O", done.o, expected, "the reference"))
     away = np.abs(done.o.astype(np.float64) - attention_f64(q, k, v, causal=problem.causal))
     worst = float(np.nanmax(away))
-    rows = [
-        ("bits", comparison.__rich__()),
-        ("error", f"{worst:.3g} at most from attention in float64"),
-    ]
-    content = {
-        "comparison": {**asdict(comparison), "equal": comparison.is_equal},
-        "largest_error": worst,
-    }
-    return rows, content, comparison.is_equal
+    return Outcome(
+        bits.is_right,
+        [*bits.rows, ("error", f"{worst:.3g} at most from attention in float64")],
+        {**bits.content, "largest_error": worst},
+    )

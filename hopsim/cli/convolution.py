@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
+from hopsim.cli.judged import Outcome, outcome_of_bits, run_judged
 from hopsim.cli.options import (
     Backend,
     BackendOption,
@@ -126,8 +127,8 @@ def convolution(
     kernel = build(problem, pixels, stages, persistent=persistent)
     saved = save_ptx(kernel.ptx, ptx)
     with progress_bar(f"convolution {images} x {height} x {width} x {channels}") as tell:
-        result, rows, content, is_right = _run(device, kernel, seed, {**options, "progress": tell})
-    code = exit_code(result) or int(not is_right)
+        result, outcome = _run(device, kernel, seed, {**options, "progress": tell})
+    code = exit_code(result) or int(not outcome.is_right)
     _, p, q, _ = problem.out_shape
     words = (
         f"{plural(images, 'image')}, {height} x {width} x {channels} to {p} x {q} x {filters}, "
@@ -140,7 +141,7 @@ def convolution(
                 ("problem", words),
                 ("tile", f"{pixels[0]} pixels, {pixels[1]} filters, {stages} stages"),
             ],
-            outcome=rows,
+            outcome=outcome.rows,
             checks=check,
             last=[*saved, *save_trace(output, result, trace)],
             flops=problem.flops,
@@ -159,7 +160,12 @@ def convolution(
         launch_json(
             "convolution",
             result,
-            {"convolution": parameters, "tflops": rate(result, problem.flops), **content, **told},
+            {
+                "convolution": parameters,
+                "tflops": rate(result, problem.flops),
+                **outcome.content,
+                **told,
+            },
             checks=check,
             settings=settings,
         ),
@@ -182,25 +188,21 @@ def operands(problem: ConvProblem, seed: int) -> Operands:
 
 def _run(
     device: Device, kernel: ConvKernel, seed: int, options: dict[str, Any]
-) -> tuple[LaunchResult, list[Any], dict[str, Any], bool]:
-    """Launch a kernel, and return its result, rows of the report, JSON, and whether the output has the reference's bits."""
+) -> tuple[LaunchResult, Outcome]:
+    """Launch a kernel on random operands and compare the output with the reference."""
     from hopsim.kernels.convolution.launch import launch, launch_dry
-    from hopsim.report.launch import unfinished_rows
 
-    nothing: dict[str, Any] = {"comparison": None}
-    if not options["values"]:
-        return launch_dry(device, kernel, **options), [], nothing, True
-    inputs = operands(kernel.problem, seed)
-    done = launch(device, kernel, *inputs, **options)
-    if not done.result.is_finished:
-        return done.result, unfinished_rows(done.result), nothing, True
-    return done.result, *_outcome(done, inputs)
+    return run_judged(
+        lambda: launch_dry(device, kernel, **options),
+        lambda: operands(kernel.problem, seed),
+        lambda given: launch(device, kernel, *given, **options),
+        _outcome,
+        values=options["values"],
+    )
 
 
-def _outcome(done: ConvRun, inputs: Operands) -> tuple[list[Any], dict[str, Any], bool]:
-    """Return rows of the report, JSON, and whether the output has the bits of the reference."""
-    from dataclasses import asdict
-
+def _outcome(done: ConvRun, inputs: Operands) -> Outcome:
+    """Return whether the output has the bits of the reference."""
     from hopsim.reference.convolution import convolution as reference
     from hopsim.report.comparison import compare_bits
 
@@ -209,6 +211,4 @@ def _outcome(done: ConvRun, inputs: Operands) -> tuple[list[Any], dict[str, Any]
     expected = reference(
         x, w, stride=problem.stride, padding=problem.padding, dilation=problem.dilation
     ).astype(done.y.dtype)
-    comparison = compare_bits("y", done.y, expected, "the reference")
-    content = {"comparison": {**asdict(comparison), "equal": comparison.is_equal}}
-    return [("bits", comparison.__rich__())], content, comparison.is_equal
+    return outcome_of_bits(compare_bits("y", done.y, expected, "the reference"))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
@@ -17,6 +16,7 @@ from hopsim.cli.gemm_choices import (
     Reduction,
     SwizzleMode,
 )
+from hopsim.cli.judged import Outcome, outcome_of_bits, run_judged
 from hopsim.cli.options import (
     Backend,
     BackendOption,
@@ -51,6 +51,8 @@ if TYPE_CHECKING:
     from hopsim.launch.device import Device
     from hopsim.report.facts import Row
     from hopsim.results import LaunchResult
+
+    Operands = tuple[NDArray[Any], NDArray[Any]]
 
 
 def gemm(
@@ -264,63 +266,42 @@ def operands(problem: GemmProblem, seed: int) -> tuple[NDArray[Any], NDArray[Any
     return a, b
 
 
-@dataclass(frozen=True)
-class _Outcome:
-    """Whether C is right: bit for bit with Hopper's numerics, within the error bound of f32 sums otherwise.
-
-    Args:
-        rows: of the report.  content: of the JSON.
-    """
-
-    is_right: bool = True
-    rows: list[Row] = field(default_factory=list["Row"])
-    content: dict[str, Any] = field(default_factory=lambda: {"comparison": None})
-
-
 def _run(
     device: Device, kernel: GemmKernel, seed: int, numerics: Numerics, options: dict[str, Any]
-) -> tuple[LaunchResult, _Outcome]:
-    """Launch a kernel on random operands and judge C; on none where values are not computed."""
+) -> tuple[LaunchResult, Outcome]:
+    """Launch a kernel on random operands and judge C: bit for bit with Hopper's numerics, else by the bound of f32 sums."""
     from hopsim.kernels.gemm.launch import launch, launch_dry
-    from hopsim.report.launch import unfinished_rows
 
-    if not options["values"]:
-        return launch_dry(device, kernel, **options), _Outcome()
-    a, b = operands(kernel.problem, seed)
-    done = launch(device, kernel, a, b, **options)
-    if not done.result.is_finished:
-        return done.result, _Outcome(rows=unfinished_rows(done.result))
-    judge = _compare_bits if numerics is Numerics.HOPPER else _compare_bound
-    return done.result, judge(done, a, b)
+    return run_judged(
+        lambda: launch_dry(device, kernel, **options),
+        lambda: operands(kernel.problem, seed),
+        lambda given: launch(device, kernel, *given, **options),
+        _compare_bits if numerics is Numerics.HOPPER else _compare_bound,
+        values=options["values"],
+    )
 
 
-def _compare_bits(done: GemmRun, a: NDArray[Any], b: NDArray[Any]) -> _Outcome:
-    from dataclasses import asdict
-
+def _compare_bits(done: GemmRun, given: Operands) -> Outcome:
     import numpy as np
 
     from hopsim.kernels.gemm.expected import expected, is_admissible
     from hopsim.report.comparison import compare_bits
 
-    admissible = expected(done.kernel, a, b)
+    admissible = expected(done.kernel, *given)
     # where several orders of addition are possible, each element may follow its own
     fits = is_admissible(done.c, admissible)
     nearest = np.where(fits, done.c, admissible[0])
     against = "the reference" if len(admissible) == 1 else "a sum in some order of the parts"
     comparison = compare_bits("C", done.c, nearest, against)
-    return _Outcome(
-        comparison.is_equal,
-        [("bits", comparison.__rich__())],
-        {"comparison": {**asdict(comparison), "equal": comparison.is_equal}},
-    )
+    return outcome_of_bits(comparison)
 
 
-def _compare_bound(done: GemmRun, a: NDArray[Any], b: NDArray[Any]) -> _Outcome:
+def _compare_bound(done: GemmRun, given: Operands) -> Outcome:
     from hopsim.kernels.gemm.expected import f32_error
 
-    worst, is_within = f32_error(done.c, done.kernel.problem, a, b)
+    worst, is_within = f32_error(done.c, done.kernel.problem, *given)
     state = "within" if is_within else "outside"
-    return _Outcome(
+    return Outcome(
         is_within,
         [
             ("bits", "not compared: --numerics float32 is an approximation of the tensor core"),
