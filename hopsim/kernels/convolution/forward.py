@@ -10,18 +10,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from hopsim.kernels.convolution.problem import ConvProblem
-from hopsim.kernels.gemm.epilogue import emit_epilogue, emit_staging, emit_stores_done
 from hopsim.kernels.gemm.frame import MAPS, SIZES, Frame, emit_frame, new_entry
-from hopsim.kernels.gemm.mainloop import emit_products
 from hopsim.kernels.gemm.plan import GemmPlan
-from hopsim.kernels.gemm.ring import emit_advance, emit_barriers, emit_release_targets, emit_wait
-from hopsim.kernels.gemm.roles import (
-    emit_consumer_place,
-    emit_roles,
-    emit_tile_products,
-    tile_loop,
-)
+from hopsim.kernels.gemm.ring import emit_advance, emit_barriers, emit_wait
+from hopsim.kernels.gemm.roles import emit_roles, tile_loop
 from hopsim.kernels.gemm.scheduler import TileWalk, emit_walk
+from hopsim.kernels.gemm.warp_specialized import emit_consumer
 from hopsim.kernels.ptx.pipeline import Cursor, emit_cursor, emit_slot_barrier
 from hopsim.kernels.ptx.text import Param, PtxEntry, Reg, address, vector
 
@@ -48,7 +42,7 @@ def emit_forward(name: str, problem: ConvProblem, plan: GemmPlan) -> PtxEntry:
     emit_roles(
         b, plan, frame,
         producer=lambda: _emit_producer(b, problem, plan, frame, walk),
-        consumer=lambda: _emit_consumer(b, plan, frame, walk),
+        consumer=lambda: emit_consumer(b, plan, frame, walk),
     )  # fmt: skip
     return b
 
@@ -132,15 +126,3 @@ def _emit_tile_loads(
     b.emit("add.s32", off_h, off_h, dilation_h, guard=line_ends)
     more = b.let(".pred", "more_taps", "setp.lt.s32", tap, problem.taps)
     b.emit("bra", loop, guard=more)
-
-
-def _emit_consumer(b: PtxEntry, plan: GemmPlan, frame: Frame, walk: TileWalk) -> None:
-    warpgroup, own_warp = emit_consumer_place(b, plan, frame)
-    products = emit_products(b, plan, frame, warpgroup)
-    staging = emit_staging(b, plan, frame, warpgroup, own_warp)
-    release = emit_release_targets(b, plan, frame)
-    cursor = emit_cursor(b, first_parity=0)
-    with tile_loop(b, plan, frame, walk) as (row, col):
-        emit_tile_products(b, plan, frame, products, release, cursor, frame.k_blocks)
-        emit_epilogue(b, plan, frame, staging, products.accumulators, row, col)
-    emit_stores_done(b, staging)
