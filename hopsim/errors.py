@@ -152,8 +152,8 @@ class MachineFault(HopsimError):
             self.args = (self._render(),)
 
     def add_hint(self, hint: str) -> None:
-        """Say what to try where nobody has said it yet."""
-        self.hint = self.hint or hint
+        """Say what to try before what the place of the fault says, which knows less of the launch."""
+        self.hint = f"{hint}; or {self.hint}" if self.hint else hint
         self.args = (self._render(),)
 
 

@@ -45,7 +45,9 @@ from hopsim.runtime.places import Places, placed_program, places_of
 from hopsim.runtime.rare_collection import rare_collection
 from hopsim.runtime.stories import deadlock_of
 
-BEYOND_SHARED: Final = re.compile("leave shared memory|outside shared memory")
+BEYOND_SHARED: Final = re.compile(
+    r"leave shared memory|outside shared memory|beyond the \d+ (bytes )?of shared memory"
+)
 
 
 class SimArray:
@@ -248,8 +250,9 @@ class Gpu:
         try:
             outcome = plan.run(machine)
         except MachineFault as fault:
+            said = fault.what
             fault.add_source_text(kernel.module.lines)
-            if kernel.placement.has_dynamic_shared and BEYOND_SHARED.search(fault.what):
+            if kernel.placement.has_dynamic_shared and BEYOND_SHARED.search(said):
                 fault.add_hint(
                     f"the kernel was launched with shared_bytes={shapes.dynamic_shared_bytes}:"
                     " give the bytes of dynamic shared memory that it was written for"

@@ -393,3 +393,25 @@ def test_what_a_prompt_shows() -> None:
     module = hs.loads(BY_VALUE, "k.ptx")
     assert (repr(module), repr(module["k"])) == ("<Module k.ptx: k>", "<Kernel k of k.ptx>")
     assert repr(hs.Gpu()) == "<Gpu h100-sxm>"
+
+
+DYNAMIC = """.version 8.7
+.target sm_90a
+.address_size 64
+.extern .shared .align 16 .b8 dyn[];
+.visible .entry k() { .reg .b32 %r1; mov.u32 %r1, 7; st.shared.u32 [dyn], %r1; ret; }"""
+
+
+def test_forgotten_shared_memory_is_named_by_the_hint_of_a_plain_store() -> None:
+    kernel = hs.loads(DYNAMIC)["k"]
+    wanted = (
+        "the kernel was launched with shared_bytes=0: give the bytes of dynamic shared memory that it was written for;"
+        " or check the address arithmetic and the size of the buffer"
+    )
+    found = hs.Gpu().launch(kernel, 1, 32, schedule="in-order")
+    assert [one.hint for one in found.hazards] == [wanted]
+    with pytest.raises(hs.MachineFault) as fault:
+        hs.Gpu().launch(kernel, 1, 32, schedule="in-order", check=False)
+    assert fault.value.hint == wanted
+    assert str(fault.value).endswith(f"  try: {wanted}")
+    assert hs.Gpu().launch(kernel, 1, 32, shared_bytes=4).verdict == "clean"
