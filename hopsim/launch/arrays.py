@@ -7,7 +7,7 @@ a.numpy()                                          # numpy out
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from enum import IntEnum
 from typing import Any, Protocol, TypeVar, cast
 
@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hopsim.errors import TensorMapError
-from hopsim.launch.given import whole_number, whole_numbers
+from hopsim.launch.given import whole_numbers
 from hopsim.layout.swizzle import Swizzle
 from hopsim.layout.tensormap import PixelWindow, TensorMapSpec, row_major_strides
 from hopsim.layout.tensormap_types import Interleave, L2Promotion, OobFill, TensorDataType
@@ -26,29 +26,52 @@ MAP_TYPES = {
     "bfloat16": "bfloat16", "float8_e4m3fn": "uint8", "float8_e5m2": "uint8",
 }  # fmt: skip
 SWIZZLES = {"none": Swizzle.NONE, "32B": Swizzle.B32, "64B": Swizzle.B64, "128B": Swizzle.B128}
+INTERLEAVES = {one.text: one for one in Interleave}
+PROMOTIONS = {one.text: one for one in L2Promotion}
+FILLS = {one.text: one for one in OobFill}
 
 
 E = TypeVar("E", bound=IntEnum)
 
 
-def _choice(kind: type[E], name: str, what: str) -> E:
-    """Return the member of an enumeration that a word names."""
-    key = f"B{name[:-1]}" if name[:-1].isdigit() else name.upper()
-    if key not in kind.__members__:
-        known = ", ".join(
-            f"{m.name[1:]}B" if m.name[1:].isdigit() else m.name.lower() for m in kind
-        )
-        raise TensorMapError(f"{what} {name!r}: expected one of {known}")
-    return kind[key]
+def _choice(known: Mapping[str, E], name: object, what: str, usual: str) -> E:
+    """Return what a word names, in capitals or not.
+
+    Args:
+        usual: the word to try where nothing tells which one is meant.
+    """
+    words = {word.lower(): word for word in known}
+    if isinstance(name, str) and name.lower() in words:
+        return known[words[name.lower()]]
+    # A member of the enumeration (B128), a number or None for "128B" or "none".
+    meant = str(name.name if isinstance(name, IntEnum) else name).lower()
+    digits = meant.strip("b")
+    meant = f"{digits}b" if digits.isdigit() else meant
+    raise TensorMapError(
+        f"{what} {name!r}: expected one of {', '.join(known)}",
+        hint=f'{what}="{words.get(meant, usual)}"',
+    )
 
 
 def _whole(values: Sequence[int], what: str) -> tuple[int, ...]:
     numbers = whole_numbers(values)
     if numbers is None:
         raise TensorMapError(
-            f"{what}: expected whole numbers, innermost dimension first, got {values!r}"
+            f"{what}: expected whole numbers, innermost dimension first, got {values!r}",
+            hint=f"{what}=(64, 16), or (64,) where there is one",
         )
     return numbers
+
+
+def _offset(value: object) -> int:
+    """Return the bytes before the first element."""
+    numbers = None if isinstance(value, Iterable) else whole_numbers(value)
+    if numbers is None:
+        raise TensorMapError(
+            f"offset: expected a whole number of bytes, got {value!r}",
+            hint="offset=0, or offset=256",
+        )
+    return numbers[0]
 
 
 def _window(lower: Sequence[int] | None, upper: Sequence[int] | None) -> PixelWindow | None:
@@ -123,12 +146,15 @@ class TensorMap:
         lower_corner: Sequence[int] | None = None,
         upper_corner: Sequence[int] | None = None,
     ) -> None:
-        if swizzle not in SWIZZLES:
-            raise TensorMapError(f"swizzle {swizzle!r}: expected one of {', '.join(SWIZZLES)}")
+        pattern = _choice(SWIZZLES, swizzle, "swizzle", "128B")
         if not hasattr(cast("object", array), "address"):
             raise TensorMapError(
                 f"a tensor map is over an array in device memory, got a {type(array).__name__}",
                 hint="TensorMap(gpu.array(x), box=...)",
+            )
+        if dtype is not None and not isinstance(cast("object", dtype), str):
+            raise TensorMapError(
+                f"dtype: expected the name of a type, got {dtype!r}", hint='dtype="float16"'
             )
         name = MAP_TYPES.get(dtype or array.dtype.name, dtype)
         if name is None:
@@ -140,26 +166,27 @@ class TensorMap:
         if strides is None:
             strides = row_major_strides(extents, array.dtype.itemsize)
         self.array = array
-        self.swizzle = swizzle
+        self.swizzle = next(word for word, one in SWIZZLES.items() if one is pattern)
         self.spec = TensorMapSpec(
             data_type=TensorDataType.from_name(name),
-            global_address=array.address + whole_number(offset, "offset"),
+            global_address=array.address + _offset(offset),
             dims=extents,
             strides=_whole(strides, "strides"),
             box=_whole(box, "box"),
             element_strides=(1,) * len(extents)
             if element_strides is None
             else _whole(element_strides, "element_strides"),
-            interleave=_choice(Interleave, interleave, "interleave"),
-            swizzle=SWIZZLES[swizzle],
-            l2_promotion=_choice(L2Promotion, l2_promotion, "l2_promotion"),
-            oob_fill=_choice(OobFill, oob_fill, "oob_fill"),
+            interleave=_choice(INTERLEAVES, interleave, "interleave", "none"),
+            swizzle=pattern,
+            l2_promotion=_choice(PROMOTIONS, l2_promotion, "l2_promotion", "none"),
+            oob_fill=_choice(FILLS, oob_fill, "oob_fill", "zeros"),
             window=_window(lower_corner, upper_corner),
         )
         self.spec.validate()
 
     def __repr__(self) -> str:
-        return f"TensorMap({self.spec.data_type}, dims={self.spec.dims}, box={self.spec.box}, swizzle={self.swizzle!r})"
+        spec = self.spec
+        return f"TensorMap({spec.data_type.text}, dims={spec.dims}, box={spec.box}, swizzle={self.swizzle!r})"
 
 
 class ParamBytes:

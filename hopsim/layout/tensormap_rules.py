@@ -19,6 +19,7 @@ IM2COL_SOURCE = "CUDA driver API 13.0, cuTensorMapEncodeIm2col"
 _MAX_BOX_BYTES = 228 * 1024
 _CORNER_LIMITS = {3: (-32768, 32767), 4: (-128, 127), 5: (-16, 15)}
 """Of each corner of an im2col map, by rank."""
+_NONE = "1 or more: what has no elements is not copied"
 
 
 def check(spec: TensorMapSpec) -> None:
@@ -42,7 +43,7 @@ def _check_shape(spec: TensorMapSpec) -> None:
     )
     _check_lengths(spec, (("box", spec.box, rank),))
     _check_ranges(spec)
-    _check_range(spec, "box", spec.box, 256, "256", "copy wider tiles as several boxes")
+    _check_range(spec, "box", spec.box, 256, "256", _NONE, "copy wider tiles as several boxes")
 
 
 def _check_pixels(spec: TensorMapSpec, window: PixelWindow) -> None:
@@ -56,19 +57,25 @@ def _check_pixels(spec: TensorMapSpec, window: PixelWindow) -> None:
     _check_lengths(
         spec, (("lower_corner", window.lower, spatial), ("upper_corner", window.upper, spatial))
     )
+    _require(
+        spec,
+        len(spec.box) == 2,
+        f"box must have 2 entries for an im2col map, got {len(spec.box)}",
+        "box=(channels of a pixel, pixels of a column)",
+    )
     _check_ranges(spec)
     channels, pixels = spec.box
     _require(
         spec,
         1 <= channels <= 256,
         f"channels per pixel must be 1 to 256, got {channels}",
-        "copy more channels as several columns",
+        "copy more channels as several columns" if channels > 256 else _NONE,
     )
     _require(
         spec,
         1 <= pixels <= 1024,
         f"pixels per column must be 1 to 1024, got {pixels}",
-        "copy more pixels as several columns",
+        "copy more pixels as several columns" if pixels > 1024 else _NONE,
     )
     lowest, highest = _CORNER_LIMITS[rank]
     for name, corner in (("lower_corner", window.lower), ("upper_corner", window.upper)):
@@ -107,15 +114,24 @@ def _check_lengths(spec: TensorMapSpec, more: Sequence[tuple[str, tuple[int, ...
 
 
 def _check_ranges(spec: TensorMapSpec) -> None:
-    _check_range(spec, "dims", spec.dims, 1 << 32, "2^32", "a dimension has an element at least")
-    _check_range(spec, "element_strides", spec.element_strides, 8, "8", "1 takes each element")
+    _check_range(spec, "dims", spec.dims, 1 << 32, "2^32", _NONE, "split it into two dimensions")
+    every = "1 takes each element"
+    _check_range(spec, "element_strides", spec.element_strides, 8, "8", every, every)
 
 
 def _check_range(
-    spec: TensorMapSpec, name: str, values: tuple[int, ...], top: int, shown: str, instead: str
+    spec: TensorMapSpec,
+    name: str,
+    values: tuple[int, ...],
+    top: int,
+    shown: str,
+    for_less: str,
+    for_more: str,
 ) -> None:
+    """Check numbers against 1 and a limit; what to try is another thing below than above."""
     for i, value in enumerate(values):
-        _require(spec, 1 <= value <= top, f"{name}[{i}] must be 1 to {shown}, got {value}", instead)
+        hint = for_less if value < 1 else for_more
+        _require(spec, 1 <= value <= top, f"{name}[{i}] must be 1 to {shown}, got {value}", hint)
 
 
 def _check_memory(spec: TensorMapSpec) -> None:
@@ -158,7 +174,7 @@ def _check_box(spec: TensorMapSpec) -> None:
             spec,
             spec.rank >= 3,
             f"an interleaved layout needs rank 3 or more, got {spec.rank}",
-            "use Interleave.NONE",
+            'interleave="none"',
         )
     # (For float64 the driver refuses it of tiled maps only.)
     fillable = NAN_FILL_TYPES if spec.window is None else NAN_FILL_TYPES | {TensorDataType.FLOAT64}
@@ -166,7 +182,7 @@ def _check_box(spec: TensorMapSpec) -> None:
         spec,
         spec.oob_fill is OobFill.ZEROS or spec.data_type in fillable,
         f"NaN fill needs a 16-bit or 32-bit float type, got {spec.data_type.name.lower()}",
-        "use OobFill.ZEROS",
+        'oob_fill="zeros"',
     )
     box_bytes = item
     steps = spec.element_strides if spec.window is None else (1, 1)

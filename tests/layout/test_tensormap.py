@@ -72,6 +72,23 @@ def test_the_error_says_what_to_try() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("change", "hint"),
+    [
+        ({"box": (0, 64)}, "1 or more: what has no elements is not copied"),
+        ({"box": (64, 257)}, "copy wider tiles as several boxes"),
+        ({"dims": (0, 64)}, "1 or more: what has no elements is not copied"),
+        ({"dims": (256, 2**32 + 1)}, "split it into two dimensions"),
+        ({"interleave": Interleave.B16}, 'interleave="none"'),
+        ({"data_type": TensorDataType.UINT16, "oob_fill": OobFill.NAN}, 'oob_fill="zeros"'),
+    ],
+)
+def test_the_advice_is_for_what_was_given(change: dict[str, object], hint: str) -> None:
+    with pytest.raises(TensorMapError) as caught:
+        dataclasses.replace(GOOD, **change).validate()  # type: ignore[arg-type]
+    assert caught.value.hint == hint
+
+
 SPECS = st.builds(
     TensorMapSpec,
     st.sampled_from([TensorDataType.UINT16, TensorDataType.FLOAT16, TensorDataType.BFLOAT16]),

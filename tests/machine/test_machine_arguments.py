@@ -12,6 +12,7 @@ import pytest
 
 import hopsim as hs
 from hopsim.launch.arguments import pack
+from hopsim.layout.tensormap_types import Interleave, L2Promotion, OobFill
 
 F32 = np.float32
 SCALE = """.version 8.7
@@ -239,12 +240,33 @@ def test_a_list_replaces_the_contents_where_its_type_is_the_arrays() -> None:
         ({"strides": (0.5,)}, "strides: expected whole numbers"),
         ({"dims": (1.5,)}, "dims: expected whole numbers"),
         ({"element_strides": "1"}, "element_strides: expected whole numbers"),
-        ({"offset": 0.5}, "offset: expected a whole number, got 0.5"),
+        ({"offset": 0.5}, "offset: expected a whole number of bytes, got 0.5\n  try: offset=0"),
+        ({"offset": [16]}, r"offset: expected a whole number of bytes, got \[16\]"),
+        ({"dtype": np.float32}, 'dtype: expected the name of a type, got .*\n  try: dtype="float16"'),
+        ({"swizzle": None}, 'swizzle None: expected one of none, 32B, 64B, 128B\n  try: swizzle="none"'),
+        ({"swizzle": "256B"}, "swizzle '256B': expected one of none, 32B, 64B, 128B\n  try: swizzle=\"128B\""),
+        ({"swizzle": [64]}, "swizzle .64.: expected one of none"),
+        ({"oob_fill": OobFill.ZEROS}, 'oob_fill <.*>: expected one of zeros, nan\n  try: oob_fill="zeros"'),
+        ({"oob_fill": None}, 'oob_fill None: expected one of zeros, nan\n  try: oob_fill="zeros"'),
+        ({"interleave": Interleave.NONE}, 'expected one of none, 16B, 32B\n  try: interleave="none"'),
+        ({"interleave": None}, 'interleave None: expected one of none, 16B, 32B\n  try: interleave="none"'),
+        ({"l2_promotion": 128}, 'l2_promotion 128: expected one of .*\n  try: l2_promotion="128B"'),
+        ({"l2_promotion": L2Promotion.B64}, 'l2_promotion <.*>: expected .*\n  try: l2_promotion="64B"'),
+        ({"l2_promotion": "128X"}, "l2_promotion '128X': expected one of none, 64B, 128B, 256B"),
+        (
+            {"box": (16,), "dims": (64, 1, 1), "strides": (256, 256), "lower_corner": (0,), "upper_corner": (0,)},
+            "box must have 2 entries for an im2col map, got 1",
+        ),
     ],
 )  # fmt: skip
 def test_tensor_maps_that_are_refused(options: dict[str, Any], words: str) -> None:
-    with pytest.raises(hs.LaunchError, match=words):
+    with pytest.raises(hs.TensorMapError, match=words):
         hs.TensorMap(**({"array": ones(hs.Gpu()), "box": (64,)} | options))
+
+
+def test_a_map_shows_its_type_by_name() -> None:
+    shown = repr(hs.TensorMap(ones(hs.Gpu()), box=(16,)))
+    assert shown == "TensorMap(float32, dims=(64,), box=(16,), swizzle='none')"
 
 
 def test_a_map_takes_the_names_of_the_types_that_arrays_have() -> None:
