@@ -27,7 +27,14 @@ from hopsim.isa.program.kernel import Kernel
 from hopsim.launch.arguments import pack
 from hopsim.launch.arrays import DeviceArray, TensorMap
 from hopsim.launch.geometry import Geometry, geometry
-from hopsim.launch.given import check_contents, element_type, extents_of, host_array, host_copy
+from hopsim.launch.given import (
+    check_contents,
+    element_type,
+    extents_of,
+    host_array,
+    host_copy,
+    place_of,
+)
 from hopsim.launch.options import options
 from hopsim.results import Deadlock, LaunchResult, NotModelledNote, decide_verdict
 
@@ -296,7 +303,7 @@ class CudaGpu:
             if not holds:
                 raise LaunchError(
                     f"a device cannot do {what}",
-                    where=f"{kernel.module.path}: kernel {kernel.name}",
+                    where=place_of(kernel),
                 )
         shapes = geometry(
             kernel, grid, block, cluster, shared_bytes, self.facts.shared_per_cta_bytes, CLUSTER_MAX

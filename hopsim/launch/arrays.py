@@ -14,7 +14,7 @@ from typing import Any, Protocol, TypeVar, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from hopsim.errors import TensorMapError
+from hopsim.errors import LaunchError, TensorMapError
 from hopsim.launch.given import whole_numbers
 from hopsim.layout.swizzle import Swizzle
 from hopsim.layout.tensormap import PixelWindow, TensorMapSpec, row_major_strides
@@ -196,6 +196,7 @@ class ParamBytes:
         data: the bytes of the structure.
         tensor_maps: byte offset to map (128 bytes each).
         pointers: byte offset to array (8 bytes each).
+    Raises: LaunchError: one of them is something else.
     """
 
     def __init__(
@@ -204,6 +205,35 @@ class ParamBytes:
         tensor_maps: dict[int, TensorMap] | None = None,
         pointers: dict[int, DeviceArray] | None = None,
     ) -> None:
+        try:
+            memoryview(data)
+        except TypeError:
+            raise LaunchError(
+                f"ParamBytes: expected the bytes of a structure, got a {type(data).__name__}",
+                hint='hs.ParamBytes(bytes(24), pointers={0: x}); struct.pack("<if", n, x) makes bytes of numbers',
+            ) from None
         self.data = data
-        self.tensor_maps = dict(tensor_maps or {})
-        self.pointers = dict(pointers or {})
+        self.tensor_maps: dict[int, TensorMap] = _placed(
+            tensor_maps, "tensor_maps", "TensorMap", "{0: a_map}"
+        )
+        self.pointers: dict[int, DeviceArray] = _placed(
+            pointers, "pointers", "array in device memory", "{0: x}"
+        )
+
+
+def _placed(parts: object, what: str, kind: str, hint: str) -> dict[int, Any]:
+    """Return what lies at which byte of a structure.
+
+    Raises: LaunchError: it is no dictionary, an offset is no whole number, or a part is of another kind.
+    """
+    given = {} if parts is None else parts
+    wanted = f"ParamBytes: expected {what} to be a dictionary of byte offset to {kind}"
+    if not isinstance(given, Mapping):
+        raise LaunchError(f"{wanted}, got a {type(given).__name__}", hint=f"{what}={hint}")
+    for offset, part in cast("Mapping[object, object]", given).items():
+        fits = isinstance(part, TensorMap) if what == "tensor_maps" else hasattr(part, "address")
+        if not isinstance(offset, int | np.integer) or not fits:
+            raise LaunchError(
+                f"{wanted}, got {{{offset!r}: a {type(part).__name__}}}", hint=f"{what}={hint}"
+            )
+    return dict(cast("Mapping[int, Any]", given))

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from hopsim.errors import LaunchError
 from hopsim.isa.program.kernel import Kernel
-from hopsim.launch.given import check_kernel, whole_number, whole_numbers
+from hopsim.launch.given import check_kernel, place_of, whole_number, whole_numbers
 
 Triple = tuple[int, int, int]
 GRID_LIMITS = (2**31 - 1, 65535, 65535)
@@ -41,7 +41,7 @@ class Geometry:
         return self.static_shared_bytes + self.dynamic_shared_bytes
 
 
-def triple(value: int | Sequence[int], what: str) -> Triple:
+def triple(value: int | Sequence[int], what: str, where: str = "") -> Triple:
     """Return (x, y, z) of an int or a sequence of up to three.
 
     Raises: LaunchError: another number of them, or one that is not whole and positive.
@@ -50,6 +50,7 @@ def triple(value: int | Sequence[int], what: str) -> Triple:
     if numbers is None or not 1 <= len(numbers) <= 3 or any(number < 1 for number in numbers):
         raise LaunchError(
             f"{what} {value!r}: expected one to three positive whole numbers",
+            where=where,
             hint=f"{what}=(8, 8) or {what}=64",
         )
     x, y, z = (*numbers, 1, 1)[:3]
@@ -73,13 +74,13 @@ def geometry(
     Raises: LaunchError.
     """
     check_kernel(kernel)
-    where = f"{kernel.module.path}: kernel {kernel.name}"
-    shape, threads = triple(grid, "grid"), triple(block, "block")
+    where = place_of(kernel)
+    shape, threads = triple(grid, "grid", where), triple(block, "block", where)
     required = kernel.directive("reqnctapercluster")
     if cluster is None:
         group = triple(required, "cluster") if required else (1, 1, 1)
     else:
-        group = triple(cluster, "cluster")
+        group = triple(cluster, "cluster", where)
         if required and triple(required, "cluster") != group:
             raise LaunchError(
                 f"cluster {group}, but .reqnctapercluster says {required}",
@@ -124,12 +125,14 @@ def geometry(
                 f"grid.{axis} = {total} is not a multiple of cluster.{axis} = {part}", where=where,
                 hint="the grid counts CTAs; round it up to whole clusters",
             )  # fmt: skip
-    static, shared_bytes = kernel.shared_bytes, whole_number(shared_bytes, "shared_bytes")
+    none_dynamic = "shared_bytes=0 without dynamic shared memory"
+    static = kernel.shared_bytes
+    shared_bytes = whole_number(shared_bytes, "shared_bytes", where, none_dynamic)
     if shared_bytes < 0:
         raise LaunchError(
             f"shared_bytes: expected 0 or more, got {shared_bytes}",
             where=where,
-            hint="shared_bytes=0 without dynamic shared memory",
+            hint=none_dynamic,
         )
     if static + shared_bytes > shared_limit:
         raise LaunchError(

@@ -30,15 +30,19 @@ def whole_numbers(value: object) -> tuple[int, ...] | None:
         return None
 
 
-def whole_number(value: object, what: str) -> int:
+def whole_number(value: object, what: str, where: str, hint: str) -> int:
     """Return a whole number.
 
+    Args:
+        what: the name of the argument.  where, hint: of the error.
     Raises: LaunchError: it is something else.
     """
     try:
         return operator.index(cast("SupportsIndex", value))
     except TypeError:
-        raise LaunchError(f"{what}: expected a whole number, got {value!r}") from None
+        raise LaunchError(
+            f"{what}: expected a whole number, got {value!r}", where=where, hint=hint
+        ) from None
 
 
 def extents_of(shape: object) -> tuple[int, ...]:
@@ -114,6 +118,11 @@ def check_contents(values: NDArray[Any], shape: tuple[int, ...], dtype: np.dtype
             f"the array holds {dtype} {shape}, got {values.dtype} {values.shape}",
             hint="make a new array with gpu.array(x)",
         )
+
+
+def place_of(kernel: Kernel) -> str:
+    """Return where the errors of a kernel's launch are."""
+    return f"{kernel.module.path}: kernel {kernel.name}"
 
 
 def check_kernel(kernel: object) -> None:

@@ -9,7 +9,8 @@ import numpy as np
 
 from hopsim.errors import LaunchError
 from hopsim.isa.program.kernel import Kernel
-from hopsim.launch.given import check_kernel, whole_number
+from hopsim.isa.ptx.suggest import closest
+from hopsim.launch.given import check_kernel, place_of, whole_number
 
 SCHEDULES: Final = ("timed", "in-order", "seeded", "adversarial")
 NUMERICS: Final = ("hopper", "float32")
@@ -59,30 +60,45 @@ def options(
     Raises: LaunchError.
     """
     check_kernel(kernel)
+    where = place_of(kernel)
     for name, given in (("values", values), ("timing", timing), ("trace", trace)):
         if not isinstance(given, bool | np.bool_):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise LaunchError(f"{name}: expected True or False, got {given!r}")
-    _check_word(schedule, "schedule", SCHEDULES)
-    _check_word(numerics, "numerics", NUMERICS)
-    _check_word(warm, "warm", WARM)
+            raise LaunchError(
+                f"{name}: expected True or False, got {given!r}", where=where, hint=f"{name}=True"
+            )
+    _check_word(schedule, "schedule", SCHEDULES, where)
+    _check_word(numerics, "numerics", NUMERICS, where)
+    _check_word(warm, "warm", WARM, where)
     if schedule == "timed" and not timing:
         schedule = "in-order"
     if trace and schedule != "timed":
         raise LaunchError(
             f"trace=True: a timeline needs time, and the schedule {schedule} knows none",
+            where=where,
             hint='schedule="timed", and timing=True',
         )
-    seed = whole_number(seed, "seed")
+    seed = _not_negative(seed, "seed", where, "seed=0")
     if max_cycles is not None:
-        max_cycles = whole_number(max_cycles, "max_cycles")
-        if max_cycles < 0:
-            raise LaunchError(f"max_cycles {max_cycles}: expected 0 or more, or None for no limit")
+        limits = "max_cycles=1_000_000, or None for no limit"
+        max_cycles = _not_negative(max_cycles, "max_cycles", where, limits)
     return Options(values, schedule, numerics, seed, max_cycles, warm, trace)
 
 
-def _check_word(word: str, what: str, known: tuple[str, ...]) -> None:
-    if word not in known:
-        raise LaunchError(f"{what} {word!r}: expected one of {', '.join(known)}")
+def _not_negative(value: object, what: str, where: str, hint: str) -> int:
+    number = whole_number(value, what, where, hint)
+    if number < 0:
+        raise LaunchError(f"{what}: expected 0 or more, got {number}", where=where, hint=hint)
+    return number
+
+
+def _check_word(word: object, what: str, known: tuple[str, ...], where: str) -> None:
+    if not isinstance(word, str) or word not in known:
+        near = closest(str(word), known) or known[0]
+        raise LaunchError(
+            f"{what} {word!r}: expected one of {', '.join(known)}",
+            where=where,
+            hint=f'{what}="{near}"',
+        )
 
 
 __all__ = ["NUMERICS", "SCHEDULES", "WARM", "Options", "options"]

@@ -40,6 +40,7 @@ from hopsim.launch.given import (
 from hopsim.launch.options import Options, options
 from hopsim.results import CUT_OFF, LaunchResult, NotModelledNote, decide_verdict
 from hopsim.runtime.checking import launch_facts, watched_program
+from hopsim.runtime.listeners import listeners_of, readings_of
 from hopsim.runtime.loaded_modules import LoadedModules
 from hopsim.runtime.places import Places, placed_program, places_of
 from hopsim.runtime.rare_collection import rare_collection
@@ -216,6 +217,7 @@ class Gpu:
             kernel, values=values, timing=timing, schedule=schedule, numerics=numerics, seed=seed, max_cycles=max_cycles,
             warm=warm, trace=trace,
         )  # fmt: skip
+        readings, listeners = readings_of(check, kernel), listeners_of(observers, kernel)
         device = self.config.device
         shapes = geometry(
             kernel,
@@ -235,9 +237,7 @@ class Gpu:
         plan = self.make_schedule(chosen, recorder, progress)
         checker = None
         places: Places = {}
-        listeners = list(observers)
-        if check and chosen.values:
-            readings = check if isinstance(check, CheckOptions) else CheckOptions()
+        if readings is not None and chosen.values:
             places = places_of(kernel)
             setup = replace(setup, program=placed_program(setup.program, places))
             facts = launch_facts(kernel, setup.program, places, shapes, self.memory)

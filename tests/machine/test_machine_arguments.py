@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import hopsim as hs
+from hopsim.events import Observer
 from hopsim.launch.arguments import pack
 from hopsim.layout.tensormap_types import Interleave, L2Promotion, OobFill
 
@@ -129,6 +130,10 @@ def test_whole_numbers_of_numpy_are_whole_numbers(whole: Any) -> None:
     assert numbers == hs.TensorMap(empty, box=(4,), dims=(64,), offset=16).spec
 
 
+NO_LIMIT = "max_cycles=1_000_000, or None for no limit"
+OBSERVE = "observers=[Mine()], with class Mine(hopsim.events.Observer)"
+
+
 @pytest.mark.parametrize(
     ("changed", "what", "hint"),
     [
@@ -152,10 +157,42 @@ def test_whole_numbers_of_numpy_are_whole_numbers(whole: Any) -> None:
             "grid None: expected one to three positive whole numbers",
             "grid=(8, 8) or grid=64",
         ),
-        ({"shared_bytes": 1.5}, "shared_bytes: expected a whole number, got 1.5", ""),
-        ({"seed": "a"}, "seed: expected a whole number, got 'a'", ""),
-        ({"max_cycles": "a"}, "max_cycles: expected a whole number, got 'a'", ""),
-        ({"max_cycles": -1}, "max_cycles -1: expected 0 or more, or None for no limit", ""),
+        (
+            {"shared_bytes": 1.5},
+            "shared_bytes: expected a whole number, got 1.5",
+            "shared_bytes=0 without dynamic shared memory",
+        ),
+        ({"seed": "a"}, "seed: expected a whole number, got 'a'", "seed=0"),
+        ({"schedule": "seeded", "seed": -3}, "seed: expected 0 or more, got -3", "seed=0"),
+        ({"max_cycles": "a"}, "max_cycles: expected a whole number, got 'a'", NO_LIMIT),
+        ({"max_cycles": -1}, "max_cycles: expected 0 or more, got -1", NO_LIMIT),
+        (
+            {"schedule": "timd"},
+            "schedule 'timd': expected one of timed, in-order, seeded, adversarial",
+            'schedule="timed"',
+        ),
+        ({"warm": 3}, "warm 3: expected one of nothing, code, memory", 'warm="nothing"'),
+        (
+            {"check": "yes"},
+            "check: expected True, False or CheckOptions, got 'yes'",
+            "check=True, or check=hs.CheckOptions(strict=True)",
+        ),
+        (
+            {"check": None},
+            "check: expected True, False or CheckOptions, got None",
+            "check=True, or check=hs.CheckOptions(strict=True)",
+        ),
+        ({"observers": [1]}, "observers[0]: expected an observer, got a int", OBSERVE),
+        (
+            {"observers": [Observer()] * 2 + [Observer]},
+            "observers[2]: expected an observer, got the class Observer",
+            OBSERVE,
+        ),
+        (
+            {"observers": Observer()},
+            "observers: expected a list of observers, got a Observer",
+            OBSERVE,
+        ),
         (
             {"trace": True},
             "trace=True: a timeline needs time, and the schedule in-order knows none",
@@ -184,6 +221,24 @@ def test_options_of_a_launch_that_are_refused(
     with pytest.raises(hs.LaunchError) as refused:
         launch(hs.Gpu(), **changed)
     assert (refused.value.what, refused.value.hint) == (what, hint)
+    if "kernel" not in changed:
+        assert refused.value.where.startswith("<ptx>")
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"grid": "1"},
+        {"block": 0},
+        {"cluster": 1.5},
+        {"shared_bytes": "1"},
+        {"seed": -1},
+        {"schedule": "no"},
+    ],
+)
+def test_a_refused_launch_names_its_kernel(changed: dict[str, Any]) -> None:
+    with pytest.raises(hs.LaunchError, match="^<ptx>: kernel scale: "):
+        launch(hs.Gpu(), **changed)
 
 
 # --- arrays, maps, text ---------------------------------------------------------------------------
@@ -278,6 +333,35 @@ def test_a_map_takes_the_names_of_the_types_that_arrays_have() -> None:
 def test_text_is_text(text: Any) -> None:
     with pytest.raises(hs.PtxError, match="expected PTX text, got "):
         hs.loads(text)
+
+
+@pytest.mark.parametrize("path", [None, 3, b"k.ptx"])
+def test_a_path_is_a_path(path: Any) -> None:
+    with pytest.raises(
+        hs.PtxError, match="expected the path of a file, got .*\n  try: hopsim.load"
+    ):
+        hs.load(path)
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"data": "abc"}, "ParamBytes: expected the bytes of a structure, got a str"),
+        ({"data": 24}, "ParamBytes: expected the bytes of a structure, got a int"),
+        (
+            {"pointers": {0: None}},
+            r"dictionary of byte offset to array in device memory, got \{0: a NoneType\}",
+        ),
+        ({"pointers": [1]}, "expected pointers to be a dictionary of .* got a list"),
+        ({"tensor_maps": {"0": None}}, r"expected tensor_maps to be .* got \{'0': a NoneType\}"),
+    ],
+)
+def test_a_structure_is_bytes_with_arrays_and_maps_inside(
+    given: dict[str, Any], words: str
+) -> None:
+    with pytest.raises(hs.LaunchError, match=words):
+        hs.ParamBytes(**({"data": bytes(24)} | given))
+    assert bytes(hs.ParamBytes(np.zeros(1, RECORD)).data) == bytes(24)  # type: ignore[arg-type]
 
 
 def test_a_timeline_that_cannot_be_written(tmp_path: Path) -> None:

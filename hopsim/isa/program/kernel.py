@@ -331,6 +331,11 @@ def load(path: str | Path) -> Module:
 
     Raises: PtxError when the file cannot be read or its text is wrong.
     """
+    if not isinstance(cast("object", path), str | Path):
+        raise PtxError(
+            f"expected the path of a file, got {type(path).__name__}",
+            hint='hopsim.load("kernel.ptx"); hopsim.loads() takes text',
+        )
     if isinstance(path, str) and "\n" in path:
         raise PtxError(
             "expected the path of a file, got PTX text", hint="hopsim.loads() takes text"
