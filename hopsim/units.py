@@ -12,6 +12,7 @@ arithmetic is exact decimal, so `parse(format(q)) == q` for every quantity.  Imp
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from decimal import Decimal
 from fractions import Fraction
 from typing import Final, Literal, NamedTuple
@@ -100,6 +101,20 @@ def _number(exact: Fraction) -> int | float:
     return exact.numerator if exact.denominator == 1 else exact.numerator / exact.denominator
 
 
+def _words(kinds: Sequence[Kind]) -> str:
+    """Say what is expected: each thing once, with an example of each kind.
+
+    >>> _words(("bytes_per_clk", "bytes_per_second"))
+    'a bandwidth such as "64B/clk" or "3.35TB/s"'
+    """
+    examples: dict[str, list[str]] = {}
+    for kind in kinds:
+        thing, _, example = KIND_WORDS[kind].partition(" such as ")
+        examples.setdefault(thing, []).append(example)
+    said = (f"{thing} such as {' or '.join(some)}" for thing, some in examples.items())
+    return " or ".join(said) or "a number with its unit"
+
+
 def parse(text: str | int | float, *expected: Kind, where: str = "") -> Quantity:
     """Return the quantity that `text` says.
 
@@ -112,22 +127,27 @@ def parse(text: str | int | float, *expected: Kind, where: str = "") -> Quantity
         ConfigError: not a number, an unknown unit, or a unit of another kind.
     """
     written = str(text)
-    wanted = " or ".join(KIND_WORDS[kind] for kind in expected) or "a number with its unit"
+    wanted = _words(expected)
     found = _TEXT.fullmatch(written.strip())
+    known = ", ".join(s for kind in (expected or _SUFFIXES) for s in _SUFFIXES[kind] if s)
+    hint = f"a number with one of the units {known}" if known else "a number without a unit"
     if found is None:
-        raise ConfigError(f"expected {wanted}, got {written!r}", where=where)
+        raise ConfigError(f"expected {wanted}, got {written!r}", where=where, hint=hint)
     digits, suffix = found[1], found[2]
     if suffix not in _BY_SUFFIX:
-        known = ", ".join(s for kind in (expected or _SUFFIXES) for s in _SUFFIXES[kind] if s)
         raise ConfigError(
-            f"expected {wanted}, got {written!r}: unknown unit {suffix!r}", where=where, hint=known
+            f"expected {wanted}, got {written!r}: unknown unit {suffix!r}", where=where, hint=hint
         )
     kind, scale = _BY_SUFFIX[suffix]
     if kind == "count" and "fraction" in expected and "count" not in expected:
         kind = "fraction"
     if expected and kind not in expected:
         got = "no unit" if not suffix else KIND_WORDS[kind].split(" such")[0]
-        raise ConfigError(f"expected {wanted}, got {written!r} ({got})", where=where)
+        raise ConfigError(
+            f"expected {wanted}, got {written!r} ({got})",
+            where=where,
+            hint=hint,
+        )
     return Quantity(_number(Fraction(digits.replace("_", "")) * scale), kind)
 
 

@@ -226,14 +226,15 @@ def _placed(parts: object, what: str, kind: str, hint: str) -> dict[int, Any]:
 
     Raises: LaunchError: it is no dictionary, an offset is no whole number, or a part is of another kind.
     """
-    given = {} if parts is None else parts
+    if parts is None:
+        return {}
     wanted = f"ParamBytes: expected {what} to be a dictionary of byte offset to {kind}"
-    if not isinstance(given, Mapping):
-        raise LaunchError(f"{wanted}, got a {type(given).__name__}", hint=f"{what}={hint}")
-    for offset, part in cast("Mapping[object, object]", given).items():
+    if not isinstance(parts, Mapping):
+        raise LaunchError(f"{wanted}, got a {type(parts).__name__}", hint=f"{what}={hint}")
+    for offset, part in cast("Mapping[object, object]", parts).items():
         fits = isinstance(part, TensorMap) if what == "tensor_maps" else hasattr(part, "address")
         if not isinstance(offset, int | np.integer) or not fits:
             raise LaunchError(
                 f"{wanted}, got {{{offset!r}: a {type(part).__name__}}}", hint=f"{what}={hint}"
             )
-    return dict(cast("Mapping[int, Any]", given))
+    return dict(cast("Mapping[int, Any]", parts))

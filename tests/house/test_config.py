@@ -164,7 +164,8 @@ def test_it_cannot_be_changed() -> None:
         (
             {"dram.bandwidth": "15ns"},
             'override: dram.bandwidth: expected a bandwidth such as "64B/clk"'
-            " or a bandwidth such as \"3.35TB/s\", got '15ns' (a time)",
+            " or \"3.35TB/s\", got '15ns' (a time)\n  try: a number with one of the units"
+            " B/clk, KB/clk, KiB/clk, B/s, KB/s, MB/s, GB/s, TB/s, KiB/s, MiB/s, GiB/s, TiB/s",
         ),
         (
             {"dram.efficiency": "120%"},

@@ -65,6 +65,7 @@ def read_header(cursor: Cursor) -> Header:
         source.fail(
             f"{target[0]} needs .version {first[0]}.{first[1]} or later, got {version[0]}.{version[1]}",
             start,
+            f"write .version {first[0]}.{first[1]}",
         )
     _check_ascii(source)
     while cursor.accept(","):
@@ -75,7 +76,9 @@ def read_header(cursor: Cursor) -> Header:
         address_size = integer(cursor, "an address size")
         if address_size != _ADDRESS_SIZE:
             source.fail(
-                f"sm_90 has addresses of {_ADDRESS_SIZE} bits only, got {address_size}", start
+                f"sm_90 has addresses of {_ADDRESS_SIZE} bits only, got {address_size}",
+                start,
+                f"write .address_size {_ADDRESS_SIZE}",
             )
     return Header(version, tuple(target), address_size)
 
@@ -129,6 +132,9 @@ def _version(cursor: Cursor) -> tuple[int, int]:
     _expect(cursor, ".version", "at the start of the file")
     match = re.fullmatch(r"(\d+)\.(\d+)", cursor.text)
     if match is None:
-        cursor.fail(f"expected a version like 8.7 after '.version', got {cursor.shown()}")
+        cursor.fail(
+            f"expected a version like 8.7 after '.version', got {cursor.shown()}",
+            "write .version 8.7",
+        )
     cursor.advance()
     return int(match[1]), int(match[2])

@@ -253,7 +253,12 @@ class Names:
             known += level.names
             level = level.parent
         near = closest(name, [*known, *self.kinds, *sorted(SPECIAL_REGISTERS)])
-        self.fail(f"'{name}' is not declared", name, f"did you mean '{near}'?" if near else "")
+        hint = f"did you mean '{near}'?"
+        if not near and name.startswith("%"):
+            hint = f"declare it: .reg .b32 {name};"
+        elif not near:
+            hint = f"a label needs '{name}:' in this body, a variable a declaration before its use"
+        self.fail(f"'{name}' is not declared", name, hint)
 
 
 def _is_member(name: str, family: _Family) -> bool:

@@ -305,7 +305,10 @@ def test_a_module_without_text_can_be_flattened() -> None:
     assert isinstance(entry, Function)
     with pytest.raises(PtxError) as caught:
         flatten(entry, module).right()
-    assert str(caught.value) == "<ptx>:8:27: 'y' is not declared"
+    assert str(caught.value) == (
+        "<ptx>:8:27: 'y' is not declared\n"
+        "  try: a label needs 'y:' in this body, a variable a declaration before its use"
+    )
 
 
 def test_all_that_is_wrong_is_told_by_line_and_once() -> None:
