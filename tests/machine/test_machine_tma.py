@@ -764,7 +764,8 @@ def test_misaligned_destinations_and_boxes_that_do_not_fit() -> None:
     )
     assert tma_fault("", box=(64, 16)) == (
         "cta (0,0,0) warp 0 lane 0: the box of 4096 bytes at shared 0x800 ends beyond the 3072 bytes of shared memory\n"
-        "  try: ask for more shared memory, or check the tile address\n"
+        "  try: the kernel was launched with shared_bytes=1024: give the bytes of dynamic shared memory that it was"
+        " written for; or ask for more shared memory, or check the tile address\n"
         '  (PTX ISA 8.7, "cp.async.bulk.tensor")'
     )
     assert "there is no mbarrier at shared offset 0x408" in tma_fault("add.u32 %r2, %r2, 8;")
@@ -772,6 +773,19 @@ def test_misaligned_destinations_and_boxes_that_do_not_fit() -> None:
     assert "a tensor map in shared::cluster memory" in text
     assert "keep it in a kernel parameter, const or global memory" in text
     assert "there is no tensor map at 0x" in tma_fault("mov.u64 %rd1, %out;")
+
+
+def test_a_parameters_address_is_no_generic_one() -> None:
+    assert tma_fault("mov.b64 %rd1, m;") == (
+        "cta (0,0,0) warp 0 lane 0: the tensor map's address 0x40 is in no allocation\n"
+        "  try: give the generic address of a parameter, by mov.b64 and cvta.param.u64, or that of a map in global memory\n"
+        '  (PTX ISA 8.7, "cp.async.bulk.tensor")'
+    )
+    text = fault_of(
+        "mov.u64 %rd1, 0; mov.u32 %r1, 7; tensormap.replace.tile.rank.global.b1024.b32 [%rd1], %r1;",
+        block=1,
+    )
+    assert "the tensor map's address 0x0 is in no allocation" in text
 
 
 def test_the_wrong_number_of_coordinates() -> None:

@@ -58,7 +58,7 @@ class TmaOps(BulkOps):
             raise self.fault(
                 f"the tensor map at {pointer:#x} is not aligned to 64 bytes", source=TENSOR
             )
-        region = self.region(space, plain)
+        region = self._map_region(space, plain)
         start = plain - region.base
         self.need_known(region, start, MAP_BYTES)
         raw = region.data[start : start + MAP_BYTES].tobytes()
@@ -77,6 +77,21 @@ class TmaOps(BulkOps):
             # Parameters never change, so their maps need not be read again.
             machine.parameter_maps[pointer] = spec, raw
         return spec, raw
+
+    def _map_region(self, space: str, address: int) -> Region:
+        """Return the memory that holds a tensor map, or whatever lies at the address given for one."""
+        if space != "global":
+            return self.region(space, address)
+        try:
+            return self.machine.memory.find(address)
+        except RegionFault as fault:
+            # A parameter's name is its place among the parameters, which as a generic address is somewhere else.
+            raise self.fault(
+                f"the tensor map's {fault.what}",
+                "give the generic address of a parameter, by mov.b64 and cvta.param.u64, or that of a map in global memory",
+                TENSOR,
+                kind=fault.kind,
+            ) from None
 
     def _coordinates(self, coordinates: Any) -> tuple[int, ...]:
         result: list[int] = []
@@ -298,7 +313,7 @@ class TmaOps(BulkOps):
         pointer = self._uniform(address, "the address of the tensor map")
         found, plain = self.resolve(space, pointer)
         assert isinstance(plain, int)
-        region = self.region(found, plain)
+        region = self._map_region(found, plain)
         start = plain - region.base
         self._note("w", found, plain, MAP_BYTES, "weak", "")
         self.need_known(region, start, MAP_BYTES)
