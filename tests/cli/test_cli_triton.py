@@ -145,9 +145,12 @@ def test_how_to_launch_must_be_told(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("wrong", "says"),
     [
-        ("addd.s32", "addd.s32 is not modelled (did you mean add?)"),
-        ("add.s33", "add.s33 is not modelled: no form of add has .s33; did you mean .s32?"),
-        ("tcgen05.ld", "tcgen05.ld is not modelled\n"),
+        ("addd.s32", "addd.s32 is wrong PTX or not modelled (did you mean add?)"),
+        (
+            "add.st.s32",
+            "add.st.s32 is wrong PTX or not modelled: no form of add has .st; did you mean .sat?",
+        ),
+        ("tcgen05.ld", "tcgen05.ld is wrong PTX or not modelled\n"),
     ],
 )
 def test_lint_says_what_is_strange(folder: Path, wrong: str, says: str) -> None:

@@ -5,10 +5,7 @@ Imports the text layer's tree and the declared forms; knows no machine.
 
 from __future__ import annotations
 
-from difflib import get_close_matches
-
 from hopsim.errors import NotModelled, PtxError
-from hopsim.isa.forms.absent import ABSENT
 from hopsim.isa.forms.bound import (
     AddressArg,
     Arg,
@@ -41,6 +38,7 @@ from hopsim.isa.forms.operand_rules import (
     names_shared_alone,
     part_bits,
 )
+from hopsim.isa.forms.strange import impossible, strange
 from hopsim.isa.ptx.ast import Immediate, Sink
 from hopsim.isa.ptx.flat import (
     FlatAddress,
@@ -335,7 +333,7 @@ def decode(
 
     Raises:
         NotModelled: no declared form has this opcode and these modifiers, or hopsim lacks what an operand names.
-        PtxError: a form has the opcode, but the operands break its rules.
+        PtxError: a form has the opcode, but the operands break its rules; or PTX cannot have a word of it.
     """
     where = f"{path}:{instruction.span.line}:{instruction.span.column}"
     matches = FORMS.find(instruction.opcode)
@@ -357,7 +355,17 @@ def decode(
     if not matches:
         first = instruction.opcode[0]
         hint = f"modelled forms of {first}: hopsim isa {first}" if FORMS.by_word.get(first) else ""
-        why = f"{instruction.mnemonic} is not modelled{_what_is_strange(instruction.opcode)}"
+        wrong, instead = impossible(instruction.opcode)
+        if wrong:
+            raise PtxError(
+                f"{instruction.mnemonic}: {wrong}",
+                where=path,
+                line=instruction.span.line,
+                column=instruction.span.column,
+                text=text,
+                hint=instead,
+            )
+        why = f"{instruction.mnemonic} {strange(instruction.opcode)}"
         raise NotModelled(why, where=where, hint=hint)
     forms = "; ".join(dict.fromkeys(form.syntax for form, _ in matches))
     raise PtxError(
@@ -369,25 +377,3 @@ def decode(
         hint=f"the form is  {forms}",
         source=matches[0][0].source,
     )
-
-
-def _what_is_strange(opcode: tuple[str, ...]) -> str:
-    """Say what an opcode is that hopsim lacks, or which word of it no form has, and which known word is like it."""
-    first, *rest = opcode
-    forms = FORMS.by_word.get(first, ())
-    if first in ABSENT:
-        return f": {ABSENT[first]}"
-    if not forms:
-        near = get_close_matches(first, FORMS.by_word, n=1, cutoff=0.8)
-        return f" (did you mean {near[0]}?)" if near else ""
-    words = dict.fromkeys(
-        word
-        for form in forms
-        for word in (*form.base, *form.required, *(w for s in form.slots for w in s.alternatives))
-    )
-    for word in rest:
-        if word not in words:
-            near = get_close_matches(word, words, n=1)
-            like = f"; did you mean .{near[0]}?" if near else ""
-            return f": no form of {first} has .{word}{like}"
-    return ""

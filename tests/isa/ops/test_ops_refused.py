@@ -19,14 +19,47 @@ ld.param.u64 %a, [p];
 """
 MMA = "wgmma.mma_async.sync.aligned.m64n8k16.f32.bf16.bf16 {%f0, %f1, %f2, %f3}"
 
+PRODUCT = "wgmma.mma_async.sync.aligned"
+
 
 def kernel(line: str) -> hs.Kernel:
     return hs.loads(f"{HEAD}{line}\nret;\n}}\n")["k"]
 
 
 @pytest.mark.parametrize(
+    ("line", "what", "hint"),
+    [
+        ("mul.f33 %f0, %f1, %f1;", "mul.f33: PTX has no type .f33", "did you mean .f32?"),
+        ("add.s100 %r0, %r1, %r1;", "add.s100: PTX has no type .s100", "did you mean .s64?"),
+        (
+            "ld.global.v3.f32 {%f0, %f1, %f2}, [%a];",
+            "ld.global.v3.f32: a vector has 2, 4 or 8 elements, got .v3",
+            "use .v2 or .v4",
+        ),
+        (
+            MMA.replace("n8", "n12") + ", %a, %a, 1, 1, 1, 0, 0;",
+            f"{PRODUCT}.m64n12k16.f32.bf16.bf16: the N of m64n12k16 must be a multiple of 8 up to 256, got 12",
+            "did you mean .m64n8k16 or .m64n16k16?",
+        ),
+        (
+            MMA.replace("n8", "n264") + ", %a, %a, 1, 1, 1, 0, 0;",
+            f"{PRODUCT}.m64n264k16.f32.bf16.bf16: the N of m64n264k16 must be a multiple of 8 up to 256, got 264",
+            "did you mean .m64n256k16?",
+        ),
+    ],
+)
+def test_what_no_ptx_can_have_is_wrong(line: str, what: str, hint: str) -> None:
+    (error,) = kernel(line).examined.errors
+    assert (error.what, error.hint, error.line) == (what, hint, 10)
+
+
+@pytest.mark.parametrize(
     ("line", "why"),
     [
+        (
+            "ld.globl.f32 %f0, [%a];",
+            "ld.globl.f32 is wrong PTX or not modelled: no form of ld has .globl; did you mean .global?",
+        ),
         ("atom.global.max.noftz.v2.f16 {%h1, %h2}, [%a], {%h1, %h2};", "minima and maxima"),
         ("createpolicy.cvt.L2.b64 %a, %a;", "createpolicy"),
         (
