@@ -8,6 +8,7 @@ hopsim.errors.ConfigError: args.toml:1:8: expected a value, got the end of the l
 
 from __future__ import annotations
 
+import math
 import re
 import tomllib
 from pathlib import Path
@@ -75,7 +76,7 @@ def parse(text: str, where: str) -> dict[str, Any]:
     Raises: ConfigError: it is not TOML.
     """
     try:
-        return tomllib.loads(text)
+        return tomllib.loads(text, parse_float=_number)
     except tomllib.TOMLDecodeError as error:
         raise _told(str(error), text, where) from None
     except RecursionError:
@@ -83,6 +84,26 @@ def parse(text: str, where: str) -> dict[str, Any]:
     except ValueError:
         # Python converts no decimal text of more digits.
         raise ConfigError("a whole number has too many digits", where=where) from None
+
+
+class TooLarge(float):
+    """A number that is written with digits, and that no double holds: infinite, but nobody wrote `inf`."""
+
+    text: str
+
+    def __new__(cls, text: str) -> TooLarge:
+        """Return the number that a text writes."""
+        number = super().__new__(cls, text)
+        number.text = text
+        return number
+
+    def __repr__(self) -> str:
+        return self.text
+
+
+def _number(text: str) -> float:
+    number = float(text)
+    return TooLarge(text) if math.isinf(number) and "inf" not in text else number
 
 
 def in_toml(value: Any) -> str:

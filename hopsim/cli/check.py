@@ -101,6 +101,7 @@ def check(
     from hopsim.cli.expected_bits import code_with, compare_arrays, plain, read_expected
     from hopsim.cli.file_case import FileCase, no_launch_file
     from hopsim.cli.output import Output, check_targets, write_file
+    from hopsim.cli.toml_words import of_launch_file
     from hopsim.explore.examine import examine
     from hopsim.explore.sweep import Hardware, Order
     from hopsim.hazards.facts import CheckOptions
@@ -129,10 +130,11 @@ def check(
     if scopes:
         options = CheckOptions(strict, mbarrier_scope="always", tma_acquire_scope=True)
     changes = overrides(settings)
-    done = examine(
-        case, kernel=kernel, hardware=Hardware(gpu, changes, numerics.value), options=options, seeds=seeds,
-        only=None if seed is None else Order("seeded", seed), processes=jobs, tries=tries,
-    )  # fmt: skip
+    with of_launch_file():
+        done = examine(
+            case, kernel=kernel, hardware=Hardware(gpu, changes, numerics.value), options=options, seeds=seeds,
+            only=None if seed is None else Order("seeded", seed), processes=jobs, tries=tries,
+        )  # fmt: skip
     result, schedules = done.result, done.schedules
     if write_baseline is not None:
         known = fingerprints(result.kernel, result.hazards)

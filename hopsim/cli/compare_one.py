@@ -41,6 +41,7 @@ def compare_one(
     from hopsim.cli.file_case import only_entry
     from hopsim.cli.launch_file import make_arguments, read_launch_file
     from hopsim.cli.output import Output
+    from hopsim.cli.toml_words import of_launch_file
     from hopsim.isa.program.kernel import load
     from hopsim.report.accuracy import counter_table
     from hopsim.report.facts import fact_table
@@ -60,15 +61,16 @@ def compare_one(
 
     def run(gpu: Any, **options: Any) -> Any:
         arguments, arrays = make_arguments(described, gpu, 0)
-        result = gpu.launch(
-            kernel,
-            described.grid,
-            described.block,
-            described.cluster,
-            arguments,
-            described.shared_bytes,
-            **options,
-        )
+        with of_launch_file():
+            result = gpu.launch(
+                kernel,
+                described.grid,
+                described.block,
+                described.cluster,
+                arguments,
+                described.shared_bytes,
+                **options,
+            )
         return result, arrays
 
     result, arrays = run(Gpu(config, settings), check=False)

@@ -7,7 +7,8 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, cast
+from zipfile import BadZipFile
 
 import ml_dtypes
 import numpy as np
@@ -15,6 +16,7 @@ from numpy.typing import NDArray
 
 from hopsim.cli.toml_table import TomlTable
 from hopsim.errors import ConfigError
+from hopsim.toml_text import TooLarge
 
 _OWN: Final = ("bfloat16", "float8_e4m3fn", "float8_e5m2")
 DTYPES: Final = (
@@ -71,7 +73,8 @@ def read_array(table: TomlTable, folder: Path) -> ArraySpec:
         host = read_npy(folder / table.required("npy", str, '"x.npy"'), dtype, table.where)
         if shape is not None and shape != host.shape:
             raise table.error(
-                f"shape: expected {list(shape)}, got {list(host.shape)} from the file"
+                f"shape: expected {list(shape)}, got {list(host.shape)} from the file",
+                hint=f"shape = {list(host.shape)}, or leave it out: the file knows it",
             )
         shape, dtype = host.shape, host.dtype
         fill = _constant(host)
@@ -80,7 +83,10 @@ def read_array(table: TomlTable, folder: Path) -> ArraySpec:
             raise table.missing("dtype", 'dtype = "float32"')
         if shape is None or any(extent < 1 for extent in shape):
             raise table.error(
-                "shape: expected positive extents, outermost first", hint="shape = [128, 64]"
+                f"shape: expected positive extents, outermost first, got {table.entries['shape']!r}"
+                if shape is not None
+                else "shape is missing: expected positive extents, outermost first",
+                hint="shape = [128, 64]",
             )
         if np.prod(shape, dtype=float) * dtype.itemsize > MOST_BYTES:
             raise table.error(f"shape {list(shape)} of {dtype} is more than a GPU holds")
@@ -108,10 +114,14 @@ def read_npy(path: Path, dtype: np.dtype[Any] | None, where: str) -> NDArray[Any
     Raises: ConfigError.
     """
     try:
-        host: NDArray[Any] = np.load(path, allow_pickle=False)
+        host: NDArray[Any] = _loaded(path)
     except OSError as error:
-        raise ConfigError(f"cannot read {path}: {error.strerror or error}", where=where) from None
-    except (ValueError, EOFError):
+        raise ConfigError(
+            f"cannot read {path}: {error.strerror or error}",
+            where=where,
+            hint="np.save writes one; its path is relative to the launch file",
+        ) from None
+    except (ValueError, EOFError, BadZipFile):
         # numpy's own words advise options of its function.
         raise ConfigError(
             f"{path} is no .npy file of numbers, or ends too early",
@@ -140,6 +150,18 @@ def read_npy(path: Path, dtype: np.dtype[Any] | None, where: str) -> NDArray[Any
     )
 
 
+def _loaded(path: Path) -> NDArray[Any]:
+    """Return the array of a .npy file.
+
+    Raises: OSError, ValueError, EOFError, BadZipFile: it is none; an .npz holds several.
+    """
+    with path.open("rb") as file:
+        found: object = np.load(file, allow_pickle=False)
+    if not isinstance(found, np.ndarray):
+        raise ValueError(path)
+    return cast("NDArray[Any]", found)
+
+
 def _constant(host: NDArray[Any]) -> Fill:
     return lambda rng: host
 
@@ -162,6 +184,11 @@ def number_of(value: float, dtype: np.dtype[Any], table: TomlTable, name: str) -
 
     Raises: ConfigError: a finite one becomes infinite or no number, or the type has no infinity.
     """
+    if isinstance(value, TooLarge):
+        raise table.error(
+            f"{name}: {value!r} does not fit {dtype} (up to {_most(dtype):g})",
+            hint=f"{name} = inf, where infinity is meant",
+        )
     with np.errstate(all="ignore"):
         try:
             exact: NDArray[Any] = np.asarray([float(value)])

@@ -61,7 +61,7 @@ def read_launch_file(path: Path) -> LaunchFile:
     Raises: ConfigError: something in it is missing, unknown or of the wrong type.
     """
     top = read_toml(path)
-    grid, block = top.numbers("grid"), top.numbers("block")
+    grid, block, cluster = (_shape(top, name) for name in ("grid", "block", "cluster"))
     if grid is None or block is None:
         missing = "grid" if grid is None else "block"
         example = "grid = [8, 8]   (CTAs)" if grid is None else "block = 128   (threads)"
@@ -81,13 +81,27 @@ def read_launch_file(path: Path) -> LaunchFile:
         entry=top.optional("entry", str, "") or None,
         grid=grid,
         block=block,
-        cluster=top.numbers("cluster"),
+        cluster=cluster,
         shared_bytes=top.optional("shared_bytes", int, 0),
         arrays=specs,
         args=tuple(top.tables("args")),
     )
     top.done()
     return found
+
+
+def _shape(top: TomlTable, name: str) -> tuple[int, ...] | None:
+    """Return the extents of a grid, a block or a cluster, None if absent.
+
+    Raises: ConfigError.
+    """
+    numbers = top.numbers(name)
+    if numbers is not None and not (len(numbers) <= 3 and all(number > 0 for number in numbers)):
+        raise top.error(
+            f"{name}: expected one to three positive whole numbers, got {top.entries[name]!r}",
+            hint=f"{name} = [8, 8], or {name} = 64",
+        )
+    return numbers
 
 
 def make_arguments(

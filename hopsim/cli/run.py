@@ -92,6 +92,7 @@ def run(
         show_lines,
     )
     from hopsim.cli.output import Output
+    from hopsim.cli.toml_words import of_launch_file
     from hopsim.isa.program.kernel import load
     from hopsim.report.launch import exit_code, launch_report
 
@@ -135,7 +136,7 @@ def run(
     fills = values or backend is Backend.CUDA
     arguments, arrays = make_arguments(described, device, seed, fills=fills)
     try:
-        with progress_bar(kernel.name) as tell:
+        with progress_bar(kernel.name) as tell, of_launch_file():
             result = device.launch(
                 kernel, described.grid, described.block, described.cluster, arguments, described.shared_bytes,
                 progress=tell, **options,

@@ -24,6 +24,10 @@ _WORDS: Mapping[type[Any], str] = {
     str: "text", int: "a whole number", float: "a number", bool: "true or false", list: "a list", dict: "a table",
 }  # fmt: skip
 
+_EXAMPLES: Mapping[type[Any], str] = {
+    str: '"text"', int: "1", float: "0.5", bool: "true", list: "[1, 2]", dict: "{ int32 = 1 }",
+}  # fmt: skip
+
 
 class TomlTable:
     """One table; `done` complains about what nobody asked for.
@@ -53,9 +57,11 @@ class TomlTable:
         self._asked.append(name)
         return name in self.entries
 
-    def optional(self, name: str, kind: type[T], default: T) -> T:
+    def optional(self, name: str, kind: type[T], default: T, example: str = "") -> T:
         """Return an entry of a type, or the default.
 
+        Args:
+            example: of its value, for the error; else any of that type.
         Raises: ConfigError: it has another type.
         """
         if not self.has(name):
@@ -64,7 +70,10 @@ class TomlTable:
         is_number = isinstance(value, int | float) and not isinstance(value, bool)
         fits = is_number if kind is float else isinstance(value, kind)
         if not fits or (kind is int and isinstance(value, bool)):
-            raise self.error(f"{name}: expected {_WORDS[kind]}, got {value!r}")
+            raise self.error(
+                f"{name}: expected {_WORDS[kind]}, got {value!r}",
+                hint=f"{name} = {example or _EXAMPLES[kind]}",
+            )
         return cast("T", value)
 
     def required(self, name: str, kind: type[T], example: str) -> T:
@@ -74,7 +83,7 @@ class TomlTable:
         """
         if not self.has(name):
             raise self.missing(name, f"{name} = {example}")
-        return self.optional(name, kind, kind())
+        return self.optional(name, kind, kind(), example)
 
     def numbers(self, name: str) -> tuple[int, ...] | None:
         """Return a whole number or a list of them as a tuple, None if absent.
@@ -86,7 +95,10 @@ class TomlTable:
         value = self.entries[name]
         parts = cast("list[Any]", value if isinstance(value, list) else [value])
         if not parts or any(not isinstance(part, int) or isinstance(part, bool) for part in parts):
-            raise self.error(f"{name}: expected a whole number or a list of them, got {value!r}")
+            raise self.error(
+                f"{name}: expected a whole number or a list of them, got {value!r}",
+                hint=f"{name} = [64, 32], or {name} = 64",
+            )
         return tuple(parts)
 
     def table(self, name: str) -> TomlTable:
@@ -94,6 +106,10 @@ class TomlTable:
 
         Raises: ConfigError: it is no table.
         """
+        if self.has(name) and not isinstance(self.entries[name], dict):
+            raise self.error(
+                f"{name}: expected a table, got {self.entries[name]!r}", hint=f"[{name}.x]"
+            )
         return self.inner(name, self.optional(name, dict, {}))
 
     def tables(self, name: str) -> list[TomlTable]:
@@ -101,9 +117,12 @@ class TomlTable:
 
         Raises: ConfigError: it is no list of tables.
         """
-        found: list[Any] = self.optional(name, list, [])
+        found: list[Any] = self.optional(name, list, [], "[{ int32 = 1 }]")
         if any(not isinstance(one, dict) for one in found):
-            raise self.error(f"{name}: expected tables, written [[{name}]]")
+            raise self.error(
+                f"{name}: expected tables, written [[{name}]], got {found!r}",
+                hint=f"{name} = [{{ int32 = 1 }}]",
+            )
         return [self.inner(f"{name} {position}", one) for position, one in enumerate(found)]
 
     def inner(self, name: str, entries: Mapping[str, Any]) -> TomlTable:

@@ -80,6 +80,11 @@ def test_a_file_to_compare_with_is_looked_at_before_the_run(
     done = run(DATA / "scale.ptx", toml)
     assert (done.exit_code, done.stdout) == (2, "")
     assert "compare: expected the shape of y, [64], got [8, 8] from" in done.stderr
+    with (tmp_path / "ones.npy").open("wb") as file:
+        np.savez(file, y=np.ones(64, np.float32))
+    done = run(DATA / "scale.ptx", toml)
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert "ones.npy is no .npy file of numbers" in done.stderr
 
 
 def test_without_values_no_array_is_filled_compared_or_saved(
@@ -216,7 +221,16 @@ def test_random_arrays_follow_the_seed(tmp_path: Path) -> None:
     ("old", "new", "message"),
     [
         ("grid = 1", "", "args.toml: grid is missing\n  try: grid = [8, 8]   (CTAs)"),
-        ("grid = 1", "grid = 1.5", "grid: expected a whole number or a list of them, got 1.5"),
+        ("grid = 1", "grid = 1.5", "grid: expected a whole number or a list of them, got 1.5\n  try: grid = [64, 32], or grid = 64"),
+        ("grid = 1", 'grid = "a"', "args.toml: grid: expected a whole number or a list of them, got 'a'\n  try: grid = ["),
+        (
+            "grid = 1",
+            "grid = [1, 2, 3, 4]",
+            "args.toml: grid: expected one to three positive whole numbers, got [1, 2, 3, 4]\n"
+            "  try: grid = [8, 8], or grid = 64",
+        ),
+        ("grid = 1", "grid = 1\ncluster = 0", "args.toml: cluster: expected one to three positive whole numbers, got 0"),
+        ("grid = 1", "grid = 1\nshared_bytes = 'a'", "shared_bytes: expected a whole number, got 'a'\n  try: shared_bytes = 1"),
         ("grid = 1", "grid = 1\nwarps = 4", "unknown entry 'warps'"),
         ("grid = 1", "grid =", "args.toml:1:7: expected a value, got the end of the line"),
         ("block = 64", "block = 5000", "block.x is 5000, the limit is 1024"),
@@ -306,12 +320,17 @@ def test_random_arrays_follow_the_seed(tmp_path: Path) -> None:
             'dtype = "float8_e4m3fn"\nshape = [64]\nfill = inf',
             'arrays.x: fill: inf does not fit float8_e4m3fn (up to 448)',
         ),
+        ("value = 2", "value = 1e400", "args 2: value: 1e400 does not fit float32 (up to 3.40282e+38)\n  try: value = inf"),
+        ('random = "integers"', "fill = -1e999", "arrays.x: fill: -1e999 does not fit float32"),
         ("value = 2", "value = 1e300", "args 2: value: 1e+300 does not fit float32 (up to 3.40282e+38)"),
         ('random = "integers"', 'random = "normal"\nstd = -1', "std: expected 0 or more"),
         ('random = "integers"', 'random = "normal"\nsdt = 1', "unknown entry 'sdt'\n  try: did you mean 'std'?"),
-        ('random = "integers"', 'npy = "no.npy"', "no.npy: No such file or directory"),
+        ('random = "integers"', 'npy = "no.npy"', "no.npy: No such file or directory\n  try: np.save writes one"),
         ('random = "integers"', 'fill = "x"', "fill: expected a number, got 'x'"),
-        ("shape = [64]\nrandom", "shape = [0]\nrandom", "shape: expected positive extents"),
+        ("shape = [64]\nrandom", "shape = [0]\nrandom", "shape: expected positive extents, outermost first, got [0]"),
+        ("shape = [64]\nrandom", "shape = [-64]\nrandom", "outermost first, got [-64]\n  try: shape = [128, 64]"),
+        ("shape = [64]\nrandom", 'shape = "64"\nrandom', "shape: expected a whole number or a list of them, got '64'\n  try: shape = ["),
+        ("shape = [64]\nrandom", "random", "arrays.x: shape is missing: expected positive extents"),
         ("shape = [64]\nrandom", "shape = [640000000000]\nrandom", "is more than a GPU holds"),
         ('dtype = "float32"\nshape = [64]\nrandom', 'shape = [64]\nrandom', "arrays.x: dtype is missing"),
         ('dtype = "float32"\nshape = [64]\nrandom', 'dtype = "float33"\nrandom', 'did you mean "float32"?'),
@@ -321,7 +340,7 @@ def test_random_arrays_follow_the_seed(tmp_path: Path) -> None:
         ("value = 2", "", "args 2: value is missing"),
         ('dtype = "float32"\nvalue = 2', 'dtype = "int8"\nvalue = 300', "value: 300 does not fit int8 (-128 to 127)"),
         ('dtype = "float32"\nvalue = 2', 'dtype = "float64"\nvalue = 2', "factor: expected .f32, got a float64"),
-        ('dtype = "float32"\nvalue = 2', 'dtype = "int32"\nvalue = 2', "factor: expected .f32, got a int32 scalar, whose"),
+        ('dtype = "float32"\nvalue = 2', 'dtype = "int32"\nvalue = 2', "factor: expected .f32, got a int32 scalar, whose bits mean another number\n  try: { float32 = 1 }\n"),
         ('kind = "array"\narray = "x"', 'kind = "tensor_map"\narray = "x"', "args 0: box is missing"),
         ('kind = "array"\narray = "x"', 'kind = "tensor_map"\narray = "x"\nbox = 512', "args 0"),
         ('kind = "array"\narray = "x"', 'kind = "struct"', "a struct needs either size_bytes or hex"),
@@ -344,6 +363,7 @@ def test_mistakes_in_the_launch_file(tmp_path: Path, old: str, new: str, message
         ("float16", 'random = "uniform"\nlow = -65504\nhigh = 65504', -65504, 65504),
         ("float32", "fill = 3e38", 3e38, 3.1e38),
         ("float32", "fill = inf", np.inf, np.inf),
+        ("float32", "fill = +inf", np.inf, np.inf),
         ("float8_e5m2", "fill = inf", np.inf, np.inf),
     ],
 )
@@ -384,12 +404,28 @@ def test_parts_of_a_struct_do_not_overlap(
         make_arguments(described, Gpu(), 0)
 
 
+def test_a_list_of_arguments_is_one(tmp_path: Path) -> None:
+    done = run(DATA / "scale.ptx", written(tmp_path, "grid = 1\nblock = 64\nargs = 3\n"), *QUICK)
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert "args.toml: args: expected a list, got 3\n  try: args = [{ int32 = 1 }]" in done.stderr
+
+
+class Several:
+    """Stands for what np.savez writes: several arrays in one file."""
+
+
 @pytest.mark.parametrize(
     ("dtype", "content", "message"),
     [
         ("", np.zeros(4, ml_dtypes.bfloat16), 'say what it is\n  try: dtype = "bfloat16"'),
         ('dtype = "int32"', np.zeros(4, np.float32), "holds float32, expected int32"),
-        ("shape = [5]", np.zeros(4, np.float32), "shape: expected [5], got [4] from the file"),
+        (
+            "shape = [5]",
+            np.zeros(4, np.float32),
+            "shape: expected [5], got [4] from the file\n  try: shape = [4], or leave it out",
+        ),
+        ("", b"PK\x03\x04 no zip", "is no .npy file"),
+        ("", Several(), "x.npy is no .npy file of numbers, or ends too early\n  try: np.save"),
         ("", b"not numpy", "is no .npy file"),
     ],
 )
@@ -397,6 +433,9 @@ def test_files_that_do_not_fit(tmp_path: Path, dtype: str, content: object, mess
     path = tmp_path / "x.npy"
     if isinstance(content, bytes):
         path.write_bytes(content)
+    elif isinstance(content, Several):
+        with path.open("wb") as file:
+            np.savez(file, a=np.zeros(64, np.float32))
     else:
         np.save(path, content)  # type: ignore[arg-type]
     toml = scale(
