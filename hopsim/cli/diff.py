@@ -12,17 +12,41 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, cast
 import typer
 
 from hopsim.cli.options import JsonOption
+from hopsim.cli.run_json import (
+    ANYTHING,
+    NUMBER,
+    NUMBER_OR_TEXT,
+    NUMBERS,
+    SHAPE,
+    TEXT,
+    each,
+    perhaps,
+    rows,
+    table_of,
+    what_is_wrong,
+)
 from hopsim.errors import ConfigError, HopsimError
 
 if TYPE_CHECKING:
     from hopsim.report.difference import TimedRun
 
 WARP: Final = 32
+ISSUE_BUSY: Final = "hopsim__issue_busy.pct"
 WRITTEN_BY: Final = "hopsim run, gemm or attention with --json FILE, or result.json() in Python"
-NEEDED: Final = (
-    "kernel", "grid", "block", "cluster", "config", "schedule", "cycles", "time_us", "counters", "stalls", "deadlock",
-    "verdict",
-)  # fmt: skip
+NEEDED: Final = {
+    "kernel": TEXT, "grid": SHAPE, "block": SHAPE, "cluster": SHAPE, "config": TEXT, "schedule": TEXT,
+    "cycles": perhaps(NUMBER), "time_us": perhaps(NUMBER), "counters": NUMBERS, "stalls": NUMBERS, "deadlock": ANYTHING,
+    "verdict": TEXT,
+}  # fmt: skip
+WITH_LINES: Final = table_of(
+    warp_cycles=NUMBERS, lines=rows(table_of(text=TEXT, warp_cycles=NUMBERS))
+)
+TAKEN: Final = {
+    "not_modelled": rows(table_of(why=TEXT)), "gemm": perhaps(each(ANYTHING)), "attention": perhaps(each(ANYTHING)),
+    "set": each(ANYTHING), "tflops": perhaps(NUMBER), "line_times": perhaps(WITH_LINES),
+    "occupancy": perhaps(each(NUMBER_OR_TEXT)),
+}  # fmt: skip
+"""What a run may have besides."""
 PROBLEM: Final = ("m", "n", "k", "dtype", "heads", "seq_q", "seq_kv", "head_dim", "causal")
 NOT_FACTS: Final = ("choice", "chosen", "flops", *PROBLEM)
 OPCODE: Final = re.compile(r"(?:[\w$%]+:\s*)*(?:\{\s*)?(?:@!?%[\w$]+\s+)?([\w.:]+)")
@@ -65,8 +89,13 @@ def _run(path: Path, name: str) -> TimedRun:
     except ValueError as error:
         raise ConfigError(f"{path} is no JSON: {error}", where="diff", hint=WRITTEN_BY) from None
     table = cast("dict[str, Any]", content) if isinstance(content, dict) else {}
-    if any(key not in table for key in NEEDED):
-        of = f", it is that of hopsim {table['command']}" if "command" in table else ""
+    of = ""
+    missing = [key for key in NEEDED if key not in table]
+    if missing and "command" in table:
+        of = f", it is that of hopsim {table['command']}"
+    elif wrong := what_is_wrong(table, NEEDED | TAKEN):
+        of = f": {wrong}"
+    if missing or of:
         raise ConfigError(
             f"{path} is not the JSON of one launch{of}", where="diff", hint=WRITTEN_BY
         )
@@ -109,7 +138,7 @@ def _from_shares(table: Mapping[str, Any]) -> dict[str, float]:
     from hopsim.config import load
 
     stalls: dict[str, float] = table["stalls"]
-    if not stalls.get("selected"):
+    if not stalls.get("selected") or ISSUE_BUSY not in table["counters"]:
         return {}
     try:
         device = load(table["config"], table.get("set") or {}).device
@@ -117,7 +146,7 @@ def _from_shares(table: Mapping[str, Any]) -> dict[str, float]:
         # A configuration of somebody else's: what the warps did stays unknown.
         return {}
     places = device.sm_count * device.subpartitions
-    slots = table["counters"]["hopsim__issue_busy.pct"] / 100 * places * table["cycles"]
+    slots = table["counters"][ISSUE_BUSY] / 100 * places * table["cycles"]
     return {reason: part / stalls["selected"] * slots for reason, part in stalls.items()}
 
 

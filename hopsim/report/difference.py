@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from rich.console import RenderableType
@@ -15,6 +15,8 @@ from hopsim.report.quantities import grouped, share, signed, size, triple
 from hopsim.report.stalls import LEAST_SHARE, MEANINGS
 
 SECTOR_BYTES: Final = 32
+NOT_THERE: Final = "-"
+"""Of a fact or a number that one run does not have."""
 REASONS_TOLD: Final = 3
 LEAST_PART: Final = 0.05
 """Of the largest difference: what is less does not explain a run."""
@@ -76,10 +78,10 @@ class TimedRun:
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """One number of both runs: in words, and as it is."""
+    """One number of both runs: in words, and as it is; None where a run does not have it."""
 
     name: str
-    values: tuple[float, float]
+    values: tuple[float | None, float | None]
     words: tuple[str, str]
     change: str
 
@@ -95,29 +97,35 @@ def numbers(first: TimedRun, second: TimedRun) -> list[Compared]:
     """Return what was counted in either run, side by side."""
     both = (first, second)
     found = [_sum("cycles", first.cycles, second.cycles)]
-    if first.tflops is not None and second.tflops is not None:
-        rates = (first.tflops, second.tflops)
-        found.append(
-            Compared("TFLOP/s", rates, (f"{rates[0]:.1f}", f"{rates[1]:.1f}"), _percent(*rates))
-        )
+    found.append(_beside("TFLOP/s", (first.tflops, second.tflops), lambda rate: f"{rate:.1f}"))
     for name, key in COUNTS.items():
-        found.append(_sum(name, *(one.counters.get(key, 0) for one in both)))
-    totals = [sum(one.warp_cycles.values()) for one in both]
+        found.append(_sum(name, *(one.counters.get(key) for one in both)))
+    totals = [sum(one.warp_cycles.values()) if one.warp_cycles else None for one in both]
     found += [_sum("warps", first.warps, second.warps), _sum("warp cycles", totals[0], totals[1])]
     for name, key in BUSY.items():
-        a, b = (float(one.counters.get(key, 0.0)) for one in both)
-        words = (share(a / 100), share(b / 100))
-        found.append(Compared(name, (a, b), words, f"{signed(b - a, 1)} points" if a != b else ""))
+        a, b = (one.counters.get(key) for one in both)
+        points = "" if a is None or b is None or a == b else f"{signed(b - a, 1)} points"
+        found.append(replace(_beside(name, (a, b), lambda part: share(part / 100)), change=points))
     for name, (key, scale) in BYTES.items():
-        a, b = (one.counters.get(key, 0) * scale for one in both)
-        found.append(Compared(name, (a, b), (size(a), size(b)), _percent(a, b)))
+        a, b = (one.counters.get(key) for one in both)
+        sizes = (None if a is None else a * scale, None if b is None else b * scale)
+        found.append(_beside(name, sizes, size))
     for name, key in OCCUPANCY.items():
-        found.append(_sum(name, *(one.occupancy.get(key, 0) for one in both)))
+        found.append(_sum(name, *(one.occupancy.get(key) for one in both)))
     return [one for one in found if any(one.values)]
 
 
-def _sum(name: str, a: float, b: float) -> Compared:
-    return Compared(name, (a, b), (grouped(a), grouped(b)), _percent(a, b))
+def _sum(name: str, a: float | None, b: float | None) -> Compared:
+    return _beside(name, (a, b), grouped)
+
+
+def _beside(
+    name: str, values: tuple[float | None, float | None], words: Callable[[float], str]
+) -> Compared:
+    """Return two numbers side by side; what a run does not have did not change."""
+    a, b = values
+    told = (NOT_THERE if a is None else words(a), NOT_THERE if b is None else words(b))
+    return Compared(name, values, told, "" if a is None or b is None else _percent(a, b))
 
 
 def _percent(a: float, b: float) -> str:
@@ -174,6 +182,8 @@ def verdict_rows(first: TimedRun, second: TimedRun) -> list[Row]:
         times = f"{more.name} has {more.warps / few.warps:.2f} times the warps"
         rows.append(("but", f"{times}: sums over warps say what they did, not who held whom up"))
         return rows
+    if not (first.warp_cycles and second.warp_cycles):
+        return rows
     less = [
         (reason, more - few)
         for reason, few, more in by_difference(fast.warp_cycles, slow.warp_cycles)
@@ -193,7 +203,7 @@ def verdict_rows(first: TimedRun, second: TimedRun) -> list[Row]:
 def _facts_table(first: TimedRun, second: TimedRun) -> Columns:
     table = Columns(Column(), Column(first.name), Column(second.name))
     for name in {**first.facts, **second.facts}:
-        a, b = first.facts.get(name, "-"), second.facts.get(name, "-")
+        a, b = first.facts.get(name, NOT_THERE), second.facts.get(name, NOT_THERE)
         if name == "kernel" or a != b:
             table.add_row(name, a, b)
     return table
@@ -258,18 +268,19 @@ def difference_content(first: TimedRun, second: TimedRun) -> dict[str, Any]:
             {"name": one.name, "first": one.values[0], "second": one.values[1]}
             for one in numbers(first, second)
         ],
-        "reasons": _json_rows(by_difference(first.warp_cycles, second.warp_cycles)),
+        "reasons": _json_rows(first.warp_cycles, second.warp_cycles),
         "opcodes": _json_rows(
-            by_difference(
-                {name: sum(cycles.values()) for name, cycles in first.opcodes.items()},
-                {name: sum(cycles.values()) for name, cycles in second.opcodes.items()},
-            )
+            {name: sum(cycles.values()) for name, cycles in first.opcodes.items()},
+            {name: sum(cycles.values()) for name, cycles in second.opcodes.items()},
         ),
     }
 
 
-def _json_rows(rows: Sequence[tuple[str, float, float]]) -> list[dict[str, Any]]:
+def _json_rows(first: Mapping[str, float], second: Mapping[str, float]) -> list[dict[str, Any]]:
+    """Return what both runs tell of; nothing where only one does."""
+    if not (first and second):
+        return []
     return [
         {"name": name, "first": a, "second": b, "difference": round(b - a, 3)}
-        for name, a, b in rows
+        for name, a, b in by_difference(first, second)
     ]
