@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from hopsim.errors import ConfigError
-from hopsim.report.suppressions import BASELINE_FORMAT
+from hopsim.report.suppressions import BASELINE_FORMAT, FINGERPRINT
 
 
 def read_baseline(path: Path) -> list[str]:
@@ -35,4 +35,11 @@ def read_baseline(path: Path) -> list[str]:
             where="--baseline",
             hint=f"--write-baseline {path}",
         )
-    return [str(name) for name in cast("list[Any]", findings)]
+    for position, name in enumerate(cast("list[object]", findings)):
+        if not isinstance(name, str) or not FINGERPRINT.fullmatch(name):
+            raise ConfigError(
+                f"{path}: findings[{position}]: expected the name of a finding, as HS001-0123456789abcdef, got {name!r}",
+                where="--baseline",
+                hint=f"--write-baseline {path}",
+            )
+    return cast("list[str]", findings)

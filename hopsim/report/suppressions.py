@@ -17,6 +17,8 @@ from hopsim.findings import Hazard
 
 BASELINE_FORMAT: Final = 1
 PATTERN: Final = re.compile(r"(HS\d{3})(?:@(\d+))?")
+FINGERPRINT: Final = re.compile(r"HS\d{3}-[0-9a-f]{16}")
+"""Of a finding in a baseline, see `fingerprints`."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -129,12 +129,27 @@ def test_a_baseline_knows_findings_although_lines_move(tmp_path: Path) -> None:
     assert check(str(other), "--baseline", str(known)).exit_code == 1
 
 
-@pytest.mark.parametrize(("text", "says"), [("{}", "is no baseline"), ("{", "is no JSON")])
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("{}", "is no baseline"),
+        ("{", "is no JSON"),
+        (
+            '{"format": 1, "findings": [{"rule": 3}]}',
+            "known.json: findings[0]: expected the name of a finding, as HS001-0123456789abcdef, got {'rule': 3}",
+        ),
+        (
+            '{"format": 1, "findings": ["HS001-0123456789abcdef", "HS001"]}',
+            "findings[1]: expected the name of",
+        ),
+    ],
+)
 def test_a_baseline_that_is_none_is_refused(tmp_path: Path, text: str, says: str) -> None:
     path = tmp_path / "known.json"
     path.write_text(text)
     done = check(BAD, "--baseline", str(path))
     assert (done.exit_code, says in done.stderr) == (2, True)
+    assert "try: --write-baseline" in done.stderr
     assert check(BAD, "--baseline", str(tmp_path / "none.json")).exit_code == 2
 
 
