@@ -222,6 +222,11 @@ def test_without_values_no_operand_takes_memory() -> None:
         (("--tile", "64x36x64", "--cluster", "2x1"), 2, "gemm: tile n must be a multiple of 8"),
         (("--tile", "64x72x64", "--cluster", "2x1"), 2, "try: make n a multiple of 16"),
         (("--stages", "0"), 2, "gemm: stages must be 2 to 64"),
+        (("--tile", "96x64x64"), 2, "(s)) up to 256, got 96\n  try: tile 128x64x64"),
+        (("--tile", "64x100x64"), 2, "from 8 to 256, got 100\n  try: tile 64x96x64"),
+        (("--stages", "99"), 2, "in schedule warp-specialized, got 99\n  try: 4 stages"),
+        (("--m", "0"), 2, "m must be from 1 to 2147483647, got 0\n  try: m of 1 or more"),
+        (("--cluster", "3x1"), 2, "got (3,1)\n  try: a cluster of (2,1), 2x1 on the command line"),
         (("--warpgroups", "0"), 2, "gemm: warpgroups must be 1 or 2"),
         (
             ("--tile", "64x64"),

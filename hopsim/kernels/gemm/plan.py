@@ -97,18 +97,21 @@ class GemmPlan:
     def __post_init__(self) -> None:
         if self.cluster not in CLUSTERS:
             raise _refuse(
-                f"cluster must be (1,1), (2,1), (1,2) or (2,2), got ({self.cluster[0]},{self.cluster[1]})"
+                f"cluster must be (1,1), (2,1), (1,2) or (2,2), got ({self.cluster[0]},{self.cluster[1]})",
+                hint="a cluster of (2,1), 2x1 on the command line; or leave it out",
             )
         check_tile(self.tile, self.dtype, self.warpgroups, self.takes_turns)
         self._check_shares()
         if self.order not in ORDERS:
-            raise _refuse(f"order must be one of {', '.join(ORDERS)}, got {self.order!r}")
+            raise _refuse(
+                f"order must be one of {', '.join(ORDERS)}, got {self.order!r}", hint="grouped"
+            )
         if self.group_m < 1:
-            raise _refuse(f"group_m must be at least 1, got {self.group_m}")
+            raise _refuse(f"group_m must be at least 1, got {self.group_m}", hint="8")
         if self.release_scope not in ("cta", "cluster"):
             raise _refuse(f"release_scope must be cta or cluster, got {self.release_scope!r}")
         if self.stages < 1:
-            raise _refuse(f"stages must be at least 1, got {self.stages}")
+            raise _refuse(f"stages must be at least 1, got {self.stages}", hint="4 stages")
         self._check_splits()
         self._check_registers()
         self._choose_store_buffers()
@@ -322,7 +325,7 @@ class GemmPlan:
 
     def _check_splits(self) -> None:
         if self.splits < 1:
-            raise _refuse(f"splits must be at least 1, got {self.splits}")
+            raise _refuse(f"splits must be at least 1, got {self.splits}", hint="2 splits")
         if self.reduction not in REDUCTIONS:
             raise _refuse(
                 f"reduction must be one of {', '.join(REDUCTIONS)}, got {self.reduction!r}"

@@ -109,7 +109,11 @@ class GemmProblem:
         for name, size in (("m", self.m), ("n", self.n), ("k", self.k)):
             if not 1 <= size < 1 << 31:
                 raise LaunchError(
-                    f"{name} must be from 1 to 2147483647, got {size}", where="GemmProblem"
+                    f"{name} must be from 1 to 2147483647, got {size}",
+                    where="GemmProblem",
+                    hint=f"{name} of 1 or more; it need not be a multiple of the tile"
+                    if size < 1
+                    else f"a smaller {name}",
                 )
         if "MN" in (self.a_major, self.b_major) and dtype.size != 2:
             raise LaunchError(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, cast
 
 from hopsim.errors import LaunchError
@@ -15,7 +15,7 @@ from hopsim.kernels.gemm.pipelined import emit_pipelined
 from hopsim.kernels.gemm.plan import GemmPlan
 from hopsim.kernels.gemm.split_k import emit_split_k
 from hopsim.kernels.gemm.stream_k import emit_stream_k
-from hopsim.kernels.gemm.tile import Tile
+from hopsim.kernels.gemm.tile import Tile, nearest_multiple
 from hopsim.kernels.gemm.warp_specialized import emit_warp_specialized
 from hopsim.kernels.gemm.wgmma_simple import emit_wgmma_simple
 from hopsim.kernels.ptx.text import PtxEntry
@@ -84,7 +84,8 @@ class Schedule:
             raise LaunchError(
                 f"stages must be {wanted}{why} in schedule {self.name}, got {stages}",
                 where="gemm",
-                hint=_others(one.name for one in SCHEDULES.values() if _is_in(stages, one.stages)),
+                hint=_others(one.name for one in SCHEDULES.values() if _is_in(stages, one.stages))
+                or f"{max(least, min(stages, most, _USUAL_STAGES))} stages",
             )
         settled = {"warpgroups": self.warpgroups[0], **given}
         if settled["warpgroups"] not in self.warpgroups:
@@ -96,12 +97,14 @@ class Schedule:
                     one.name
                     for one in SCHEDULES.values()
                     if settled["warpgroups"] in one.warpgroups
-                ),
+                )
+                or f"{wanted} warpgroups",
             )
         if tile.n % self.tile_n:
             raise LaunchError(
                 f"tile n must be a multiple of {self.tile_n} in schedule {self.name}, got {tile.n}",
                 where="gemm",
+                hint=f"tile {replace(tile, n=nearest_multiple(tile.n, self.tile_n, 256))}",
             )
         return settled | self.fixed
 
@@ -127,6 +130,7 @@ class Schedule:
             )
 
 
+_USUAL_STAGES: Final = 4
 _ALWAYS: Final = frozenset({"warpgroups", "order", "group_m", "store_buffers"})
 _FEW_ROWS: Final = frozenset({"a_rows"})
 """Of schedules that can load a part of A's rows: then they do where M has fewer than the tile."""

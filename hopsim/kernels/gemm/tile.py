@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from hopsim.errors import LaunchError
 from hopsim.kernels.gemm.problem import ElementType
@@ -23,6 +23,15 @@ class Tile:
         return f"{self.m}x{self.n}x{self.k}"
 
 
+def nearest_multiple(number: int, step: int, most: int) -> int:
+    """Return the positive multiple of a step that is nearest to a number, no more than a limit.
+
+    >>> nearest_multiple(95, 64, 256), nearest_multiple(0, 64, 256), nearest_multiple(999, 64, 256)
+    (64, 64, 256)
+    """
+    return min(max(round(number / step), 1) * step, most // step * step)
+
+
 def check_tile(tile: Tile, dtype: ElementType, warpgroups: int, takes_turns: bool) -> None:
     """Refuse a tile that wgmma or the swizzles of its operands cannot take.
 
@@ -33,19 +42,23 @@ def check_tile(tile: Tile, dtype: ElementType, warpgroups: int, takes_turns: boo
     Raises: LaunchError.
     """
     if warpgroups not in (1, 2):
-        raise LaunchError(f"warpgroups must be 1 or 2, got {warpgroups}", where="gemm")
+        raise LaunchError(
+            f"warpgroups must be 1 or 2, got {warpgroups}", where="gemm", hint="1 or 2 warpgroups"
+        )
     rows = ATOM_M if takes_turns else ATOM_M * warpgroups
     if tile.m < 1 or tile.m % rows or tile.m > 256:
         raise LaunchError(
             f"tile m must be a multiple of {rows} (64 rows a wgmma, {warpgroups} "
             f"warpgroup(s)) up to 256, got {tile.m}",
             where="gemm",
+            hint=f"tile {replace(tile, m=nearest_multiple(tile.m, rows, 256))}",
         )
     columns = 16 if dtype.sum_ptx == "s32" else 8
     if not columns <= tile.n <= 256 or tile.n % columns:
         raise LaunchError(
             f"tile n must be a multiple of {columns} from {columns} to 256, got {tile.n}",
             where="gemm",
+            hint=f"tile {replace(tile, n=nearest_multiple(tile.n, columns, 256))}",
             source='PTX ISA 8.7, "wgmma.mma_async"',
         )
     row_bytes = tile.k * dtype.size
