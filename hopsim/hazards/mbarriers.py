@@ -66,6 +66,7 @@ class Mbarriers:
         barrier = self.life.find(event)
         if barrier is not None:
             barrier.pending += event.count
+            barrier.phase(barrier.index).added += event.count
 
     def _expect(self, event: BarrierEvent) -> None:
         barrier = self.life.find(event)

@@ -62,7 +62,7 @@ class Phase:
     """One phase of an mbarrier."""
 
     __slots__ = (
-        "arrivals", "bursts", "bytes_done", "bytes_expected", "copies", "done", "expected_at", "expects", "far",
+        "added", "arrivals", "bursts", "bytes_done", "bytes_expected", "copies", "done", "expected_at", "expects", "far",
         "flights", "heeds", "landed", "local", "members", "narrow", "waits",
     )  # fmt: skip
 
@@ -80,6 +80,8 @@ class Phase:
         # PTX line of the first operation of each kind that was aimed at this phase.
         self.bursts: dict[str, int] = {}
         self.arrivals = 0
+        # Arrivals that the phase needs besides: each cp.async.mbarrier.arrive without .noinc adds the one that it makes.
+        self.added = 0
         self.bytes_expected = 0
         self.bytes_done = 0
         # PTX line of the last expect_tx.

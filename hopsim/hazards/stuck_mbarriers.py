@@ -8,13 +8,15 @@ from typing import Final
 
 from hopsim.findings import Wait
 from hopsim.hazards.clocks import Agent
+from hopsim.hazards.facts import LaunchFacts
 from hopsim.hazards.findings import Finding, Findings
-from hopsim.hazards.objects import Barrier
+from hopsim.hazards.objects import Barrier, Phase
 from hopsim.hazards.reasons import ELSE, LIKELY, PERHAPS, Reason, Weighed
 from hopsim.hazards.rules import RULES
 from hopsim.hazards.world import World
 
 SIGNAL: Final = re.compile(r"\bmbarrier\.arrive|complete_tx|\bcp\.async\.mbarrier\.arrive")
+ADDING: Final = re.compile(r"\bcp\.async\.mbarrier\.arrive\b(?!\.noinc)")
 LOAD: Final = re.compile(r"\bcp\.async\.bulk\.(tensor\.)?\S*shared|\.expect_tx\b")
 
 
@@ -32,7 +34,7 @@ def explain_mbarriers(world: World, findings: Findings, waits: Sequence[Wait]) -
             if index != barrier.index or id(barrier) in told:
                 continue
             told.add(id(barrier))
-            why = _why(barrier, agent)
+            why = _why(barrier, agent, world.facts)
             weight = why.weight
             if _comes_later(world, barrier, why, waits):
                 weight = ELSE
@@ -88,7 +90,7 @@ def _until_load(world: World, line: int) -> int:
     return next((count for count, text in enumerate(after) if LOAD.search(text)), len(after))
 
 
-def _why(barrier: Barrier, agent: Agent) -> Reason:
+def _why(barrier: Barrier, agent: Agent, facts: LaunchFacts) -> Reason:
     phase = barrier.phase(barrier.index)
     state = (
         f"phase {barrier.index}: {phase.arrivals} arrived, {barrier.pending} missing; {phase.bytes_expected} bytes "
@@ -123,15 +125,30 @@ def _why(barrier: Barrier, agent: Agent) -> Reason:
         hint = "start with parity 1: on a fresh mbarrier a wait for parity 1 passes at once"
         return Reason("HS007", state, hint)
     if barrier.pending:
-        line = barrier.born[3]
-        hint = f"at :{line}, lower the count of mbarrier.init by {barrier.pending}, or let {barrier.pending} more arrive"
-        if barrier.index == 0 and not phase.arrivals:
-            hint = (
-                f"nobody arrives on it: let {barrier.pending} do so (mbarrier.arrive, or cp.async.mbarrier.arrive), or lower"
-                f" the count at :{line}"
-            )
-        return Reason("HS205", state, hint, LIKELY)
+        return Reason("HS205", state, _let_arrive(barrier, phase, facts), LIKELY)
     return Reason("HS200", state, "complete the phase", LIKELY)
+
+
+def _let_arrive(barrier: Barrier, phase: Phase, facts: LaunchFacts) -> str:
+    """Return how the arrivals come that a phase lacks, or how it does without them."""
+    missing, born = barrier.pending, barrier.born[3]
+    adding = [one.line for one in phase.members if ADDING.search(facts.text(one.line))]
+    if adding and missing == phase.added:
+        return (
+            f"at :{adding[0]}:  cp.async.mbarrier.arrive.noinc  (without .noinc it adds to the count of the phase the arrival"
+            " that it makes), or let each of its threads also mbarrier.arrive"
+        )
+    if not phase.arrivals:
+        return (
+            f"nobody has arrived on it: let {missing} do so (mbarrier.arrive, or cp.async.mbarrier.arrive.noinc), or as many"
+            f" as the init at :{born} says then"
+        )
+    # A count of zero is not allowed.
+    if missing >= barrier.expected:
+        return f"let {missing} more arrive"
+    return (
+        f"at :{born}, lower the count of mbarrier.init by {missing}, or let {missing} more arrive"
+    )
 
 
 def _feeds(barrier: Barrier, agent: Agent) -> bool:

@@ -25,6 +25,7 @@ from tests.hazards.programs import (
     wait_mma,
 )
 from tests.hazards.twins_advice import ADVICE_TWINS
+from tests.hazards.twins_causes import CAUSES
 from tests.hazards.twins_ends import FAULTS, HANGS, MAPS, NOTES
 from tests.hazards.twins_lanes import LANES
 from tests.hazards.twins_objects import NON_COHERENT, OBJECTS
@@ -2096,6 +2097,7 @@ TWINS = [
     *LANES,
     *STALE,
     *ADVICE_TWINS,
+    *CAUSES,
     *MEMORY,
     *HANGS,
     *FAULTS,

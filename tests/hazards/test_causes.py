@@ -1,0 +1,34 @@
+"""The hints of twins that want the cause named: what to change, at which line."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.hazards.programs import Twin, launch, line_of, text_of
+from tests.hazards.twins_causes import CAUSES
+
+# By twin: how the hint of its first finding begins; {name} is the line of that name.
+HINTS = {
+    "missing-arriver for want of .noinc": "at :{noinc}:  cp.async.mbarrier.arrive.noinc  (",
+    "missing-arriver beside cp.async.mbarrier.arrive": (
+        "at :{a}, lower the count of mbarrier.init by 32, or let 32 more arrive"
+    ),
+}
+
+
+class _Lines(dict[str, int]):
+    """The lines of a text by their names."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.text = text
+
+    def __missing__(self, name: str) -> int:
+        return line_of(self.text, name)
+
+
+@pytest.mark.parametrize("twin", CAUSES, ids=lambda twin: twin.name)
+def test_hint(twin: Twin) -> None:
+    text = text_of(twin.body, False, twin.threads, twin.version, twin.bound)
+    first = launch(twin, good=False).hazards[0]
+    assert first.hint.startswith(HINTS[twin.name].format_map(_Lines(text)))
