@@ -12,7 +12,7 @@ from typing import Any, Final
 from hopsim.hazards import places
 from hopsim.hazards.advice import advise
 from hopsim.hazards.chains import TOO_NARROW, Chain, fences_between, find_chain, told_by_another
-from hopsim.hazards.clocks import NEVER, Agent, sees
+from hopsim.hazards.clocks import CLUSTER_SHARED, CTA_SHARED, NEVER, Agent, sees
 from hopsim.hazards.findings import EITHER_WAY, Finding, Findings, Level
 from hopsim.hazards.naming import Names, arrive_before, barrier_of, epoch_of
 from hopsim.hazards.objects import Barrier
@@ -239,7 +239,13 @@ class Races:
         return lenient and is_over and second.done is not None and second.kind == "w"
 
     def _bridge_name(self, first: Record, second: Record) -> str:
-        return SPACES[bridge_of(first, second)]
+        """Return the state space that a proxy fence must name: the widest that any pair of the two places needs."""
+        needed = bridge_of(first, second)
+        copy = second if second.is_async else first
+        if needed == CTA_SHARED and ".multicast" in self.world.facts.mnemonic(copy.line):
+            # What the readers of this CTA need not, those of the other ones do, and they run the same line.
+            needed = CLUSTER_SHARED
+        return SPACES[needed]
 
     def _chain(self, first: Record, second: Record, gap: Gap, rule: str) -> Chain | None:
         """Return the edges from the first access, or from whoever issued it, to the second."""

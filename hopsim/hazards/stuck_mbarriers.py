@@ -135,8 +135,8 @@ def _let_arrive(barrier: Barrier, phase: Phase, facts: LaunchFacts) -> str:
     adding = [one.line for one in phase.members if ADDING.search(facts.text(one.line))]
     if adding and missing == phase.added:
         return (
-            f"at :{adding[0]}:  cp.async.mbarrier.arrive.noinc  (without .noinc it adds to the count of the phase the arrival"
-            " that it makes), or let each of its threads also mbarrier.arrive"
+            f"at :{adding[0]}:  cp.async.mbarrier.arrive.noinc  (without .noinc it adds its own arrival to those that the"
+            " phase needs), or let each of its threads also mbarrier.arrive"
         )
     if not phase.arrivals:
         return (

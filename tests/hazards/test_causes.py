@@ -5,10 +5,14 @@ from __future__ import annotations
 import pytest
 
 from tests.hazards.programs import Twin, launch, line_of, text_of
-from tests.hazards.twins_causes import CAUSES
+from tests.hazards.twins import TWINS
 
+BRIDGE = "after :{a}, in every reading thread, before it releases the slot:  fence.proxy.async."
 # By twin: how the hint of its first finding begins; {name} is the line of that name.
 HINTS = {
+    "gen-read-to-tma-load": BRIDGE + "shared::cta;",
+    "gen-read-to-tma-load by multicast": BRIDGE + "shared::cluster;",
+    "gen-read-to-tma-load by multicast, with a fence for one CTA": BRIDGE + "shared::cluster;",
     "missing-arriver for want of .noinc": "at :{noinc}:  cp.async.mbarrier.arrive.noinc  (",
     "missing-arriver beside cp.async.mbarrier.arrive": (
         "at :{a}, lower the count of mbarrier.init by 32, or let 32 more arrive"
@@ -27,7 +31,9 @@ class _Lines(dict[str, int]):
         return line_of(self.text, name)
 
 
-@pytest.mark.parametrize("twin", CAUSES, ids=lambda twin: twin.name)
+@pytest.mark.parametrize(
+    "twin", [twin for twin in TWINS if twin.name in HINTS], ids=lambda twin: twin.name
+)
 def test_hint(twin: Twin) -> None:
     text = text_of(twin.body, False, twin.threads, twin.version, twin.bound)
     first = launch(twin, good=False).hazards[0]

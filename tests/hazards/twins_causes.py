@@ -2,13 +2,31 @@
 
 from __future__ import annotations
 
-from tests.hazards.programs import FULL, Twin, init, wait
+from tests.hazards.programs import FULL, OTHER, Twin, expect, get, init, wait
 
 SYNC = "bar.sync 0;\n"
 COPY_WORD = (
     "mad.lo.u32 %r0, %t, 4, %s;\nmul.wide.u32 %rd0, %t, 4;\nadd.u64 %rd0, %rd0, %in;\n"
     "cp.async.ca.shared.global [%r0], [%rd0], 4;\n"
 )
+
+CLUSTER = "barrier.cluster.arrive;\nbarrier.cluster.wait;\n"
+
+
+def _multicast(barrier: int, name: str) -> str:
+    """CTA 0 loads a tile into both CTAs of a cluster."""
+    return (
+        "@%p2 cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster"
+        f" [%s], [%in], 2048, [%s+{barrier}], %h0; //{name}\n"
+    )
+
+
+# Both CTAs read a tile that one of them loads, and then loads again.
+REFILL = (
+    ".reg .b16 %h0;\nmov.b16 %h0, 3;\nsetp.eq.u32 %p2, %c, 0;\nand.pred %p2, %p2, %leader;\n" + init() + init(OTHER)
+    + CLUSTER + expect() + _multicast(FULL, "x") + wait() + get("a") + "FENCE" + CLUSTER + expect(OTHER)
+    + _multicast(OTHER, "b") + wait(OTHER) + CLUSTER
+)  # fmt: skip
 
 CAUSES = [
     Twin(
@@ -27,5 +45,20 @@ CAUSES = [
         + f"+mbarrier.arrive.shared::cta.b64 _, [%s+{FULL}];\n" + wait(name="b"),
         (("HS205", "a", "b"),),
         verdict="deadlock",
+    ),
+    # The readers of both CTAs run one line, so that the fence there must do for the other CTA's copy.
+    Twin(
+        "gen-read-to-tma-load by multicast",
+        REFILL.replace("FENCE", "+fence.proxy.async.shared::cluster;\n"),
+        (("HS104 HS112", "a", "b"),),
+        ctas=2,
+        cluster=2,
+    ),
+    Twin(
+        "gen-read-to-tma-load by multicast, with a fence for one CTA",
+        REFILL.replace("FENCE", "-fence.proxy.async.shared::cta;\n+fence.proxy.async.shared::cluster;\n"),
+        (("HS104 HS110", "a", "b"),),
+        ctas=2,
+        cluster=2,
     ),
 ]  # fmt: skip
