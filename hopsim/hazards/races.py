@@ -121,6 +121,8 @@ class Races:
         rule, causes = self.names.name(first, second, gap, eyes, early)
         if rule == "HS217" and self._is_slot_release(first, second):
             level = "note"
+        if rule == "HS305":
+            self.world.uncommitted.add(first.line)
         if rule in ("HS006", "HS500", "HS501"):
             self._between_warps.add(site[:2])
             if rule in EITHER_WAY:

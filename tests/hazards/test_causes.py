@@ -7,9 +7,17 @@ import pytest
 from tests.hazards.programs import Twin, launch, line_of, text_of
 from tests.hazards.twins import TWINS
 
+COMMIT = "after :{a}, in the same thread:  cp.async.bulk.commit_group;"
 BRIDGE = "after :{a}, in every reading thread, before it releases the slot:  fence.proxy.async."
 # By twin: how the hint of its first finding begins; {name} is the line of that name.
 HINTS = {
+    "store source unread at exit": "before ret:  cp.async.bulk.wait_group.read 0 in the issuing",
+    "bulk-commit-missing": COMMIT,
+    "bulk-commit-missing before the wait at the end": COMMIT,
+    "bulk-commit-missing in a loop": COMMIT,
+    "store neither committed nor waited for": (
+        "in the issuing thread, before ret:  cp.async.bulk.commit_group;  cp.async.bulk.wait_group.read 0"
+    ),
     "gen-read-to-tma-load": BRIDGE + "shared::cta;",
     "gen-read-to-tma-load by multicast": BRIDGE + "shared::cluster;",
     "gen-read-to-tma-load by multicast, with a fence for one CTA": BRIDGE + "shared::cluster;",

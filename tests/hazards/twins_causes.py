@@ -2,7 +2,20 @@
 
 from __future__ import annotations
 
-from tests.hazards.programs import FULL, OTHER, Twin, expect, get, init, wait
+from tests.hazards.programs import (
+    COMMIT_STORE,
+    FULL,
+    OTHER,
+    WAIT_READ,
+    WAIT_STORE,
+    Twin,
+    expect,
+    get,
+    init,
+    put,
+    store,
+    wait,
+)
 
 SYNC = "bar.sync 0;\n"
 COPY_WORD = (
@@ -10,6 +23,7 @@ COPY_WORD = (
     "cp.async.ca.shared.global [%r0], [%rd0], 4;\n"
 )
 
+FENCE = "fence.proxy.async.shared::cta;\n"
 CLUSTER = "barrier.cluster.arrive;\nbarrier.cluster.wait;\n"
 
 
@@ -60,5 +74,22 @@ CAUSES = [
         (("HS104 HS110", "a", "b"),),
         ctas=2,
         cluster=2,
+    ),
+    Twin(
+        "bulk-commit-missing before the wait at the end",
+        put() + FENCE + SYNC + store(name="a") + "+" + COMMIT_STORE + WAIT_READ.replace("\n", " //b\n"),
+        (("HS305", "a", "b"),),
+    ),
+    # The last store of the loop is not waited for either: that is the same commit.
+    Twin(
+        "bulk-commit-missing in a loop",
+        "mov.b32 %r20, 0;\nAGAIN:\n" + WAIT_READ + SYNC + put("b") + FENCE + SYNC + store(name="a") + "+" + COMMIT_STORE
+        + "add.u64 %out, %out, 2048;\nadd.u32 %r20, %r20, 1;\nsetp.lt.u32 %p0, %r20, 3;\n@%p0 bra AGAIN;\n" + WAIT_STORE,
+        (("HS305", "a", "b"),),
+    ),
+    Twin(
+        "store neither committed nor waited for",
+        put() + FENCE + SYNC + store(name="a") + "+" + COMMIT_STORE + "+" + WAIT_READ,
+        (("HS019", "a", ""),),
     ),
 ]  # fmt: skip
