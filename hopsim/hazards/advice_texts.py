@@ -290,6 +290,10 @@ IN_STEP: Final = (
 LEFT_PENDING: Final = (
     "at :{wait}:  cp.async.wait_group {enough};  (it leaves the group of :{a} pending)"
 )
+UNCOMMITTED: Final = (
+    "after :{copied}, before the wait at :{wait}:  cp.async.commit_group;  (the wait counts"
+    " committed groups only)"
+)
 OF_SOME: Final = (
     "  (where only some warps come there: barrier.sync of their number, the readers by barrier.arrive; or an mbarrier on"
     " which these arrive after :{a})"

@@ -135,6 +135,9 @@ class Races:
         if rule == "HS217":
             chain = self._narrow_edge(first, gap) or chain
             cause = cause if chain is None else chain.lines
+        if rule == "HS017" and first.flight is not None and first.flight.left_open is not None:
+            # One commit is missing, whichever copies and readers show it.
+            cause = first.flight.left_open
         words = {
             "space": self._bridge_name(first, second), "release": places.released_at(chain),
             "expect": places.expected_at(first),

@@ -8,9 +8,17 @@ from tests.hazards.programs import Twin, launch, line_of, text_of
 from tests.hazards.twins import TWINS
 
 COMMIT = "after :{a}, in the same thread:  cp.async.bulk.commit_group;"
+COMMIT_COPY = (
+    "after :{next}, before the wait at :{wait}:  cp.async.commit_group;"
+    "  (the wait counts committed groups only)"
+)
 BRIDGE = "after :{a}, in every reading thread, before it releases the slot:  fence.proxy.async."
 # By twin: how the hint of its first finding begins; {name} is the line of that name.
 HINTS = {
+    "cp-async-unwaited for want of a commit in the loop": COMMIT_COPY,
+    "cp-async-unwaited of copies that no wait counts": COMMIT_COPY,
+    # All is committed, and the wait is at fault.
+    "cp-async-unwaited, wrong N": "at :{wait}:  cp.async.wait_group 0;  (it leaves the group of :{a}",
     "store source unread at exit": "before ret:  cp.async.bulk.wait_group.read 0 in the issuing",
     "bulk-commit-missing": COMMIT,
     "bulk-commit-missing before the wait at the end": COMMIT,
@@ -45,4 +53,4 @@ class _Lines(dict[str, int]):
 def test_hint(twin: Twin) -> None:
     text = text_of(twin.body, False, twin.threads, twin.version, twin.bound)
     first = launch(twin, good=False).hazards[0]
-    assert first.hint.startswith(HINTS[twin.name].format_map(_Lines(text)))
+    assert first.hint.startswith(HINTS[twin.name].format_map(_Lines(text))), first.hint

@@ -42,6 +42,16 @@ REFILL = (
     + _multicast(OTHER, "b") + wait(OTHER) + CLUSTER
 )  # fmt: skip
 
+# Each thread copies its word for the next round while it uses the one of this round: two slots.
+PIPELINE = (
+    "mad.lo.u32 %r0, %t, 4, %s;\nmov.b32 %r20, 0;\ncp.async.ca.shared.global [%r0], [%in], 4; //first\n"
+    "cp.async.commit_group;\nAGAIN:\nand.b32 %r21, %r20, 1;\nmad.lo.u32 %r1, %r21, 512, %r0;\nxor.b32 %r21, %r21, 1;\n"
+    "mad.lo.u32 %r2, %r21, 512, %r0;\ncp.async.ca.shared.global [%r2], [%in], 4; //next\nCOMMIT"
+    "cp.async.wait_group WAIT; //wait\nld.shared.b32 %r3, [%r1]; //read\nadd.u32 %r20, %r20, 1;\n"
+    "setp.lt.u32 %p0, %r20, 4;\n@%p0 bra AGAIN;\ncp.async.wait_all;\n"
+)
+COMMIT_COPY = "cp.async.commit_group;\n"
+
 CAUSES = [
     Twin(
         "missing-arriver for want of .noinc",
@@ -91,5 +101,16 @@ CAUSES = [
         "store neither committed nor waited for",
         put() + FENCE + SYNC + store(name="a") + "+" + COMMIT_STORE + "+" + WAIT_READ,
         (("HS019", "a", ""),),
+    ),
+    # Copies of two places, and who reads or refills what either brings: one commit.
+    Twin(
+        "cp-async-unwaited for want of a commit in the loop",
+        PIPELINE.replace("COMMIT", "+" + COMMIT_COPY).replace("WAIT", "1"),
+        (("HS017", "first", "read"),),
+    ),
+    Twin(
+        "cp-async-unwaited of copies that no wait counts",
+        PIPELINE.replace("COMMIT", "+" + COMMIT_COPY).replace("WAIT", "0"),
+        (("HS017", "next", "read"),),
     ),
 ]  # fmt: skip
