@@ -256,7 +256,7 @@ class Mbarriers:
         what = (RELAXED if relaxed else NARROW if narrow else "") + "mbarrier"
         for agent, mask in self.world.parties(event.agent):
             self.life.used(barrier, agent, mask, event.line, "wait")
-            agent.peeked = None
+            agent.peek(mask, None)
             agent.fresh = (barrier, index, event.line, mask)
             agent.log.append((agent.now, mask, event.line, what, phase))
             if index < 0:
@@ -290,7 +290,7 @@ class Mbarriers:
             return
         for agent, mask in self.world.parties(event.agent):
             self.life.used(barrier, agent, mask, event.line, "test")
-            agent.peeked = (barrier, event.phase, event.line, mask)
+            agent.peek(mask, (barrier, event.phase, event.line))
 
     def _check_loop(self, agent: Agent, mask: int, line: int, barrier: Barrier) -> None:
         """try_wait may say no after a while: its answer must be used."""

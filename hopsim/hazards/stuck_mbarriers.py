@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from hopsim.findings import Wait
@@ -13,6 +13,7 @@ from hopsim.hazards.findings import Finding, Findings
 from hopsim.hazards.objects import Barrier, Phase
 from hopsim.hazards.reasons import ELSE, LIKELY, PERHAPS, Reason, Weighed
 from hopsim.hazards.rules import RULES
+from hopsim.hazards.suppliers import Suppliers
 from hopsim.hazards.world import World
 
 SIGNAL: Final = re.compile(r"\bmbarrier\.arrive|complete_tx|\bcp\.async\.mbarrier\.arrive")
@@ -22,39 +23,60 @@ LOAD: Final = re.compile(r"\bcp\.async\.bulk\.(tensor\.)?\S*shared|\.expect_tx\b
 
 def explain_mbarriers(world: World, findings: Findings, waits: Sequence[Wait]) -> list[Weighed]:
     """Return a finding for each mbarrier that a warp tests in vain."""
-    told: set[int] = set()
     found: list[Weighed] = []
-    for cta in world.ctas.values():
-        if not cta.live:
-            continue
-        for agent in cta.agents:
-            if agent.peeked is None or not agent.live:
-                continue
-            barrier, index, line, mask = agent.peeked
-            if index != barrier.index or id(barrier) in told:
-                continue
-            told.add(id(barrier))
-            why = _why(barrier, agent, world.facts)
-            weight = why.weight
-            if _comes_later(world, barrier, why, waits):
-                weight = ELSE
-            elif why.rule == "HS205" and _suppliers_wait(barrier, waits, world):
-                weight = PERHAPS
-            born = barrier.born
-            span = {"start": barrier.address, "stop": barrier.address + 8}
-            found.append(
-                (weight, Finding(
-                    why.rule, "hazard", RULES[why.rule].sentence,
-                    findings.thread_side(born[0], born[2], born[3], "mbarrier init", **span),
-                    findings.thread_side(agent, mask, line, "mbarrier wait", **span), why.state, why.hint,
-                ))
-            )  # fmt: skip
+    suppliers = Suppliers(world, waits)
+    lacking = list(_lacking(world))
+    reasons = [_why(barrier, agent, world.facts) for barrier, agent, _, _ in lacking]
+    weights = [
+        _weight(world, suppliers, barrier, why, waits)
+        for (barrier, *_), why in zip(lacking, reasons, strict=True)
+    ]
+    causes = [
+        barrier
+        for (barrier, *_), why, weight in zip(lacking, reasons, weights, strict=True)
+        if why.rule == "HS205" and weight == LIKELY
+    ]
+    for (barrier, agent, mask, line), why, weight in zip(lacking, reasons, weights, strict=True):
+        may_follow = why.rule == "HS205" and weight == LIKELY
+        if may_follow and any(suppliers.follows(barrier, other) for other in causes):
+            weight = PERHAPS
+        born = barrier.born
+        span = {"start": barrier.address, "stop": barrier.address + 8}
+        found.append(
+            (weight, Finding(
+                why.rule, "hazard", RULES[why.rule].sentence,
+                findings.thread_side(born[0], born[2], born[3], "mbarrier init", **span),
+                findings.thread_side(agent, mask, line, "mbarrier wait", **span), why.state, why.hint,
+            ))
+        )  # fmt: skip
     first = [one for one in found if one[1].rule == "HS007"]
     if len(first) > 1:
         # Of two that wait for each other the one that copies, or expects bytes, soon after its wait is the producer.
         producer = min(first, key=lambda one: _until_load(world, one[1].lines[1]))
         found = [one for one in found if one is producer or one[1].rule != "HS007"]
     return found
+
+
+def _lacking(world: World) -> Iterator[tuple[Barrier, Agent, int, int]]:
+    """Yield each mbarrier whose open phase some lanes have tested in vain: with their warp, mask and PTX line."""
+    told: set[int] = set()
+    for cta in world.ctas.values():
+        for agent in cta.agents if cta.live else ():
+            for mask, (barrier, index, line) in agent.peeks.items():
+                if mask & agent.live and index == barrier.index and id(barrier) not in told:
+                    told.add(id(barrier))
+                    yield barrier, agent, mask, line
+
+
+def _weight(
+    world: World, suppliers: Suppliers, barrier: Barrier, why: Reason, waits: Sequence[Wait]
+) -> int:
+    """Return how sure it is that what an mbarrier lacks is the cause, and does not wait for another one."""
+    if _comes_later(world, barrier, why, waits):
+        return ELSE
+    if why.rule == "HS205":
+        return PERHAPS if suppliers.all_wait(barrier) else why.weight
+    return PERHAPS if why.rule == "HS202" and suppliers.copier_waits(barrier) else why.weight
 
 
 def _comes_later(world: World, barrier: Barrier, why: Reason, waits: Sequence[Wait]) -> bool:
@@ -68,19 +90,6 @@ def _comes_later(world: World, barrier: Barrier, why: Reason, waits: Sequence[Wa
         and world.cta(world.facts.index_of(wait.cta)).cluster == barrier.owner.cluster
         for after in world.facts.lines_after(wait.line)
     )
-
-
-def _suppliers_wait(barrier: Barrier, waits: Sequence[Wait], world: World) -> bool:
-    """Whether all who arrived in the phase before, and could do so again, wait for another barrier now."""
-    last = barrier.phases.get(barrier.index - 1)
-    if last is None or not last.members or barrier.phase(barrier.index).arrivals:
-        return False
-    elsewhere = {
-        world.cta(world.facts.index_of(wait.cta)).agents[wait.warp]
-        for wait in waits
-        if wait.kind != "mbarrier" or wait.address != barrier.address
-    }
-    return all(source.agent in elsewhere for source in last.members)
 
 
 def _until_load(world: World, line: int) -> int:
@@ -153,14 +162,9 @@ def _let_arrive(barrier: Barrier, phase: Phase, facts: LaunchFacts) -> str:
 
 def _feeds(barrier: Barrier, agent: Agent) -> bool:
     """Whether others of the CTA are stuck too, waiting for what this warp was to bring."""
-    for other in barrier.owner.agents:
-        if (
-            other is not agent
-            and other.live
-            and other.peeked is not None
-            and other.peeked[0] is not barrier
-        ):
-            waited: Barrier = other.peeked[0]
-            if waited.index == 0 and not waited.phase(0).arrivals:
-                return True
-    return False
+    return any(
+        waited is not barrier and not waited.index and not waited.phase(0).arrivals
+        for other in barrier.owner.agents
+        if other is not agent and other.live
+        for waited, _, _ in other.peeks.values()
+    )

@@ -15,6 +15,11 @@ COMMIT_COPY = (
 BRIDGE = "after :{a}, in every reading thread, before it releases the slot:  fence.proxy.async."
 # By twin: how the hint of its first finding begins; {name} is the line of that name.
 HINTS = {
+    "missing-arriver of the first phase of a ring": (
+        "at :{full}, lower the count of mbarrier.init by 1, or let 1 more arrive"
+    ),
+    "missing-arriver of a multicast ring": "nobody has arrived on it: let 2 do so (mbarrier.arrive,",
+    "tx-overexpected in one round of a ring": "at :{expect}, lower expect_tx by 2048 bytes",
     "cp-async-unwaited for want of a commit in the loop": COMMIT_COPY,
     "cp-async-unwaited of copies that no wait counts": COMMIT_COPY,
     # All is committed, and the wait is at fault.

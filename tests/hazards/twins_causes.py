@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tests.hazards.programs import (
     COMMIT_STORE,
+    EMPTY,
     FULL,
     OTHER,
     WAIT_READ,
@@ -12,6 +13,7 @@ from tests.hazards.programs import (
     expect,
     get,
     init,
+    load,
     put,
     store,
     wait,
@@ -51,6 +53,27 @@ PIPELINE = (
     "setp.lt.u32 %p0, %r20, 4;\n@%p0 bra AGAIN;\ncp.async.wait_all;\n"
 )
 COMMIT_COPY = "cp.async.commit_group;\n"
+
+# A ring of one slot: warp 1 fills it, the lanes of warp 0 read it and hand it back.
+RING = (
+    "mov.b32 %r20, 0;\nsetp.eq.u32 %p0, %w, 1;\nsetp.eq.u32 %p2, %l, 0;\n@%p0 bra PRODUCER;\nCONSUMER:\nand.b32 %r21, %r20, 1;\n"
+    + wait(FULL, "%r21", name="read") + f"mbarrier.arrive.shared::cta.b64 _, [%s+{EMPTY}];\nadd.u32 %r20, %r20, 1;\n"
+    "setp.lt.u32 %p1, %r20, 4;\n@%p1 bra CONSUMER;\nbra END;\nPRODUCER:\n@!%p2 bra END;\nFILL:\nnot.b32 %r21, %r20;\n"
+    "and.b32 %r21, %r21, 1;\n" + wait(EMPTY, "%r21", name="fill") + "BRING"
+    "add.u32 %r20, %r20, 1;\nsetp.lt.u32 %p1, %r20, 4;\n@%p1 bra FILL;\nEND:\n"
+)  # fmt: skip
+EXPECT = f"mbarrier.arrive.expect_tx.shared::cta.b64 _, [%s+{FULL}], 2048; //expect\n"
+EMPTIED = init(EMPTY, 32, "empty")
+# CTA 0 loads a tile into both CTAs, round by round, when one thread of each has handed the slot back to it.
+MULTICAST_RING = (
+    ".reg .b16 %h0;\nmov.b16 %h0, 3;\nsetp.eq.u32 %p2, %c, 0;\nand.pred %p2, %p2, %leader;\n" + init() + init(EMPTY, 2, "a")
+    + CLUSTER + f"add.u32 %r0, %s, {EMPTY};\nmapa.shared::cluster.u32 %r10, %r0, 0;\nmov.b32 %r20, 0;\nAGAIN:\n"
+    "and.b32 %r21, %r20, 1;\nxor.b32 %r22, %r21, 1;\n" + expect() + "@!%p2 bra READ;\n"
+    + wait(EMPTY, "%r22", scope=".acquire.cluster", name="b") + _multicast(FULL, "copy") + "READ:\n" + wait(FULL, "%r21")
+    + get() + "fence.proxy.async.shared::cluster;\n" + SYNC
+    + "+@%leader mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%r10];\nadd.u32 %r20, %r20, 1;\n"
+    "setp.lt.u32 %p0, %r20, 3;\n@%p0 bra AGAIN;\n" + CLUSTER
+)  # fmt: skip
 
 CAUSES = [
     Twin(
@@ -112,5 +135,31 @@ CAUSES = [
         "cp-async-unwaited of copies that no wait counts",
         PIPELINE.replace("COMMIT", "+" + COMMIT_COPY).replace("WAIT", "0"),
         (("HS017", "next", "read"),),
+    ),
+    # The slot would be handed back by those who wait for it to be full.
+    Twin(
+        "missing-arriver of the first phase of a ring",
+        "-" + init(count=2, name="full") + "+" + init() + EMPTIED + SYNC + RING.replace("BRING", EXPECT + load(guard="")),
+        (("HS205", "full", "read"),),
+        threads=64,
+        verdict="deadlock",
+    ),
+    # Both CTAs expect what the copy would bring, which waits for the slot.
+    Twin(
+        "missing-arriver of a multicast ring",
+        MULTICAST_RING,
+        (("HS205", "a", "b"),),
+        ctas=2,
+        cluster=2,
+        verdict="deadlock",
+    ),
+    # The copy of the third round is left out: who would copy next waits behind the next expect_tx for that one.
+    Twin(
+        "tx-overexpected in one round of a ring",
+        init(name="full") + EMPTIED + SYNC
+        + RING.replace("BRING", EXPECT + "setp.ne.u32 %p3, %r20, 2;\n-" + load(guard="@%p3 ") + "+" + load(guard="")),
+        (("HS202", "full", "read"),),
+        threads=64,
+        verdict="deadlock",
     ),
 ]  # fmt: skip
