@@ -133,6 +133,8 @@ class Mbarriers:
         phase.landed.append((heeded, None if flight is None else flight.past, event.count))
         if flight is None:
             return
+        barrier.senders.pop(flight.line, None)
+        barrier.senders[flight.line] = event.count
         for aim, _, record in flight.aims:
             if aim is barrier:
                 assert record.done is not None

@@ -162,6 +162,7 @@ class Barrier:
         expected: arrivals that a phase needs.
         born: (warp, epoch, lanes, PTX line) of its init.
         overlaid: the record of ordinary data laid over it, if any.
+        senders: PTX lines of the copies whose bytes it has counted, the last one last, and the bytes of each.
         uses: the last one of each set of lanes, by warp number, mask, and whether it comes later than what follows it.
     """
 
@@ -178,6 +179,7 @@ class Barrier:
     overlaid: object = None
     uses: dict[tuple[int, int, bool], Use] = field(default_factory=dict[tuple[int, int, bool], Use])
     outstanding: int = 0
+    senders: dict[int, int] = field(default_factory=dict[int, int])
 
     def phase(self, index: int) -> Phase:
         """Return a phase, made when first met."""

@@ -10,6 +10,7 @@ from hopsim.findings import Wait
 from hopsim.hazards.clocks import Agent
 from hopsim.hazards.facts import LaunchFacts
 from hopsim.hazards.findings import Finding, Findings
+from hopsim.hazards.misdirected import find_misdirected
 from hopsim.hazards.objects import Barrier, Phase
 from hopsim.hazards.reasons import ELSE, LIKELY, PERHAPS, Reason, Weighed
 from hopsim.hazards.rules import RULES
@@ -26,7 +27,7 @@ def explain_mbarriers(world: World, findings: Findings, waits: Sequence[Wait]) -
     found: list[Weighed] = []
     suppliers = Suppliers(world, waits)
     lacking = list(_lacking(world))
-    reasons = [_why(barrier, agent, world.facts) for barrier, agent, _, _ in lacking]
+    reasons = [_why(barrier, agent, world) for barrier, agent, _, _ in lacking]
     weights = [
         _weight(world, suppliers, barrier, why, waits)
         for (barrier, *_), why in zip(lacking, reasons, strict=True)
@@ -36,7 +37,11 @@ def explain_mbarriers(world: World, findings: Findings, waits: Sequence[Wait]) -
         for (barrier, *_), why, weight in zip(lacking, reasons, weights, strict=True)
         if why.rule == "HS205" and weight == LIKELY
     ]
+    short = [find_misdirected(world, one) for one, *_ in lacking if one.tx > 0]
+    astray = [found.told for found in short if found is not None]
     for (barrier, agent, mask, line), why, weight in zip(lacking, reasons, weights, strict=True):
+        if why.rule == "HS201" and any(barrier is one for one in astray):
+            weight = PERHAPS
         may_follow = why.rule == "HS205" and weight == LIKELY
         if may_follow and any(suppliers.follows(barrier, other) for other in causes):
             weight = PERHAPS
@@ -99,7 +104,7 @@ def _until_load(world: World, line: int) -> int:
     return next((count for count, text in enumerate(after) if LOAD.search(text)), len(after))
 
 
-def _why(barrier: Barrier, agent: Agent, facts: LaunchFacts) -> Reason:
+def _why(barrier: Barrier, agent: Agent, world: World) -> Reason:
     phase = barrier.phase(barrier.index)
     state = (
         f"phase {barrier.index}: {phase.arrivals} arrived, {barrier.pending} missing; {phase.bytes_expected} bytes "
@@ -117,6 +122,9 @@ def _why(barrier: Barrier, agent: Agent, facts: LaunchFacts) -> Reason:
         if barrier.pending and not phase.arrivals:
             hint = "expect_tx alone does not arrive: use mbarrier.arrive.expect_tx"
             return Reason("HS203", state, hint)
+        elsewhere = find_misdirected(world, barrier)
+        if elsewhere is not None:
+            return Reason("HS202", state, elsewhere.hint(world))
         return Reason(
             "HS202", state, f"{at}lower expect_tx by {barrier.tx} bytes, or copy the rest"
         )
@@ -134,7 +142,7 @@ def _why(barrier: Barrier, agent: Agent, facts: LaunchFacts) -> Reason:
         hint = "start with parity 1: on a fresh mbarrier a wait for parity 1 passes at once"
         return Reason("HS007", state, hint)
     if barrier.pending:
-        return Reason("HS205", state, _let_arrive(barrier, phase, facts), LIKELY)
+        return Reason("HS205", state, _let_arrive(barrier, phase, world.facts), LIKELY)
     return Reason("HS200", state, "complete the phase", LIKELY)
 
 

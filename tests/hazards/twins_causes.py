@@ -14,6 +14,7 @@ from tests.hazards.programs import (
     get,
     init,
     load,
+    only,
     put,
     store,
     wait,
@@ -160,6 +161,24 @@ CAUSES = [
         + RING.replace("BRING", EXPECT + "setp.ne.u32 %p3, %r20, 2;\n-" + load(guard="@%p3 ") + "+" + load(guard="")),
         (("HS202", "full", "read"),),
         threads=64,
+        verdict="deadlock",
+    ),
+    # Two tiles with an mbarrier each: the second copy tells that of the first one.
+    Twin(
+        "tx-overexpected by what another mbarrier got",
+        init() + init(OTHER, name="other") + SYNC + expect() + expect(OTHER) + load() + wait() + SYNC
+        + only("-", load(2048, FULL, "stray")) + only("+", load(2048, OTHER)) + wait(OTHER, name="b"),
+        (("HS202", "other", "b"),),
+        verdict="deadlock",
+    ),
+    # Both are stuck, and it is one copy: a quarter of a tile came to the first one before the rest of that.
+    Twin(
+        "tx-overexpected by what another mbarrier got too early",
+        init() + init(OTHER, name="other") + SYNC + expect() + expect(OTHER, 512)
+        + only("-", load(2048, FULL, "stray", 512)) + only("+", load(2048, OTHER, "", 512)) + load()
+        + "setp.eq.u32 %p0, %w, 0;\n@%p0 bra FIRST;\n" + wait(OTHER, name="b") + "bra END;\nFIRST:\n" + wait() + "END:\n"
+        + SYNC + wait(OTHER),
+        (("HS202", "other", "b"),),
         verdict="deadlock",
     ),
 ]  # fmt: skip
