@@ -135,8 +135,11 @@ class Mbarriers:
             return
         barrier.senders.pop(flight.line, None)
         barrier.senders[flight.line] = event.count
-        for aim, _, record in flight.aims:
+        for aim, index, record in flight.aims:
             if aim is barrier:
+                if index in barrier.phases:
+                    barrier.phases[index].aimed += event.count
+                    barrier.weigh(index)
                 assert record.done is not None
                 record.done.observers = phase.done.observers
                 phase.flights.append(flight)
@@ -241,6 +244,7 @@ class Mbarriers:
         self.turns.check_complete(barrier, index)
         phase.close()
         barrier.index = event.phase
+        barrier.weigh(index)
         barrier.pending = barrier.expected
 
     # -- waits -------------------------------------------------------------------------------------

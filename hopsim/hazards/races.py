@@ -23,6 +23,7 @@ from hopsim.hazards.world import World, scope_around
 
 CLASSIFIED_PER_SITE: Final = 8
 STORES: Final = frozenset({"tma store", "tma reduce", "bulk store", "bulk reduce"})
+OUT_OF_STEP: Final = frozenset({"HS004", "HS006", "HS201", "HS405"})
 SPACES: Final = ("shared::cta", "shared::cluster", "global")
 
 
@@ -119,8 +120,17 @@ class Races:
             seen[-1].also(site[:2])
             return
         rule, causes = self.names.name(first, second, gap, eyes, early)
+        if (early or rule in OUT_OF_STEP) and self._is_behind_short(first, second):
+            return
         if rule == "HS217" and self._is_slot_release(first, second):
             level = "note"
+        barrier, index = (None, 0) if first.flight is None else barrier_of(first.flight, first)
+        if barrier is not None and rule in ("HS004", "HS201"):
+            known = self.world.short if rule == "HS201" else self.world.doubted
+            known.setdefault(id(barrier), index)
+        if rule == "HS201":
+            # One expect_tx is at fault, whichever copies and readers show it.
+            cause = ("expect_tx", places.counted_at(first) or first.line)
         if rule == "HS305":
             self.world.uncommitted.add(first.line)
         if rule in ("HS006", "HS500", "HS501"):
@@ -140,7 +150,7 @@ class Races:
             cause = first.flight.left_open
         words = {
             "space": self._bridge_name(first, second), "release": places.released_at(chain),
-            "expect": places.expected_at(first),
+            "expect": places.expected_at(first), "raised": places.raised(first),
             "wait": f"at :{second.fresh[2]}" if second.fresh is not None else "before it",
             "awaited": places.awaited(first, second, gap), "gather": places.gather(first, gap),
             "narrow": places.narrow_map_fences(first, second),
@@ -161,8 +171,8 @@ class Races:
         finding.retold = lambda other: advise(other, first, second, words)
         if rule in ("HS001", "HS000") and first.flight is not None:
             finding.late = _waited_later(first, second, gap.second)
-        elif rule == "HS004" and first.flight is not None:
-            finding.late = _never_expected(*barrier_of(first.flight, first))
+        elif rule in ("HS004", "HS201") and barrier is not None:
+            finding.late = self._never_expected(rule, barrier, index)
         elif (
             rule == "HS500"
             and gap.first is not None
@@ -175,6 +185,8 @@ class Races:
         elif rule in ("HS006", "HS405") and gap.first is not None and _may_be_first(first, second):
             finding.retold = lambda other: advise(other, second, first, words)
             finding.late = _never_used(finding, first, second, gap.first)
+        if rule in ("HS006", "HS405"):
+            finding.late = self._unless_short(second, finding.late)
         elif rule == "HS016":
             finding.late = lambda: "" if second.line in self._overtaking else None
         elif rule == "HS301" and first.flight is not None and first.flight.tracked == "bulk":
@@ -182,6 +194,49 @@ class Races:
         elif rule == "HS302" and first.flight is not None and first.flight.tracked == "bulk":
             finding.late = self._waited_meanwhile(first.flight, second, gap.second)
         seen.append(self.findings.add(finding))
+
+    def _is_behind_short(self, first: Record, second: Record) -> bool:
+        """Whether a copy was issued in a phase behind one that is told to expect too few bytes: it is out of step."""
+        for record in (first, second):
+            if record.flight is not None:
+                barrier, index = barrier_of(record.flight, record)
+                if barrier is not None and self.world.short.get(id(barrier), index) < index:
+                    return True
+        return False
+
+    def _unless_short(
+        self, refill: Record, otherwise: Callable[[], str | None] | None
+    ) -> Callable[[], str | None]:
+        """Return a question for the end of the run: was it issued in a phase behind one that another finding calls short?"""
+        barrier, index = (None, 0) if refill.flight is None else barrier_of(refill.flight, refill)
+
+        def ask() -> str | None:
+            if barrier is not None and id(barrier) in self.world.doubted:
+                is_short = barrier.short is not None and barrier.short < index
+                if is_short and barrier.fell_short(self.world.doubted[id(barrier)]):
+                    return ""
+            return None if otherwise is None else otherwise()
+
+        return ask
+
+    def _never_expected(self, rule: str, barrier: Barrier, index: int) -> Callable[[], str | None]:
+        """Return a question for the end of the run: did a phase get bytes that nobody expected, or no arrival with them?
+
+        The bytes may have been meant for another mbarrier: then that is told.
+        """
+
+        def ask() -> str | None:
+            if id(barrier) in self.world.astray:
+                return ""
+            if rule == "HS201":
+                return None
+            if barrier.fell_short(index):
+                return "HS201"
+            phase = barrier.phase(index)
+            is_last = barrier.index == index
+            return "HS203" if is_last and phase.bytes_expected and not phase.arrivals else None
+
+        return ask
 
     def _waited_apart(
         self, flight: Flight, second: Record, who: tuple[Agent, int]
@@ -341,20 +396,6 @@ def _learned_later(
             words = {"learned": f":{line}", "barrier": "bar.sync 0;"}
             _, finding.missing, finding.hint = advise("HS500", second, first, words)
         return None
-
-    return ask
-
-
-def _never_expected(barrier: Barrier | None, index: int) -> Callable[[], str | None]:
-    """Return a question for the end of the run: did a phase get bytes that nobody expected, or no arrival with them?"""
-
-    def ask() -> str | None:
-        if barrier is None or barrier.index != index:
-            return None
-        if barrier.tx < 0:
-            return "HS201"
-        phase = barrier.phase(index)
-        return "HS203" if phase.bytes_expected and not phase.arrivals else None
 
     return ask
 

@@ -12,7 +12,7 @@ from hopsim.hazards.facts import LaunchFacts
 from hopsim.hazards.findings import Finding, Findings
 from hopsim.hazards.misdirected import find_misdirected
 from hopsim.hazards.objects import Barrier, Phase
-from hopsim.hazards.reasons import ELSE, LIKELY, PERHAPS, Reason, Weighed
+from hopsim.hazards.reasons import ELSE, LIKELY, PERHAPS, SURE, Reason, Weighed
 from hopsim.hazards.rules import RULES
 from hopsim.hazards.suppliers import Suppliers
 from hopsim.hazards.world import World
@@ -37,29 +37,38 @@ def explain_mbarriers(world: World, findings: Findings, waits: Sequence[Wait]) -
         for (barrier, *_), why, weight in zip(lacking, reasons, weights, strict=True)
         if why.rule == "HS205" and weight == LIKELY
     ]
-    short = [find_misdirected(world, one) for one, *_ in lacking if one.tx > 0]
-    astray = [found.told for found in short if found is not None]
+    for (barrier, *_), why, weight in zip(lacking, reasons, weights, strict=True):
+        if why.rule == "HS202" and weight == SURE and (stray := find_misdirected(world, barrier)):
+            world.astray.add(id(stray.told))
     for (barrier, agent, mask, line), why, weight in zip(lacking, reasons, weights, strict=True):
-        if why.rule == "HS201" and any(barrier is one for one in astray):
+        if why.rule == "HS201" and id(barrier) in world.astray:
             weight = PERHAPS
         may_follow = why.rule == "HS205" and weight == LIKELY
         if may_follow and any(suppliers.follows(barrier, other) for other in causes):
             weight = PERHAPS
         born = barrier.born
         span = {"start": barrier.address, "stop": barrier.address + 8}
-        found.append(
-            (weight, Finding(
-                why.rule, "hazard", RULES[why.rule].sentence,
-                findings.thread_side(born[0], born[2], born[3], "mbarrier init", **span),
-                findings.thread_side(agent, mask, line, "mbarrier wait", **span), why.state, why.hint,
-            ))
+        finding = Finding(
+            why.rule, "hazard", RULES[why.rule].sentence,
+            findings.thread_side(born[0], born[2], born[3], "mbarrier init", **span),
+            findings.thread_side(agent, mask, line, "mbarrier wait", **span), why.state, why.hint,
         )  # fmt: skip
+        if why.rule == "HS201" and _is_told_by_race(world, barrier):
+            # It still says that what the others lack follows.
+            finding.late = lambda: ""
+        found.append((weight, finding))
     first = [one for one in found if one[1].rule == "HS007"]
     if len(first) > 1:
         # Of two that wait for each other the one that copies, or expects bytes, soon after its wait is the producer.
         producer = min(first, key=lambda one: _until_load(world, one[1].lines[1]))
         found = [one for one in found if one is producer or one[1].rule != "HS007"]
     return found
+
+
+def _is_told_by_race(world: World, barrier: Barrier) -> bool:
+    """Whether data that somebody read before it came shows already that too few bytes are expected."""
+    doubted = world.doubted.get(id(barrier))
+    return id(barrier) in world.short or (doubted is not None and barrier.fell_short(doubted))
 
 
 def _lacking(world: World) -> Iterator[tuple[Barrier, Agent, int, int]]:
@@ -113,10 +122,8 @@ def _why(barrier: Barrier, agent: Agent, world: World) -> Reason:
     at = f"at :{phase.expected_at}, " if phase.expected_at else ""
     if barrier.tx < 0:
         hint = f"{at}raise expect_tx by {-barrier.tx} bytes, or copy less"
-        if not phase.arrivals and not phase.bytes_expected:
-            hint = (
-                f"before the copies, one thread: mbarrier.arrive.expect_tx with {-barrier.tx} bytes"
-            )
+        if not phase.bytes_expected:
+            hint = _expect(-barrier.tx, phase)
         return Reason("HS201", state, hint)
     if barrier.tx > 0 and not barrier.outstanding:
         if barrier.pending and not phase.arrivals:
@@ -144,6 +151,14 @@ def _why(barrier: Barrier, agent: Agent, world: World) -> Reason:
     if barrier.pending:
         return Reason("HS205", state, _let_arrive(barrier, phase, world.facts), LIKELY)
     return Reason("HS200", state, "complete the phase", LIKELY)
+
+
+def _expect(count_bytes: int, phase: Phase) -> str:
+    """Return how a phase comes to expect bytes, of which it expects none."""
+    if phase.members:
+        line = phase.members[-1].line
+        return f"at :{line}, in the place of a plain arrive:  mbarrier.arrive.expect_tx  with {count_bytes} bytes"
+    return f"before the copies, one thread: mbarrier.arrive.expect_tx with {count_bytes} bytes"
 
 
 def _let_arrive(barrier: Barrier, phase: Phase, facts: LaunchFacts) -> str:

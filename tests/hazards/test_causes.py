@@ -15,6 +15,13 @@ COMMIT_COPY = (
 BRIDGE = "after :{a}, in every reading thread, before it releases the slot:  fence.proxy.async."
 # By twin: what the hint of its first finding says; {name} is the line of that name.
 HINTS = {
+    "tx-underexpected of every round": (
+        "at :{arrive}, in the place of a plain arrive:  mbarrier.arrive.expect_tx  with the bytes of"
+    ),
+    "tx-underexpected of half of every round": (
+        "raise expect_tx of this phase (:{arrive}) by the bytes of :{copy}"
+    ),
+    "wait-wrong-parity of every round": "is for the parity of an older phase",
     "tx-overexpected": "lower expect_tx by 2048 bytes, or copy the rest",
     "tx-overexpected by what another mbarrier got": "at :{stray}, name this mbarrier: the 2048 bytes",
     "tx-overexpected by what another mbarrier got too early": (

@@ -76,6 +76,13 @@ MULTICAST_RING = (
     "setp.lt.u32 %p0, %r20, 3;\n@%p0 bra AGAIN;\n" + CLUSTER
 )  # fmt: skip
 
+# A tile comes in two halves and is read, three times over.
+ROUNDS = (
+    init() + SYNC + "mov.b32 %r20, 0;\nAGAIN:\nand.b32 %r21, %r20, 1;\nxor.b32 %r22, %r21, 1;\nEXPECT"
+    + load(0, FULL, "first", 1024) + load(1024, FULL, "copy", 1024) + wait(FULL, "%r21") + get("read") + FENCE + SYNC
+    + "add.u32 %r20, %r20, 1;\nsetp.lt.u32 %p0, %r20, 3;\n@%p0 bra AGAIN;\n"
+)  # fmt: skip
+
 CAUSES = [
     Twin(
         "missing-arriver for want of .noinc",
@@ -180,5 +187,23 @@ CAUSES = [
         + SYNC + wait(OTHER),
         (("HS202", "other", "b"),),
         verdict="deadlock",
+    ),
+    # A plain arrive completes the phase before the copies are issued, round after round.
+    Twin(
+        "tx-underexpected of every round",
+        ROUNDS.replace("EXPECT", f"-@%leader mbarrier.arrive.shared::cta.b64 _, [%s+{FULL}]; //arrive\n+" + expect()),
+        (("HS201", "first", "read"),),
+    ),
+    # What the first phase did not expect comes in the later ones: these and their copies are out of step.
+    Twin(
+        "tx-underexpected of half of every round",
+        ROUNDS.replace("EXPECT", "-" + expect(count_bytes=1024).replace("\n", " //arrive\n") + "+" + expect()),
+        (("HS201", "copy", "read"),),
+    ),
+    # All bytes are expected, and the readers are a phase behind.
+    Twin(
+        "wait-wrong-parity of every round",
+        ROUNDS.replace("EXPECT", "-mov.b32 %r21, %r22;\n" + expect().replace("\n", " //arrive\n")),
+        (("HS004", "first", "read"), ("HS206", "", "arrive")),
     ),
 ]  # fmt: skip
