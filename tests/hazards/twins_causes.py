@@ -83,6 +83,15 @@ ROUNDS = (
     + "add.u32 %r20, %r20, 1;\nsetp.lt.u32 %p0, %r20, 3;\n@%p0 bra AGAIN;\n"
 )  # fmt: skip
 
+# Warp 1 writes words that warp 0 reads, round by round; two named barriers take turns.
+NAMED_RING = (
+    "mad.lo.u32 %r0, %l, 4, %s;\nmov.b32 %r20, 0;\nsetp.eq.u32 %p0, %w, 0;\n@%p0 bra READER;\nWRITE:\nbar.sync 2, 64; //b\n"
+    "st.shared.b32 [%r0], %t;\nbar.arrive 1, 64;\nadd.u32 %r20, %r20, 1;\nsetp.lt.u32 %p1, %r20, 3;\n@%p1 bra WRITE;\nbra END;\n"
+    "READER:\nPRIMEREAD:\nbar.sync 1, 64; //c\nld.shared.b32 %r1, [%r0];\nadd.u32 %r20, %r20, 1;\nsetp.ge.u32 %p1, %r20, 3;\n"
+    "@%p1 bra END;\nRELEASEbra READ;\nEND:\n"
+)  # fmt: skip
+GIVE_BACK = "bar.arrive 2, 64;\n"
+
 CAUSES = [
     Twin(
         "missing-arriver for want of .noinc",
@@ -205,5 +214,21 @@ CAUSES = [
         "wait-wrong-parity of every round",
         ROUNDS.replace("EXPECT", "-mov.b32 %r21, %r22;\n" + expect().replace("\n", " //arrive\n")),
         (("HS004", "first", "read"), ("HS206", "", "arrive")),
+    ),
+    # To let the readers go first would let them read what nobody has written.
+    Twin(
+        "order-barrier-not-primed of a ring",
+        NAMED_RING.replace("PRIME", "+" + GIVE_BACK).replace("RELEASE", GIVE_BACK.replace("\n", " //back\n")),
+        (("HS505", "", "b"),),
+        threads=64,
+        verdict="deadlock",
+    ),
+    # The writers would come to the readers' barrier, and nobody comes to theirs.
+    Twin(
+        "named-count-mismatch of a ring that is not handed back",
+        NAMED_RING.replace("PRIME", GIVE_BACK).replace("RELEASE", "+" + GIVE_BACK),
+        (("HS503", "", "b"),),
+        threads=64,
+        verdict="deadlock",
     ),
 ]  # fmt: skip
