@@ -170,6 +170,8 @@ class Barrier:
         overlaid: the record of ordinary data laid over it, if any.
         senders: PTX lines of the copies whose bytes it has counted, the last one last, and the bytes of each.
         short: the first complete phase in which more bytes were sent for than expected.
+        told_short: the phase of the first finding that says so.  doubted: that of the first that may come to say so.
+        is_astray: its surplus is told at the mbarrier that lacks it.
         uses: the last one of each set of lanes, by warp number, mask, and whether it comes later than what follows it.
     """
 
@@ -188,6 +190,9 @@ class Barrier:
     outstanding: int = 0
     senders: dict[int, int] = field(default_factory=dict[int, int])
     short: int | None = None
+    told_short: int | None = None
+    doubted: int | None = None
+    is_astray: bool = False
 
     def phase(self, index: int) -> Phase:
         """Return a phase, made when first met."""

@@ -9,13 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-from hopsim.hazards import places
+from hopsim.hazards import out_of_step, places
 from hopsim.hazards.advice import advise
 from hopsim.hazards.chains import TOO_NARROW, Chain, fences_between, find_chain, told_by_another
 from hopsim.hazards.clocks import CLUSTER_SHARED, CTA_SHARED, NEVER, Agent, sees
 from hopsim.hazards.findings import EITHER_WAY, Finding, Findings, Level
 from hopsim.hazards.naming import Names, arrive_before, barrier_of, epoch_of
-from hopsim.hazards.objects import Barrier
 from hopsim.hazards.ordering import BRIDGE, ORDER, Gap, bridge_of, find_gap
 from hopsim.hazards.records import LOADS, Eye, Flight, Record
 from hopsim.hazards.swaps import swap_story
@@ -23,7 +22,6 @@ from hopsim.hazards.world import World, scope_around
 
 CLASSIFIED_PER_SITE: Final = 8
 STORES: Final = frozenset({"tma store", "tma reduce", "bulk store", "bulk reduce"})
-OUT_OF_STEP: Final = frozenset({"HS004", "HS006", "HS201", "HS405"})
 SPACES: Final = ("shared::cta", "shared::cluster", "global")
 
 
@@ -120,17 +118,13 @@ class Races:
             seen[-1].also(site[:2])
             return
         rule, causes = self.names.name(first, second, gap, eyes, early)
-        if (early or rule in OUT_OF_STEP) and self._is_behind_short(first, second):
+        if (early or rule in out_of_step.FOLLOWING) and out_of_step.is_behind(first, second):
             return
         if rule == "HS217" and self._is_slot_release(first, second):
             level = "note"
         barrier, index = (None, 0) if first.flight is None else barrier_of(first.flight, first)
-        if barrier is not None and rule in ("HS004", "HS201"):
-            known = self.world.short if rule == "HS201" else self.world.doubted
-            known.setdefault(id(barrier), index)
-        if rule == "HS201":
-            # One expect_tx is at fault, whichever copies and readers show it.
-            cause = ("expect_tx", places.counted_at(first) or first.line)
+        if barrier is not None:
+            out_of_step.note(rule, barrier, index)
         if rule == "HS305":
             self.world.uncommitted.add(first.line)
         if rule in ("HS006", "HS500", "HS501"):
@@ -145,6 +139,9 @@ class Races:
         if rule == "HS217":
             chain = self._narrow_edge(first, gap) or chain
             cause = cause if chain is None else chain.lines
+        if rule == "HS201":
+            # One expect_tx is at fault, whichever copies and readers show it.
+            cause = ("expect_tx", places.counted_at(first) or first.line)
         if rule == "HS017" and first.flight is not None and first.flight.left_open is not None:
             # One commit is missing, whichever copies and readers show it.
             cause = first.flight.left_open
@@ -172,7 +169,7 @@ class Races:
         if rule in ("HS001", "HS000") and first.flight is not None:
             finding.late = _waited_later(first, second, gap.second)
         elif rule in ("HS004", "HS201") and barrier is not None:
-            finding.late = self._never_expected(rule, barrier, index)
+            finding.late = out_of_step.ask_expected(rule, barrier, index)
         elif (
             rule == "HS500"
             and gap.first is not None
@@ -186,7 +183,7 @@ class Races:
             finding.retold = lambda other: advise(other, second, first, words)
             finding.late = _never_used(finding, first, second, gap.first)
         if rule in ("HS006", "HS405"):
-            finding.late = self._unless_short(second, finding.late)
+            finding.late = out_of_step.ask_behind(second, finding.late)
         elif rule == "HS016":
             finding.late = lambda: "" if second.line in self._overtaking else None
         elif rule == "HS301" and first.flight is not None and first.flight.tracked == "bulk":
@@ -194,49 +191,6 @@ class Races:
         elif rule == "HS302" and first.flight is not None and first.flight.tracked == "bulk":
             finding.late = self._waited_meanwhile(first.flight, second, gap.second)
         seen.append(self.findings.add(finding))
-
-    def _is_behind_short(self, first: Record, second: Record) -> bool:
-        """Whether a copy was issued in a phase behind one that is told to expect too few bytes: it is out of step."""
-        for record in (first, second):
-            if record.flight is not None:
-                barrier, index = barrier_of(record.flight, record)
-                if barrier is not None and self.world.short.get(id(barrier), index) < index:
-                    return True
-        return False
-
-    def _unless_short(
-        self, refill: Record, otherwise: Callable[[], str | None] | None
-    ) -> Callable[[], str | None]:
-        """Return a question for the end of the run: was it issued in a phase behind one that another finding calls short?"""
-        barrier, index = (None, 0) if refill.flight is None else barrier_of(refill.flight, refill)
-
-        def ask() -> str | None:
-            if barrier is not None and id(barrier) in self.world.doubted:
-                is_short = barrier.short is not None and barrier.short < index
-                if is_short and barrier.fell_short(self.world.doubted[id(barrier)]):
-                    return ""
-            return None if otherwise is None else otherwise()
-
-        return ask
-
-    def _never_expected(self, rule: str, barrier: Barrier, index: int) -> Callable[[], str | None]:
-        """Return a question for the end of the run: did a phase get bytes that nobody expected, or no arrival with them?
-
-        The bytes may have been meant for another mbarrier: then that is told.
-        """
-
-        def ask() -> str | None:
-            if id(barrier) in self.world.astray:
-                return ""
-            if rule == "HS201":
-                return None
-            if barrier.fell_short(index):
-                return "HS201"
-            phase = barrier.phase(index)
-            is_last = barrier.index == index
-            return "HS203" if is_last and phase.bytes_expected and not phase.arrivals else None
-
-        return ask
 
     def _waited_apart(
         self, flight: Flight, second: Record, who: tuple[Agent, int]

@@ -12,6 +12,7 @@ from hopsim.hazards.facts import LaunchFacts
 from hopsim.hazards.findings import Finding, Findings
 from hopsim.hazards.misdirected import find_misdirected
 from hopsim.hazards.objects import Barrier, Phase
+from hopsim.hazards.out_of_step import is_told_by_race
 from hopsim.hazards.reasons import ELSE, LIKELY, PERHAPS, SURE, Reason, Weighed
 from hopsim.hazards.rules import RULES
 from hopsim.hazards.suppliers import Suppliers
@@ -39,9 +40,9 @@ def explain_mbarriers(world: World, findings: Findings, waits: Sequence[Wait]) -
     ]
     for (barrier, *_), why, weight in zip(lacking, reasons, weights, strict=True):
         if why.rule == "HS202" and weight == SURE and (stray := find_misdirected(world, barrier)):
-            world.astray.add(id(stray.told))
+            stray.told.is_astray = True
     for (barrier, agent, mask, line), why, weight in zip(lacking, reasons, weights, strict=True):
-        if why.rule == "HS201" and id(barrier) in world.astray:
+        if why.rule == "HS201" and barrier.is_astray:
             weight = PERHAPS
         may_follow = why.rule == "HS205" and weight == LIKELY
         if may_follow and any(suppliers.follows(barrier, other) for other in causes):
@@ -53,7 +54,7 @@ def explain_mbarriers(world: World, findings: Findings, waits: Sequence[Wait]) -
             findings.thread_side(born[0], born[2], born[3], "mbarrier init", **span),
             findings.thread_side(agent, mask, line, "mbarrier wait", **span), why.state, why.hint,
         )  # fmt: skip
-        if why.rule == "HS201" and _is_told_by_race(world, barrier):
+        if why.rule == "HS201" and is_told_by_race(barrier):
             # It still says that what the others lack follows.
             finding.late = lambda: ""
         found.append((weight, finding))
@@ -63,12 +64,6 @@ def explain_mbarriers(world: World, findings: Findings, waits: Sequence[Wait]) -
         producer = min(first, key=lambda one: _until_load(world, one[1].lines[1]))
         found = [one for one in found if one is producer or one[1].rule != "HS007"]
     return found
-
-
-def _is_told_by_race(world: World, barrier: Barrier) -> bool:
-    """Whether data that somebody read before it came shows already that too few bytes are expected."""
-    doubted = world.doubted.get(id(barrier))
-    return id(barrier) in world.short or (doubted is not None and barrier.fell_short(doubted))
 
 
 def _lacking(world: World) -> Iterator[tuple[Barrier, Agent, int, int]]:

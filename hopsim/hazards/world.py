@@ -91,11 +91,6 @@ class World:
         self.fenced: set[tuple[int, int]] = set()
         # Sites of copies that findings name: what is left of others of the same site follows from that.
         self.told: set[tuple[int, ...]] = set()
-        # mbarriers that findings say expect too few bytes, those of which they may come to say so (with the first such phase
-        # of each), and those whose surplus is told at the mbarrier that lacks it.
-        self.short: dict[int, int] = {}
-        self.doubted: dict[int, int] = {}
-        self.astray: set[int] = set()
         # PTX lines of stores that findings say nobody committed.
         self.uncommitted: set[int] = set()
         self.states = States()
