@@ -85,9 +85,11 @@ def counted_at(record: Record) -> int:
     if phase.expected_at:
         return phase.expected_at
     # Where it completed the phase before, it came before the copy.
-    return phase.arrived_at(record.flight.agent) or barrier.phase(index - 1).arrived_at(
-        record.flight.agent
-    )
+    for one in (phase, barrier.phases.get(index - 1)):
+        line = 0 if one is None else one.arrived_at(record.flight.agent)
+        if line:
+            return line
+    return 0
 
 
 def raised(record: Record) -> str:
