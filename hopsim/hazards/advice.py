@@ -136,7 +136,10 @@ def advise(
     if rule == "HS502" and first.scope and second.scope:
         hint = texts.IN_STEP
     left = None if first.flight is None else first.flight.left_at
-    if rule == "HS017" and left is not None:
+    open_at = None if first.flight is None else first.flight.left_open
+    if rule == "HS017" and open_at is not None:
+        hint = texts.UNCOMMITTED.format(copied=open_at[0], wait=open_at[1])
+    elif rule == "HS017" and left is not None:
         hint = texts.LEFT_PENDING.format(a=first.line, wait=left[0], enough=left[1])
     elif rule == "HS017" and not _is_own(first, second):
         hint = texts.COPIED_BY_OTHERS

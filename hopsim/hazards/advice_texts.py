@@ -6,6 +6,7 @@ from typing import Final
 
 # rule -> (missing edge, hint); {a} and {b} are the lines of the two accesses, {space} the state space of the bytes,
 # {release} where the slot is handed on, {refill} how its readers hold up the next one, {expect} where bytes are expected,
+# {raised} how those of a copy come to be,
 # {wait} what the second access waited for instead, {awaited} how it waits for what it should, {between} and {rejoin} how
 # threads order the two, {settle} how the operation of the first is waited for, {meet} how who did so tells the second,
 # {narrow} which fences of the tensormap proxy are of too narrow a scope, {gather} where the lanes of a warp must meet.
@@ -89,7 +90,7 @@ ADVICE: Final[dict[str, tuple[str, str]]] = {
     ),
     "HS201": (
         "bytes of :{a} in the expected count of the phase",
-        "raise expect_tx of this phase{expect} by the bytes of :{a}: the phase completed without them",
+        "{raised}",
     ),
     "HS203": (
         "an arrival in the phase that expects the bytes of :{a}",
@@ -289,6 +290,17 @@ IN_STEP: Final = (
 )
 LEFT_PENDING: Final = (
     "at :{wait}:  cp.async.wait_group {enough};  (it leaves the group of :{a} pending)"
+)
+RAISE: Final = (
+    "raise expect_tx of this phase{expect} by the bytes of :{a}: the phase completed without them"
+)
+EXPECT: Final = (
+    "at :{at}, in the place of a plain arrive:  mbarrier.arrive.expect_tx  with the bytes of :{a}: the phase completed"
+    " without them"
+)
+UNCOMMITTED: Final = (
+    "after :{copied}, before the wait at :{wait}:  cp.async.commit_group;  (the wait counts"
+    " committed groups only)"
 )
 OF_SOME: Final = (
     "  (where only some warps come there: barrier.sync of their number, the readers by barrier.arrive; or an mbarrier on"

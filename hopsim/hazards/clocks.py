@@ -144,7 +144,7 @@ class Agent:
         "number",
         "parts",
         "passed",
-        "peeked",
+        "peeks",
         "registers",
         "releasing",
         "store_groups",
@@ -182,8 +182,8 @@ class Agent:
         self.stores: list[Any] = []
         self.store_groups: list[Any] = []
         self.registers: Any = None
-        # The last test of an mbarrier that said no: (barrier, phase, PTX line).
-        self.peeked: Any = None
+        # The last tests of mbarriers that said no, by the lanes that made them: (barrier, phase, PTX line).
+        self.peeks: dict[int, tuple[Any, int, int]] = {}
         # What it passed cluster barriers after, data or not: warp number to epoch.
         self.passed: dict[int, int] = {}
         # wgmma that it knows to be complete: (epoch, who issued it).
@@ -241,6 +241,17 @@ class Agent:
             mine.append(view)
         self.parts = kept
         return mine
+
+    def peek(self, mask: int, tested: tuple[Any, int, int] | None) -> None:
+        """Lanes have tested a phase in vain; None: they have seen one complete."""
+        if self.peeks and (len(self.peeks) > 1 or mask not in self.peeks):
+            rest = {lanes & ~mask: known for lanes, known in self.peeks.items()}
+            rest.pop(0, None)
+            self.peeks = rest
+        if tested is not None:
+            self.peeks[mask] = tested
+        else:
+            self.peeks.pop(mask, None)
 
     def stamp(self, clock: Clock, mask: int) -> None:
         """Write into a clock what these lanes themselves have done so far."""

@@ -186,13 +186,21 @@ class Groups:
         for agent, mask in self.world.parties(event.agent):
             mine = [group for group in agent.copy_groups if group.mask & mask]
             covered = mine[: max(len(mine) - (newest or 0), 0)]
+            # What the wait does not count: if it was to be a group of its own, one group more would have been covered.
+            apart = [flight for flight, lanes in agent.copies if lanes & mask]
             for position, group in enumerate(mine):
                 for flight, lanes in group.flights:
                     if position < len(covered):
                         _observed(flight, agent, lanes & mask)
-                    else:
-                        flight.left_at = (event.line, len(mine) - 1 - position)
-            if newest is None:
+                        continue
+                    enough = len(mine) - 1 - position
+                    flight.left_at = (event.line, enough)
+                    if apart and newest == enough + 1:
+                        flight.left_open = (apart[-1].line, event.line)
+            if newest is not None:
+                for flight in apart:
+                    flight.left_open = (apart[-1].line, event.line)
+            else:
                 for flight, lanes in agent.copies:
                     _observed(flight, agent, lanes & mask)
                 agent.copies = [

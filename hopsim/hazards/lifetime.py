@@ -6,7 +6,10 @@ Source: PTX ISA 8.7 "barrier.cluster", "mapa", "State Spaces: Shared"; contested
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
+from hopsim.findings import Access
+from hopsim.hazards.advice_texts import ADVICE
 from hopsim.hazards.clocks import ANY, NEVER, Agent, sees
 from hopsim.hazards.findings import Finding, Findings, cta_text
 from hopsim.hazards.meetings import started
@@ -16,6 +19,7 @@ from hopsim.hazards.rules import RULES
 from hopsim.hazards.world import CtaState, Parties, World
 
 FLIGHTS_KEPT = 2048
+READ: Final = "cp.async.bulk.wait_group.read 0"
 
 
 @dataclass(slots=True)
@@ -160,9 +164,12 @@ class Lifetime:
         side = self.findings.side(
             record, (record.parts[0][0], record.parts[0][2]), (record.start, record.stop), ""
         )
+        if own and flight.tracked == "bulk" and flight.group is None:
+            self._uncommitted(cta, flight, side, line)
+            return
         how = {
             "mbarrier": "wait for the mbarrier phase that it completes", "wgmma": "wgmma.wait_group.sync.aligned 0",
-            "bulk": "cp.async.bulk.wait_group.read 0 in the issuing thread", "cp.async": "cp.async.wait_all",
+            "bulk": f"{READ} in the issuing thread", "cp.async": "cp.async.wait_all",
         }.get(flight.tracked, "wait for it")  # fmt: skip
         self.findings.add(
             Finding(
@@ -171,3 +178,21 @@ class Lifetime:
                 cause=(flight.kind, flight.burst),
             )
         )  # fmt: skip
+
+    def _uncommitted(self, cta: CtaState, flight: Flight, side: Access, line: int) -> None:
+        """A store that no group holds is in flight at exit: no wait counts it, be there one or not."""
+        rule, second = "HS019", None
+        missing = f"a wait for :{flight.line} before {cta_text(cta.id)} exits at :{line}"
+        hint = f"in the issuing thread, before ret:  cp.async.bulk.commit_group;  {READ}"
+        issuer, _, lanes = flight.parts[0]
+        for seq, agent, mask, at in cta.store_waits:
+            if seq > flight.seq and agent is issuer and mask & lanes:
+                rule, second = "HS305", self.findings.thread_side(agent, mask, at, "wait")
+                missing, hint = (text.format(a=flight.line) for text in ADVICE["HS305"])
+                break
+        finding = Finding(
+            rule, "hazard", RULES[rule].sentence, side, second, missing, hint, cause=(flight.kind, flight.burst)
+        )  # fmt: skip
+        # Where a race with it says so, this is the same commit.
+        finding.late = lambda: "" if flight.line in self.world.uncommitted else None
+        self.findings.add(finding)

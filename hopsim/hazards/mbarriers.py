@@ -66,6 +66,7 @@ class Mbarriers:
         barrier = self.life.find(event)
         if barrier is not None:
             barrier.pending += event.count
+            barrier.phase(barrier.index).added += event.count
 
     def _expect(self, event: BarrierEvent) -> None:
         barrier = self.life.find(event)
@@ -132,8 +133,13 @@ class Mbarriers:
         phase.landed.append((heeded, None if flight is None else flight.past, event.count))
         if flight is None:
             return
-        for aim, _, record in flight.aims:
+        barrier.senders.pop(flight.line, None)
+        barrier.senders[flight.line] = event.count
+        for aim, index, record in flight.aims:
             if aim is barrier:
+                if index in barrier.phases:
+                    barrier.phases[index].aimed += event.count
+                    barrier.weigh(index)
                 assert record.done is not None
                 record.done.observers = phase.done.observers
                 phase.flights.append(flight)
@@ -238,6 +244,7 @@ class Mbarriers:
         self.turns.check_complete(barrier, index)
         phase.close()
         barrier.index = event.phase
+        barrier.weigh(index)
         barrier.pending = barrier.expected
 
     # -- waits -------------------------------------------------------------------------------------
@@ -255,7 +262,7 @@ class Mbarriers:
         what = (RELAXED if relaxed else NARROW if narrow else "") + "mbarrier"
         for agent, mask in self.world.parties(event.agent):
             self.life.used(barrier, agent, mask, event.line, "wait")
-            agent.peeked = None
+            agent.peek(mask, None)
             agent.fresh = (barrier, index, event.line, mask)
             agent.log.append((agent.now, mask, event.line, what, phase))
             if index < 0:
@@ -289,7 +296,7 @@ class Mbarriers:
             return
         for agent, mask in self.world.parties(event.agent):
             self.life.used(barrier, agent, mask, event.line, "test")
-            agent.peeked = (barrier, event.phase, event.line, mask)
+            agent.peek(mask, (barrier, event.phase, event.line))
 
     def _check_loop(self, agent: Agent, mask: int, line: int, barrier: Barrier) -> None:
         """try_wait may say no after a while: its answer must be used."""

@@ -62,8 +62,8 @@ class Phase:
     """One phase of an mbarrier."""
 
     __slots__ = (
-        "arrivals", "bursts", "bytes_done", "bytes_expected", "copies", "done", "expected_at", "expects", "far",
-        "flights", "heeds", "landed", "local", "members", "narrow", "waits",
+        "added", "aimed", "arrivals", "bursts", "bytes_done", "bytes_expected", "copies", "done", "expected_at", "expects",
+        "far", "flights", "heeds", "landed", "local", "members", "narrow", "waits",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -80,6 +80,10 @@ class Phase:
         # PTX line of the first operation of each kind that was aimed at this phase.
         self.bursts: dict[str, int] = {}
         self.arrivals = 0
+        # Arrivals that the phase needs besides: each cp.async.mbarrier.arrive without .noinc adds the one that it makes.
+        self.added = 0
+        # Bytes of the copies issued in it, as they come.
+        self.aimed = 0
         self.bytes_expected = 0
         self.bytes_done = 0
         # PTX line of the last expect_tx.
@@ -104,6 +108,10 @@ class Phase:
             if view is not None and knows(view, agent, epoch):
                 return True
         return any(source.weak == "relaxed" for source in self.members)
+
+    def arrived_at(self, agent: Agent) -> int:
+        """Return the PTX line at which a warp arrived for it last; 0: it did not."""
+        return next((one.line for one in reversed(self.members) if one.agent is agent), 0)
 
     def held_by_bytes(self, wait: int) -> bool:
         """Whether this phase could not complete without bytes sent by those who knew of a wait for the phase before.
@@ -160,6 +168,10 @@ class Barrier:
         expected: arrivals that a phase needs.
         born: (warp, epoch, lanes, PTX line) of its init.
         overlaid: the record of ordinary data laid over it, if any.
+        senders: PTX lines of the copies whose bytes it has counted, the last one last, and the bytes of each.
+        short: the first complete phase in which more bytes were sent for than expected.
+        told_short: the phase of the first finding that says so.  doubted: that of the first that may come to say so.
+        is_astray: its surplus is told at the mbarrier that lacks it.
         uses: the last one of each set of lanes, by warp number, mask, and whether it comes later than what follows it.
     """
 
@@ -176,6 +188,11 @@ class Barrier:
     overlaid: object = None
     uses: dict[tuple[int, int, bool], Use] = field(default_factory=dict[tuple[int, int, bool], Use])
     outstanding: int = 0
+    senders: dict[int, int] = field(default_factory=dict[int, int])
+    short: int | None = None
+    told_short: int | None = None
+    doubted: int | None = None
+    is_astray: bool = False
 
     def phase(self, index: int) -> Phase:
         """Return a phase, made when first met."""
@@ -184,6 +201,18 @@ class Barrier:
             found = self.phases[index] = Phase()
             self.phases.pop(index - PHASES_KEPT, None)
         return found
+
+    def weigh(self, index: int) -> None:
+        """Note a complete phase in which copies were issued that it did not expect: later ones are out of step."""
+        phase = self.phases.get(index)
+        if phase is not None and index < self.index and phase.aimed > phase.bytes_expected:
+            self.short = index if self.short is None else min(self.short, index)
+
+    def fell_short(self, index: int) -> bool:
+        """Whether a phase, or one before it, expected too few bytes."""
+        if self.index == index:
+            return self.tx < 0
+        return self.short is not None and self.short <= index
 
     @property
     def is_quiet(self) -> bool:

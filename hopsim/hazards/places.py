@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from hopsim.hazards.advice_texts import EXPECT, RAISE
 from hopsim.hazards.chains import Chain, find_chain
 from hopsim.hazards.clocks import Agent, sees
 from hopsim.hazards.naming import barrier_of, epoch_of
@@ -71,6 +72,32 @@ def expected_at(record: Record) -> str:
     barrier, index = barrier_of(record.flight, record)
     phase = None if barrier is None else barrier.phases.get(index)
     return f" (:{phase.expected_at})" if phase is not None and phase.expected_at else ""
+
+
+def counted_at(record: Record) -> int:
+    """Return the PTX line of the expect_tx for a copy's phase, or of the arrive that should have been one; 0: neither."""
+    if record.flight is None:
+        return 0
+    barrier, index = barrier_of(record.flight, record)
+    phase = None if barrier is None else barrier.phases.get(index)
+    if barrier is None or phase is None:
+        return 0
+    if phase.expected_at:
+        return phase.expected_at
+    # Where it completed the phase before, it came before the copy.
+    for one in (phase, barrier.phases.get(index - 1)):
+        line = 0 if one is None else one.arrived_at(record.flight.agent)
+        if line:
+            return line
+    return 0
+
+
+def raised(record: Record) -> str:
+    """Return how the phase of a copy comes to expect its bytes, in words."""
+    at, expect = counted_at(record), expected_at(record)
+    if expect or not at:
+        return RAISE.format(a=record.line, expect=expect)
+    return EXPECT.format(a=record.line, at=at)
 
 
 def awaited(first: Record, second: Record, gap: Gap) -> str:

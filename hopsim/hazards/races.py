@@ -9,13 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-from hopsim.hazards import places
+from hopsim.hazards import out_of_step, places
 from hopsim.hazards.advice import advise
 from hopsim.hazards.chains import TOO_NARROW, Chain, fences_between, find_chain, told_by_another
-from hopsim.hazards.clocks import NEVER, Agent, sees
+from hopsim.hazards.clocks import CLUSTER_SHARED, CTA_SHARED, NEVER, Agent, sees
 from hopsim.hazards.findings import EITHER_WAY, Finding, Findings, Level
 from hopsim.hazards.naming import Names, arrive_before, barrier_of, epoch_of
-from hopsim.hazards.objects import Barrier
 from hopsim.hazards.ordering import BRIDGE, ORDER, Gap, bridge_of, find_gap
 from hopsim.hazards.records import LOADS, Eye, Flight, Record
 from hopsim.hazards.swaps import swap_story
@@ -119,8 +118,15 @@ class Races:
             seen[-1].also(site[:2])
             return
         rule, causes = self.names.name(first, second, gap, eyes, early)
+        if (early or rule in out_of_step.FOLLOWING) and out_of_step.is_behind(first, second):
+            return
         if rule == "HS217" and self._is_slot_release(first, second):
             level = "note"
+        barrier, index = (None, 0) if first.flight is None else barrier_of(first.flight, first)
+        if barrier is not None:
+            out_of_step.note(rule, barrier, index)
+        if rule == "HS305":
+            self.world.uncommitted.add(first.line)
         if rule in ("HS006", "HS500", "HS501"):
             self._between_warps.add(site[:2])
             if rule in EITHER_WAY:
@@ -133,9 +139,15 @@ class Races:
         if rule == "HS217":
             chain = self._narrow_edge(first, gap) or chain
             cause = cause if chain is None else chain.lines
+        if rule == "HS201":
+            # One expect_tx is at fault, whichever copies and readers show it.
+            cause = ("expect_tx", places.counted_at(first) or first.line)
+        if rule == "HS017" and first.flight is not None and first.flight.left_open is not None:
+            # One commit is missing, whichever copies and readers show it.
+            cause = first.flight.left_open
         words = {
             "space": self._bridge_name(first, second), "release": places.released_at(chain),
-            "expect": places.expected_at(first),
+            "expect": places.expected_at(first), "raised": places.raised(first),
             "wait": f"at :{second.fresh[2]}" if second.fresh is not None else "before it",
             "awaited": places.awaited(first, second, gap), "gather": places.gather(first, gap),
             "narrow": places.narrow_map_fences(first, second),
@@ -156,8 +168,8 @@ class Races:
         finding.retold = lambda other: advise(other, first, second, words)
         if rule in ("HS001", "HS000") and first.flight is not None:
             finding.late = _waited_later(first, second, gap.second)
-        elif rule == "HS004" and first.flight is not None:
-            finding.late = _never_expected(*barrier_of(first.flight, first))
+        elif rule in ("HS004", "HS201") and barrier is not None:
+            finding.late = out_of_step.ask_expected(rule, barrier, index)
         elif (
             rule == "HS500"
             and gap.first is not None
@@ -170,6 +182,8 @@ class Races:
         elif rule in ("HS006", "HS405") and gap.first is not None and _may_be_first(first, second):
             finding.retold = lambda other: advise(other, second, first, words)
             finding.late = _never_used(finding, first, second, gap.first)
+        if rule in ("HS006", "HS405"):
+            finding.late = out_of_step.ask_behind(second, finding.late)
         elif rule == "HS016":
             finding.late = lambda: "" if second.line in self._overtaking else None
         elif rule == "HS301" and first.flight is not None and first.flight.tracked == "bulk":
@@ -239,7 +253,13 @@ class Races:
         return lenient and is_over and second.done is not None and second.kind == "w"
 
     def _bridge_name(self, first: Record, second: Record) -> str:
-        return SPACES[bridge_of(first, second)]
+        """Return the state space that a proxy fence must name: the widest that any pair of the two places needs."""
+        needed = bridge_of(first, second)
+        copy = second if second.is_async else first
+        if needed == CTA_SHARED and ".multicast" in self.world.facts.mnemonic(copy.line):
+            # What the readers of this CTA need not, those of the other ones do, and they run the same line.
+            needed = CLUSTER_SHARED
+        return SPACES[needed]
 
     def _chain(self, first: Record, second: Record, gap: Gap, rule: str) -> Chain | None:
         """Return the edges from the first access, or from whoever issued it, to the second."""
@@ -330,20 +350,6 @@ def _learned_later(
             words = {"learned": f":{line}", "barrier": "bar.sync 0;"}
             _, finding.missing, finding.hint = advise("HS500", second, first, words)
         return None
-
-    return ask
-
-
-def _never_expected(barrier: Barrier | None, index: int) -> Callable[[], str | None]:
-    """Return a question for the end of the run: did a phase get bytes that nobody expected, or no arrival with them?"""
-
-    def ask() -> str | None:
-        if barrier is None or barrier.index != index:
-            return None
-        if barrier.tx < 0:
-            return "HS201"
-        phase = barrier.phase(index)
-        return "HS203" if phase.bytes_expected and not phase.arrivals else None
 
     return ask
 

@@ -35,8 +35,8 @@ class Flight:
     """
 
     __slots__ = (
-        "aims", "burst", "group", "kind", "known", "landed", "left_at", "left_by", "left_usefully", "line", "number",
-        "parts", "past", "raced", "read", "records", "seq", "tile", "told", "tracked",
+        "aims", "burst", "group", "kind", "known", "landed", "left_at", "left_by", "left_open", "left_usefully", "line",
+        "number", "parts", "past", "raced", "read", "records", "seq", "tile", "told", "tracked",
     )  # fmt: skip
 
     def __init__(
@@ -59,6 +59,8 @@ class Flight:
         self.left_at: tuple[int, int] | None = None
         # The last such wait, even if another has covered the group since.
         self.left_by: tuple[int, int] | None = None
+        # Where a wait leaves it pending for want of a commit: PTX lines of the copy to be committed, and of the wait.
+        self.left_open: tuple[int, int] | None = None
         # Whether that wait covered some other group, so that it was of use.
         self.left_usefully = False
         # What its issuer relied on when the wait that had left it pending covered it, a finding having named it in between.

@@ -8,12 +8,21 @@ from typing import Final
 
 from hopsim.findings import Wait
 from hopsim.hazards.clocks import Agent
+from hopsim.hazards.facts import LaunchFacts
 from hopsim.hazards.findings import Findings
 from hopsim.hazards.objects import Meeting
 from hopsim.hazards.reasons import ELSE, LAST, SURE, Reason, Weighed, finding_of
 from hopsim.hazards.world import CtaState, World
 
+NAMED: Final = re.compile(r"\b(bar|barrier)(\.cta)?\.(sync|arrive|red)\b")
 BAR_ARRIVE: Final = re.compile(r"\b(bar|barrier)(\.cta)?\.arrive\b")
+# The first of either behind a wait tells who fills a buffer from who reads it.
+FILL: Final = re.compile(
+    r"^(st(\.\w+)*?\.shared|stmatrix|cp\.async\.(ca|cg)\.shared|cp\.async\.bulk(\.tensor\.\dd)?\.shared)"
+)
+READ: Final = re.compile(
+    r"^(ld(\.\w+)*?\.shared|ldmatrix|wgmma\.mma_async|cp\.async\.bulk(\.tensor\.\dd)?\.global)"
+)
 COUNTED: Final = re.compile(r"\b(bar|barrier)(\.cta)?\.(sync|arrive)(\.aligned)?\s[^,;]+,")
 
 
@@ -30,18 +39,49 @@ def explain_named(world: World, findings: Findings, waits: Sequence[Wait]) -> li
         meeting: Meeting | None = cta.named.get(number)
         if meeting is None or number in cta.overrun:
             continue
-        why = _why_named(world, cta, number, meeting, wait, len(stations) > 1)
+        apart = [
+            one
+            for one in waits
+            if world.facts.index_of(one.cta) == index and (one.kind, one.address) != ("bar", number)
+        ]
+        why = _why_named(world, cta, number, meeting, wait, len(stations) > 1, apart)
         found.append((why.weight, finding_of(findings, cta, wait, "barrier", why)))
+    first = [finding for _, finding in found if finding.rule == "HS505"]
+    filling = [one for one in first if _fills(world.facts, one.lines[1])]
+    if filling:
+        # Those who fill what the others read come first: they wait for nothing then.
+        found = [
+            (weight, one)
+            for weight, one in found
+            if one.rule != "HS505" or any(one is other for other in filling)
+        ]
     return found
 
 
+def _fills(facts: LaunchFacts, line: int) -> bool:
+    """Whether what stands behind a PTX line writes shared memory before it reads any."""
+    for other in facts.kernel_lines:
+        if other > line and FILL.match(facts.mnemonic(other)):
+            return True
+        if other > line and READ.match(facts.mnemonic(other)):
+            return False
+    return False
+
+
 def _why_named(
-    world: World, cta: CtaState, number: int, meeting: Meeting, wait: Wait, several: bool
+    world: World,
+    cta: CtaState,
+    number: int,
+    meeting: Meeting,
+    wait: Wait,
+    several: bool,
+    apart: Sequence[Wait],
 ) -> Reason:
     """Return why a named barrier does not complete.
 
     Args:
         several: whether warps wait at other named barriers too.
+        apart: who of the CTA waits for something else.
     """
     facts = world.facts
     came: dict[Agent, int] = {}
@@ -77,9 +117,26 @@ def _why_named(
         return Reason("HS505", state, hint)
     hint = f"give barrier {number} the number of threads that really come, at each of its uses"
     elsewhere = any(agent.live for agent in absent)
+    if elsewhere and apart and meeting.uses:
+        if any(_comes_by(facts, one.line, number) for one in apart):
+            # They would come, and wait for something else before that.
+            return Reason("HS503", state, hint, LAST)
+        lines = " and ".join(dict.fromkeys(f":{one.line}" for one in apart))
+        hint = (
+            f"let those who wait at {lines} arrive on barrier {number} once for each of its uses, or give it the number of"
+            " threads that really come"
+        )
     # A barrier of the whole CTA lacks those who are stuck elsewhere.
     least = ELSE if COUNTED.search(facts.text(wait.line)) else LAST
     return Reason("HS503", state, hint, least if elsewhere else SURE)
+
+
+def _comes_by(facts: LaunchFacts, line: int, number: int) -> bool:
+    """Whether who stands at a PTX line may still come to a named barrier."""
+    return any(
+        NAMED.search(facts.text(after)) and _number_of(facts.text(after)) in (number, None)
+        for after in facts.lines_after(line)
+    )
 
 
 def _number_of(text: str) -> int | None:

@@ -3,56 +3,89 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from hopsim.findings import Wait
 from hopsim.hazards.clocks import Agent
+from hopsim.hazards.facts import LaunchFacts
 from hopsim.hazards.findings import Finding, Findings
-from hopsim.hazards.objects import Barrier
-from hopsim.hazards.reasons import ELSE, LIKELY, PERHAPS, Reason, Weighed
+from hopsim.hazards.misdirected import find_misdirected
+from hopsim.hazards.objects import Barrier, Phase
+from hopsim.hazards.out_of_step import is_told_by_race
+from hopsim.hazards.reasons import ELSE, LIKELY, PERHAPS, SURE, Reason, Weighed
 from hopsim.hazards.rules import RULES
+from hopsim.hazards.suppliers import Suppliers
 from hopsim.hazards.world import World
 
 SIGNAL: Final = re.compile(r"\bmbarrier\.arrive|complete_tx|\bcp\.async\.mbarrier\.arrive")
+ADDING: Final = re.compile(r"\bcp\.async\.mbarrier\.arrive\b(?!\.noinc)")
 LOAD: Final = re.compile(r"\bcp\.async\.bulk\.(tensor\.)?\S*shared|\.expect_tx\b")
 
 
 def explain_mbarriers(world: World, findings: Findings, waits: Sequence[Wait]) -> list[Weighed]:
     """Return a finding for each mbarrier that a warp tests in vain."""
-    told: set[int] = set()
     found: list[Weighed] = []
-    for cta in world.ctas.values():
-        if not cta.live:
-            continue
-        for agent in cta.agents:
-            if agent.peeked is None or not agent.live:
-                continue
-            barrier, index, line, mask = agent.peeked
-            if index != barrier.index or id(barrier) in told:
-                continue
-            told.add(id(barrier))
-            why = _why(barrier, agent)
-            weight = why.weight
-            if _comes_later(world, barrier, why, waits):
-                weight = ELSE
-            elif why.rule == "HS205" and _suppliers_wait(barrier, waits, world):
-                weight = PERHAPS
-            born = barrier.born
-            span = {"start": barrier.address, "stop": barrier.address + 8}
-            found.append(
-                (weight, Finding(
-                    why.rule, "hazard", RULES[why.rule].sentence,
-                    findings.thread_side(born[0], born[2], born[3], "mbarrier init", **span),
-                    findings.thread_side(agent, mask, line, "mbarrier wait", **span), why.state, why.hint,
-                ))
-            )  # fmt: skip
+    suppliers = Suppliers(world, waits)
+    lacking = list(_lacking(world))
+    reasons = [_why(barrier, agent, world) for barrier, agent, _, _ in lacking]
+    weights = [
+        _weight(world, suppliers, barrier, why, waits)
+        for (barrier, *_), why in zip(lacking, reasons, strict=True)
+    ]
+    causes = [
+        barrier
+        for (barrier, *_), why, weight in zip(lacking, reasons, weights, strict=True)
+        if why.rule == "HS205" and weight == LIKELY
+    ]
+    for (barrier, *_), why, weight in zip(lacking, reasons, weights, strict=True):
+        if why.rule == "HS202" and weight == SURE and (stray := find_misdirected(world, barrier)):
+            stray.told.is_astray = True
+    for (barrier, agent, mask, line), why, weight in zip(lacking, reasons, weights, strict=True):
+        if why.rule == "HS201" and barrier.is_astray:
+            weight = PERHAPS
+        may_follow = why.rule == "HS205" and weight == LIKELY
+        if may_follow and any(suppliers.follows(barrier, other) for other in causes):
+            weight = PERHAPS
+        born = barrier.born
+        span = {"start": barrier.address, "stop": barrier.address + 8}
+        finding = Finding(
+            why.rule, "hazard", RULES[why.rule].sentence,
+            findings.thread_side(born[0], born[2], born[3], "mbarrier init", **span),
+            findings.thread_side(agent, mask, line, "mbarrier wait", **span), why.state, why.hint,
+        )  # fmt: skip
+        if why.rule == "HS201" and is_told_by_race(barrier):
+            # It still says that what the others lack follows.
+            finding.late = lambda: ""
+        found.append((weight, finding))
     first = [one for one in found if one[1].rule == "HS007"]
     if len(first) > 1:
         # Of two that wait for each other the one that copies, or expects bytes, soon after its wait is the producer.
         producer = min(first, key=lambda one: _until_load(world, one[1].lines[1]))
         found = [one for one in found if one is producer or one[1].rule != "HS007"]
     return found
+
+
+def _lacking(world: World) -> Iterator[tuple[Barrier, Agent, int, int]]:
+    """Yield each mbarrier whose open phase some lanes have tested in vain: with their warp, mask and PTX line."""
+    told: set[int] = set()
+    for cta in world.ctas.values():
+        for agent in cta.agents if cta.live else ():
+            for mask, (barrier, index, line) in agent.peeks.items():
+                if mask & agent.live and index == barrier.index and id(barrier) not in told:
+                    told.add(id(barrier))
+                    yield barrier, agent, mask, line
+
+
+def _weight(
+    world: World, suppliers: Suppliers, barrier: Barrier, why: Reason, waits: Sequence[Wait]
+) -> int:
+    """Return how sure it is that what an mbarrier lacks is the cause, and does not wait for another one."""
+    if _comes_later(world, barrier, why, waits):
+        return ELSE
+    if why.rule == "HS205":
+        return PERHAPS if suppliers.all_wait(barrier) else why.weight
+    return PERHAPS if why.rule == "HS202" and suppliers.copier_waits(barrier) else why.weight
 
 
 def _comes_later(world: World, barrier: Barrier, why: Reason, waits: Sequence[Wait]) -> bool:
@@ -68,19 +101,6 @@ def _comes_later(world: World, barrier: Barrier, why: Reason, waits: Sequence[Wa
     )
 
 
-def _suppliers_wait(barrier: Barrier, waits: Sequence[Wait], world: World) -> bool:
-    """Whether all who arrived in the phase before, and could do so again, wait for another barrier now."""
-    last = barrier.phases.get(barrier.index - 1)
-    if last is None or not last.members or barrier.phase(barrier.index).arrivals:
-        return False
-    elsewhere = {
-        world.cta(world.facts.index_of(wait.cta)).agents[wait.warp]
-        for wait in waits
-        if wait.kind != "mbarrier" or wait.address != barrier.address
-    }
-    return all(source.agent in elsewhere for source in last.members)
-
-
 def _until_load(world: World, line: int) -> int:
     """Return how many instructions stand between a line and the next that begins a load."""
     facts = world.facts
@@ -88,7 +108,7 @@ def _until_load(world: World, line: int) -> int:
     return next((count for count, text in enumerate(after) if LOAD.search(text)), len(after))
 
 
-def _why(barrier: Barrier, agent: Agent) -> Reason:
+def _why(barrier: Barrier, agent: Agent, world: World) -> Reason:
     phase = barrier.phase(barrier.index)
     state = (
         f"phase {barrier.index}: {phase.arrivals} arrived, {barrier.pending} missing; {phase.bytes_expected} bytes "
@@ -97,15 +117,16 @@ def _why(barrier: Barrier, agent: Agent) -> Reason:
     at = f"at :{phase.expected_at}, " if phase.expected_at else ""
     if barrier.tx < 0:
         hint = f"{at}raise expect_tx by {-barrier.tx} bytes, or copy less"
-        if not phase.arrivals and not phase.bytes_expected:
-            hint = (
-                f"before the copies, one thread: mbarrier.arrive.expect_tx with {-barrier.tx} bytes"
-            )
+        if not phase.bytes_expected:
+            hint = _expect(-barrier.tx, phase)
         return Reason("HS201", state, hint)
     if barrier.tx > 0 and not barrier.outstanding:
         if barrier.pending and not phase.arrivals:
             hint = "expect_tx alone does not arrive: use mbarrier.arrive.expect_tx"
             return Reason("HS203", state, hint)
+        elsewhere = find_misdirected(world, barrier)
+        if elsewhere is not None:
+            return Reason("HS202", state, elsewhere.hint(world))
         return Reason(
             "HS202", state, f"{at}lower expect_tx by {barrier.tx} bytes, or copy the rest"
         )
@@ -123,27 +144,45 @@ def _why(barrier: Barrier, agent: Agent) -> Reason:
         hint = "start with parity 1: on a fresh mbarrier a wait for parity 1 passes at once"
         return Reason("HS007", state, hint)
     if barrier.pending:
-        line = barrier.born[3]
-        hint = f"at :{line}, lower the count of mbarrier.init by {barrier.pending}, or let {barrier.pending} more arrive"
-        if barrier.index == 0 and not phase.arrivals:
-            hint = (
-                f"nobody arrives on it: let {barrier.pending} do so (mbarrier.arrive, or cp.async.mbarrier.arrive), or lower"
-                f" the count at :{line}"
-            )
-        return Reason("HS205", state, hint, LIKELY)
+        return Reason("HS205", state, _let_arrive(barrier, phase, world.facts), LIKELY)
     return Reason("HS200", state, "complete the phase", LIKELY)
+
+
+def _expect(count_bytes: int, phase: Phase) -> str:
+    """Return how a phase comes to expect bytes, of which it expects none."""
+    if phase.members:
+        line = phase.members[-1].line
+        return f"at :{line}, in the place of a plain arrive:  mbarrier.arrive.expect_tx  with {count_bytes} bytes"
+    return f"before the copies, one thread: mbarrier.arrive.expect_tx with {count_bytes} bytes"
+
+
+def _let_arrive(barrier: Barrier, phase: Phase, facts: LaunchFacts) -> str:
+    """Return how the arrivals come that a phase lacks, or how it does without them."""
+    missing, born = barrier.pending, barrier.born[3]
+    adding = [one.line for one in phase.members if ADDING.search(facts.text(one.line))]
+    if adding and missing == phase.added:
+        return (
+            f"at :{adding[0]}:  cp.async.mbarrier.arrive.noinc  (without .noinc it adds its own arrival to those that the"
+            " phase needs), or let each of its threads also mbarrier.arrive"
+        )
+    if not phase.arrivals:
+        return (
+            f"nobody has arrived on it: let {missing} do so (mbarrier.arrive, or cp.async.mbarrier.arrive.noinc), or as many"
+            f" as the init at :{born} says then"
+        )
+    # A count of zero is not allowed.
+    if missing >= barrier.expected:
+        return f"let {missing} more arrive"
+    return (
+        f"at :{born}, lower the count of mbarrier.init by {missing}, or let {missing} more arrive"
+    )
 
 
 def _feeds(barrier: Barrier, agent: Agent) -> bool:
     """Whether others of the CTA are stuck too, waiting for what this warp was to bring."""
-    for other in barrier.owner.agents:
-        if (
-            other is not agent
-            and other.live
-            and other.peeked is not None
-            and other.peeked[0] is not barrier
-        ):
-            waited: Barrier = other.peeked[0]
-            if waited.index == 0 and not waited.phase(0).arrivals:
-                return True
-    return False
+    return any(
+        waited is not barrier and not waited.index and not waited.phase(0).arrivals
+        for other in barrier.owner.agents
+        if other is not agent and other.live
+        for waited, _, _ in other.peeks.values()
+    )

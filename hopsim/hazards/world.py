@@ -91,6 +91,8 @@ class World:
         self.fenced: set[tuple[int, int]] = set()
         # Sites of copies that findings name: what is left of others of the same site follows from that.
         self.told: set[tuple[int, ...]] = set()
+        # PTX lines of stores that findings say nobody committed.
+        self.uncommitted: set[int] = set()
         self.states = States()
         self.regions: list[Region] = []
         self.ctas: dict[int, CtaState] = {}

@@ -30,6 +30,15 @@ def test_the_page_has_each_rule_with_its_sentence() -> None:
     ]
 
 
+def test_each_row_of_the_page_is_in_the_table_of_its_hundred() -> None:
+    hundred = ""
+    for line in PAGE.splitlines():
+        if found := re.match(r"### HS(\d)xx:", line):
+            hundred = found[1]
+        elif found := re.match(r"\| HS(\d)\d{2} \|", line):
+            assert found[1] == hundred, line
+
+
 def test_the_page_has_each_switch() -> None:
     switches = {field.name for field in dataclasses.fields(CheckOptions)} - {"strict"}
     section = PAGE.partition("## Contested rules")[2].partition("\n## ")[0]

@@ -25,6 +25,7 @@ from tests.hazards.programs import (
     wait_mma,
 )
 from tests.hazards.twins_advice import ADVICE_TWINS
+from tests.hazards.twins_causes import CAUSES
 from tests.hazards.twins_ends import FAULTS, HANGS, MAPS, NOTES
 from tests.hazards.twins_lanes import LANES
 from tests.hazards.twins_objects import NON_COHERENT, OBJECTS
@@ -457,7 +458,7 @@ WAITING = [
         "cp-async-unwaited, wrong N",
         MINE
         + "mul.wide.u32 %rd0, %t, 16;\nadd.u64 %rd0, %rd0, %in;\ncp.async.cg.shared.global [%r0], [%rd0], 16; //a\n"
-        + "cp.async.commit_group;\n-cp.async.wait_group 1;\n+cp.async.wait_group 0;\n"
+        + "cp.async.commit_group;\n-cp.async.wait_group 1; //wait\n+cp.async.wait_group 0;\n"
         + get("b")
         + "cp.async.wait_all;\n",
         (("HS017", "a", "b"),),
@@ -2096,6 +2097,7 @@ TWINS = [
     *LANES,
     *STALE,
     *ADVICE_TWINS,
+    *CAUSES,
     *MEMORY,
     *HANGS,
     *FAULTS,
