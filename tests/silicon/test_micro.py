@@ -47,6 +47,7 @@ ON_AN_H200: list[dict[str, Any]] = [
             "wgmma_sp_",
             "first_maps_",
             "columns_",
+            "pitch_",
         )
     )
     or (row["name"].startswith("code_16K_") and row["name"].endswith("_w12_first"))
@@ -177,6 +178,7 @@ def test_what_reads_device_memory_is_cold_and_nothing_else() -> None:
                 "jumps_turns_",
                 "product_walk_cold_",
                 "pair_walk_cold_",
+                "pitch_",
                 "tma_load_dram_",
                 "tma_load_strided_",
                 "tma_store_fresh_",

@@ -212,7 +212,7 @@ def strided(ctas: int, rows: int, depth: int) -> Benchmark:
     )  # fmt: skip
 
 
-def _with_spread(table: Table, labels: Sequence[str]) -> dict[str, float]:
+def with_spread(table: Table, labels: Sequence[str]) -> dict[str, float]:
     """Return the mean over the SMs, and how far they are spread: the standard deviation."""
     return {
         **mean_of_rows(table, labels),
@@ -226,7 +226,7 @@ def spread(ctas: int, depth: int, *, is_cold: bool) -> Benchmark:
     return walk(
         f"tma_load_{'strided_' if is_cold else ''}spread_{ctas}_d{depth}",
         f"TMA loads, {ctas} SMs, out of {where}, boxes of 128 rows 8 KiB apart, {depth} in flight: how far SMs drift apart",
-        _long_rows(128, depth, is_cold=is_cold), ctas, summary=_with_spread, mean_of=SPREAD_LAUNCHES,
+        _long_rows(128, depth, is_cold=is_cold), ctas, summary=with_spread, mean_of=SPREAD_LAUNCHES,
     )  # fmt: skip
 
 
