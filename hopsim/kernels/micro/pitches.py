@@ -1,8 +1,8 @@
 """Cold TMA loads by how far apart the rows of a box lie: do the channels of device memory take them equally well?
 
-Every CTA, one an SM, walks along K over rows of its own, 512 KiB in boxes of 64 rows of 128 bytes.  Rows of a matrix of bytes
-with K = 4096 lie 4 KiB apart, of 16 bits 8 KiB; 8,320 bytes put each row into another line of its channel's interleave.
-Kept are the mean over the SMs and how far they drift apart, since the last one ends a kernel.
+Every CTA, one an SM, walks along K over rows of its own, 512 KiB in boxes of 64 rows of 128 bytes.  Rows of a matrix of
+bytes with K = 4096 lie 4 KiB apart, of 16 bits 8 KiB; 8,320 bytes put each row into another line of its channel's
+interleave.  Kept are the mean over the SMs and how far they drift apart, since the last one ends a kernel.
 """
 
 from __future__ import annotations
