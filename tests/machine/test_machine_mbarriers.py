@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from hopsim.hw.machine.barriers import TX_LIMIT, BarrierMisuse, Mbarrier
@@ -428,6 +428,8 @@ OPERATIONS = st.lists(
 )
 
 
+# (On a loaded machine it may take long to make up lists, and no example is slow by itself.)
+@settings(suppress_health_check=[HealthCheck.too_slow], deadline=None)
 @given(st.integers(1, 6), OPERATIONS)
 def test_the_object_behaves_as_described(count: int, operations: list[tuple[str, int]]) -> None:
     barrier = Mbarrier(None, 0x400, count)  # type: ignore[arg-type]
