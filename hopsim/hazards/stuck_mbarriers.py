@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Final
 
 from hopsim.findings import Wait
@@ -23,41 +24,40 @@ ADDING: Final = re.compile(r"\bcp\.async\.mbarrier\.arrive\b(?!\.noinc)")
 LOAD: Final = re.compile(r"\bcp\.async\.bulk\.(tensor\.)?\S*shared|\.expect_tx\b")
 
 
+@dataclass(slots=True)
+class _Lack:
+    """An mbarrier that some lanes of a warp have tested in vain, why its phase is not complete, and how sure that is."""
+
+    barrier: Barrier
+    agent: Agent
+    mask: int
+    line: int
+    why: Reason
+    weight: int
+
+    @property
+    def may_be_cause(self) -> bool:
+        """Whether arrivals are missing, for all that is known without the other mbarriers."""
+        return self.why.rule == "HS205" and self.weight == LIKELY
+
+
 def explain_mbarriers(world: World, findings: Findings, waits: Sequence[Wait]) -> list[Weighed]:
     """Return a finding for each mbarrier that a warp tests in vain."""
-    found: list[Weighed] = []
     suppliers = Suppliers(world, waits)
-    lacking = list(_lacking(world))
-    reasons = [_why(barrier, agent, world) for barrier, agent, _, _ in lacking]
-    weights = [
-        _weight(world, suppliers, barrier, why, waits)
-        for (barrier, *_), why in zip(lacking, reasons, strict=True)
-    ]
-    causes = [
-        barrier
-        for (barrier, *_), why, weight in zip(lacking, reasons, weights, strict=True)
-        if why.rule == "HS205" and weight == LIKELY
-    ]
-    for (barrier, *_), why, weight in zip(lacking, reasons, weights, strict=True):
-        if why.rule == "HS202" and weight == SURE and (stray := find_misdirected(world, barrier)):
-            stray.told.is_astray = True
-    for (barrier, agent, mask, line), why, weight in zip(lacking, reasons, weights, strict=True):
-        if why.rule == "HS201" and barrier.is_astray:
-            weight = PERHAPS
-        may_follow = why.rule == "HS205" and weight == LIKELY
-        if may_follow and any(suppliers.follows(barrier, other) for other in causes):
-            weight = PERHAPS
-        born = barrier.born
-        span = {"start": barrier.address, "stop": barrier.address + 8}
-        finding = Finding(
-            why.rule, "hazard", RULES[why.rule].sentence,
-            findings.thread_side(born[0], born[2], born[3], "mbarrier init", **span),
-            findings.thread_side(agent, mask, line, "mbarrier wait", **span), why.state, why.hint,
-        )  # fmt: skip
-        if why.rule == "HS201" and is_told_by_race(barrier):
-            # It still says that what the others lack follows.
-            finding.late = lambda: ""
-        found.append((weight, finding))
+    lacks = list(_lacks(world, suppliers, waits))
+    causes = [one.barrier for one in lacks if one.may_be_cause]
+    for one in lacks:
+        if one.why.rule == "HS202" and (stray := find_misdirected(world, one.barrier)) is not None:
+            one.why = replace(one.why, hint=stray.hint(world))
+            stray.told.is_astray |= one.weight == SURE
+    found: list[Weighed] = []
+    for one in lacks:
+        follows = one.may_be_cause and any(
+            suppliers.follows(one.barrier, other) for other in causes
+        )
+        is_surplus = one.why.rule == "HS201" and one.barrier.is_astray
+        weight = PERHAPS if follows or is_surplus else one.weight
+        found.append((weight, _finding(findings, one)))
     first = [one for one in found if one[1].rule == "HS007"]
     if len(first) > 1:
         # Of two that wait for each other the one that copies, or expects bytes, soon after its wait is the producer.
@@ -66,15 +66,33 @@ def explain_mbarriers(world: World, findings: Findings, waits: Sequence[Wait]) -
     return found
 
 
-def _lacking(world: World) -> Iterator[tuple[Barrier, Agent, int, int]]:
-    """Yield each mbarrier whose open phase some lanes have tested in vain: with their warp, mask and PTX line."""
+def _lacks(world: World, suppliers: Suppliers, waits: Sequence[Wait]) -> Iterator[_Lack]:
+    """Yield each mbarrier whose open phase some lanes have tested in vain."""
     told: set[int] = set()
     for cta in world.ctas.values():
         for agent in cta.agents if cta.live else ():
             for mask, (barrier, index, line) in agent.peeks.items():
                 if mask & agent.live and index == barrier.index and id(barrier) not in told:
                     told.add(id(barrier))
-                    yield barrier, agent, mask, line
+                    why = _why(barrier, agent, world)
+                    weight = _weight(world, suppliers, barrier, why, waits)
+                    yield _Lack(barrier, agent, mask, line, why, weight)
+
+
+def _finding(findings: Findings, lack: _Lack) -> Finding:
+    """Return what is told of an mbarrier."""
+    barrier, why = lack.barrier, lack.why
+    born = barrier.born
+    span = {"start": barrier.address, "stop": barrier.address + 8}
+    finding = Finding(
+        why.rule, "hazard", RULES[why.rule].sentence,
+        findings.thread_side(born[0], born[2], born[3], "mbarrier init", **span),
+        findings.thread_side(lack.agent, lack.mask, lack.line, "mbarrier wait", **span), why.state, why.hint,
+    )  # fmt: skip
+    if why.rule == "HS201" and is_told_by_race(barrier):
+        # It still says that what the others lack follows.
+        finding.late = lambda: ""
+    return finding
 
 
 def _weight(
@@ -124,9 +142,6 @@ def _why(barrier: Barrier, agent: Agent, world: World) -> Reason:
         if barrier.pending and not phase.arrivals:
             hint = "expect_tx alone does not arrive: use mbarrier.arrive.expect_tx"
             return Reason("HS203", state, hint)
-        elsewhere = find_misdirected(world, barrier)
-        if elsewhere is not None:
-            return Reason("HS202", state, elsewhere.hint(world))
         return Reason(
             "HS202", state, f"{at}lower expect_tx by {barrier.tx} bytes, or copy the rest"
         )

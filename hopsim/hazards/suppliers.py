@@ -72,7 +72,7 @@ class Suppliers:
         )  # fmt: skip
 
     def _elsewhere(self, barrier: Barrier) -> list[tuple[Agent, Wait]]:
-        """Return those of the cluster who wait for something other than an mbarrier."""
+        """Return those of the cluster who wait for something else than this mbarrier."""
         return [
             (agent, wait)
             for agent, wait in self._stuck
