@@ -48,6 +48,7 @@ ON_AN_H200: list[dict[str, Any]] = [
             "first_maps_",
             "columns_",
             "pitch_",
+            "held_",
         )
     )
     or (row["name"].startswith("code_16K_") and row["name"].endswith("_w12_first"))
@@ -179,6 +180,7 @@ def test_what_reads_device_memory_is_cold_and_nothing_else() -> None:
                 "product_walk_cold_",
                 "pair_walk_cold_",
                 "pitch_",
+                "held_",
                 "tma_load_dram_",
                 "tma_load_strided_",
                 "tma_store_fresh_",

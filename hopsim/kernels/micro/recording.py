@@ -37,6 +37,7 @@ GROUPS: Final = {
     "both_ways": "L2 read by some SMs while others write it",
     "boxes": "TMA loads of strided, shared and unaligned boxes",
     "pitches": "cold TMA boxes by how far apart their rows lie, and how far SMs drift apart",
+    "held": "hits in L2 by one SM while others load out of device memory",
     "sharing": "TMA boxes out of L2 that some SMs read together, walk after walk",
     "cpcs": "how long each SM takes while all load out of L2: which have a way to it of their own",
     "gathers": "loads and reductions of a warp that touch several lines",
