@@ -19,7 +19,7 @@ HASH_DIGITS: Final = 16
 def model_hash(config: str, settings: dict[str, str] | None = None) -> str:
     """Return a hash of everything that decides what a simulation of a program gives.
 
-    Comments, docstrings and blank lines decide nothing: a prediction outlives what only they change.
+    Comments, docstrings, blank lines and the words of errors decide nothing: a prediction outlives what only they change.
     """
     from hopsim.config import load
 
@@ -32,7 +32,8 @@ def model_hash(config: str, settings: dict[str, str] | None = None) -> str:
 
 
 def code_of(source: str) -> str:
-    """Return a Python source without comments, docstrings and empty lines."""
+    """Return a Python source without comments, docstrings, empty lines and the words of what it raises."""
+    source = _untold(source)
     rows = source.splitlines()
     lines: list[str | None] = list(rows)
     for token in tokenize.generate_tokens(io.StringIO(source).readline):
@@ -44,6 +45,32 @@ def code_of(source: str) -> str:
     for first, last in _texts(source):
         lines[first - 1 : last] = [None] * (last - first + 1)
     return "".join(f"{line}\n" for line in lines if line is not None)
+
+
+class _Untold(ast.NodeTransformer):
+    """Takes the words out of an expression."""
+
+    def visit_Constant(self, node: ast.Constant) -> ast.expr:
+        """Empty a string."""
+        return ast.Constant("") if isinstance(node.value, str) else node
+
+    def visit_JoinedStr(self, node: ast.JoinedStr) -> ast.expr:
+        """Empty an f-string, whatever it is made of."""
+        del node
+        return ast.Constant("")
+
+
+def _untold(source: str) -> str:
+    """Return a source whose `raise` statements have a line each, and no words."""
+    rows = source.splitlines()
+    raised = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Raise)]
+    for node in sorted(raised, key=lambda node: -node.lineno):
+        last = node.end_lineno or node.lineno
+        before = rows[node.lineno - 1].encode()[: node.col_offset].decode()
+        behind = rows[last - 1].encode()[node.end_col_offset :].decode().lstrip()
+        if not before.strip() and (not behind or behind.startswith("#")):
+            rows[node.lineno - 1 : last] = [before + ast.unparse(_Untold().visit(node))]
+    return "".join(f"{row}\n" for row in rows)
 
 
 def _texts(source: str) -> list[tuple[int, int]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from hopsim.hazards import advice_texts as texts
-from hopsim.hazards.records import Record
+from hopsim.hazards.records import Record, share_a_warp
 from hopsim.hazards.rules import RULES
 from hopsim.hazards.swaps import is_mixed
 from hopsim.hazards.world import CtaState, scope_around
@@ -72,11 +72,6 @@ def left_pending(first: Record) -> str:
     return texts.OR_COVER.format(a=first.line, wait=line, enough=enough)
 
 
-def _is_own(first: Record, second: Record) -> bool:
-    """Whether the threads of a warp use what copies of that warp bring."""
-    return any(one is other for one, _, _ in first.parts for other, _, _ in second.parts)
-
-
 def settle(first: Record, second: Record) -> str:
     """Return how an operation is waited for: by what tells that it is complete, and by who must know."""
     flight = first.flight
@@ -141,8 +136,10 @@ def advise(
         hint = texts.UNCOMMITTED.format(copied=open_at[0], wait=open_at[1])
     elif rule == "HS017" and left is not None:
         hint = texts.LEFT_PENDING.format(a=first.line, wait=left[0], enough=left[1])
-    elif rule == "HS017" and not _is_own(first, second):
+    elif rule == "HS017" and not share_a_warp(first, second):
         hint = texts.COPIED_BY_OTHERS
+    elif rule == "HS017" and first.flight is not None and first.flight.group is not None:
+        hint = texts.UNAWAITED
     plain, strong = (second, first) if first.scope else (first, second)
     facts = {
         "weak": plain.line, "strong": strong.line, "wide": strong.scope, "scope": scope_around(first.cta, second.cta),

@@ -226,6 +226,10 @@ HAND_ON: Final = (
     "an edge to :{b} from the thread of its CTA that has learned of :{a} at {learned}",
     "behind {learned}, before :{b}, in every thread that goes on:  {barrier}",
 )
+UNAWAITED: Final = (
+    "before :{b}:  cp.async.wait_group 0;  (or N, if the N newest groups may still be on their way), and a barrier if other"
+    " threads read"
+)
 COPIED_BY_OTHERS: Final = (
     "in the copying thread, after :{a}:  cp.async.commit_group;  cp.async.wait_group 0;  then a barrier before :{b}  (or,"
     " instead of mbarrier.arrive:  cp.async.mbarrier.arrive.noinc)"

@@ -178,6 +178,8 @@ class Groups:
             agent.copies = [
                 (flight, lanes & ~mask) for flight, lanes in agent.copies if lanes & ~mask
             ]
+            for flight, _ in mine:
+                flight.group = len(agent.copy_groups)
             self._enter(agent.copy_groups, Group(mask, mine))
 
     def wait_copies(self, event: SyncEvent) -> None:

@@ -17,7 +17,7 @@ from hopsim.hazards.findings import Finding, Findings, Level
 from hopsim.hazards.naming import wants_older
 from hopsim.hazards.ordering import ORDER, Gap, Orders, find_gap
 from hopsim.hazards.races import Races
-from hopsim.hazards.records import Eye, Ints, Record
+from hopsim.hazards.records import Eye, Ints, Record, share_a_warp
 from hopsim.hazards.rules import RULES
 from hopsim.hazards.shadow import Region, State, walk
 from hopsim.hazards.stale import StaleReads
@@ -176,9 +176,13 @@ class Judge:
             span = region.span(where())
             if name:
                 span = (span[0] - region.base, span[1] - region.base)
-            wanted = second.kind == "r" and (
-                any(find_gap(other, second, eyes, None) is None for other in first.over)
-                or wants_older(first, second, gap.second)
+            wanted = (
+                second.kind == "r"
+                and not _is_own_copy(first, second)
+                and (
+                    any(find_gap(other, second, eyes, None) is None for other in first.over)
+                    or wants_older(first, second, gap.second)
+                )
             )
             if wanted:
                 self.races.overtaken(second, first, gap, span, name)
@@ -309,3 +313,9 @@ def _make_use(writer: Record, reader: Record, eyes: list[Eye]) -> None:
         fresh = agent.fresh
         if fresh is not None and fresh[0].phase(fresh[1]).done.observers is done.observers:
             agent.fresh = None
+
+
+def _is_own_copy(first: Record, second: Record) -> bool:
+    """Whether a warp reads what its own cp.async writes: it has yet to wait, whatever the place held before."""
+    flight = first.flight
+    return flight is not None and flight.tracked == "cp.async" and share_a_warp(first, second)

@@ -16,7 +16,7 @@ from hopsim.hazards.clocks import CLUSTER_SHARED, CTA_SHARED, NEVER, Agent, sees
 from hopsim.hazards.findings import EITHER_WAY, Finding, Findings, Level
 from hopsim.hazards.naming import Names, arrive_before, barrier_of, epoch_of
 from hopsim.hazards.ordering import BRIDGE, ORDER, Gap, bridge_of, find_gap
-from hopsim.hazards.records import LOADS, Eye, Flight, Record
+from hopsim.hazards.records import LOADS, Eye, Flight, Record, share_a_warp
 from hopsim.hazards.swaps import swap_story
 from hopsim.hazards.world import World, scope_around
 
@@ -85,7 +85,7 @@ class Races:
         if first.unwritten:
             return True
         before = first.before
-        if before is None or not first.is_thread or _in_program_order(first, second):
+        if before is None or not first.is_thread or share_a_warp(first, second):
             return False
         return find_gap(before, second, eyes, None) is None
 
@@ -142,9 +142,8 @@ class Races:
         if rule == "HS201":
             # One expect_tx is at fault, whichever copies and readers show it.
             cause = ("expect_tx", places.counted_at(first) or first.line)
-        if rule == "HS017" and first.flight is not None and first.flight.left_open is not None:
-            # One commit is missing, whichever copies and readers show it.
-            cause = first.flight.left_open
+        if rule == "HS017" and first.flight is not None:
+            cause = _copy_cause(first.flight, cause)
         words = {
             "space": self._bridge_name(first, second), "release": places.released_at(chain),
             "expect": places.expected_at(first), "raised": places.raised(first),
@@ -237,6 +236,10 @@ class Races:
                 other.raced = True
         elif flight is not None and flight.kind == "wgmma":
             return flight.raced
+        elif flight is not None and flight.tracked == "cp.async" and first.kind != "r":
+            if other is not None and other.tracked == "cp.async":
+                return flight.raced
+            flight.raced = True
         return False
 
     def _start_of(self, record: Record, who: tuple[Agent, int] | None) -> tuple[Any, ...]:
@@ -322,12 +325,6 @@ class Races:
         return None
 
 
-def _in_program_order(first: Record, second: Record) -> bool:
-    """Whether a warp that made the second access has made the first one before."""
-    agents = {agent for agent, _, _ in second.parts}
-    return any(agent in agents for agent, _, _ in first.parts)
-
-
 def _whole(record: Record) -> tuple[Agent, int]:
     agent, _, mask = record.parts[0]
     return agent, mask
@@ -352,6 +349,19 @@ def _learned_later(
         return None
 
     return ask
+
+
+def _copy_cause(flight: Flight, cause: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Return the commit or the wait at fault: it is one, whichever copies and readers show it.
+
+    Args:
+        cause: where the stretches of the copy and of its reader begin.
+    """
+    if flight.left_open is not None:
+        return flight.left_open
+    if flight.left_at is not None:
+        return ("wait", flight.left_at[0])
+    return ("unwaited", flight.group is None, *cause[-len(cause) // 2 :])
 
 
 def _waited_later(

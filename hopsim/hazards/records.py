@@ -203,3 +203,8 @@ class Record:
 def is_array(addresses: Addresses) -> TypeGuard[Ints]:
     """Whether every thread has its own address, known now."""
     return isinstance(addresses, np.ndarray)
+
+
+def share_a_warp(first: Record, second: Record) -> bool:
+    """Whether a warp that made the second access had a part in the first one."""
+    return any(one is other for one, _, _ in first.parts for other, _, _ in second.parts)

@@ -39,6 +39,8 @@ HINTS = {
     "cp-async-unwaited for want of a commit in the loop": COMMIT_COPY,
     "cp-async-unwaited of copies that no wait counts": COMMIT_COPY,
     # All is committed, and the wait is at fault.
+    "cp-async-unwaited for want of a wait in the loop": "before :{read}:  cp.async.wait_group 0;  (or N, if the N",
+    "cp-async-unwaited for a wait in the loop that leaves too much": "at :{wait}:  cp.async.wait_group 1;  (it leaves",
     "cp-async-unwaited, wrong N": "at :{wait}:  cp.async.wait_group 0;  (it leaves the group of :{a}",
     "store source unread at exit": "before ret:  cp.async.bulk.wait_group.read 0 in the issuing",
     "bulk-commit-missing": COMMIT,

@@ -148,6 +148,19 @@ CAUSES = [
         PIPELINE.replace("COMMIT", "+" + COMMIT_COPY).replace("WAIT", "1"),
         (("HS017", "first", "read"),),
     ),
+    # Likewise one wait, for the copy before the loop and those in it, and for reads and refills of what they bring.
+    Twin(
+        "cp-async-unwaited for want of a wait in the loop",
+        PIPELINE.replace("COMMIT", COMMIT_COPY).replace("cp.async.wait_group WAIT; //wait", "+cp.async.wait_group 1;"),
+        (("HS017", "first", "read"),),
+    ),
+    Twin(
+        "cp-async-unwaited for a wait in the loop that leaves too much",
+        PIPELINE.replace("COMMIT", COMMIT_COPY).replace(
+            "cp.async.wait_group WAIT; //wait", "-cp.async.wait_group 2; //wait\n+cp.async.wait_group 1;"
+        ),
+        (("HS017", "first", "read"),),
+    ),
     Twin(
         "cp-async-unwaited of copies that no wait counts",
         PIPELINE.replace("COMMIT", "+" + COMMIT_COPY).replace("WAIT", "0"),

@@ -66,11 +66,57 @@ def test_nothing_but_texts_is_taken_from_the_model() -> None:
 
 
 def _statements(source: str) -> list[str]:
+    """Return all expressions but constants; of those of a `raise`, whose words go, what they are made of."""
+    tree = ast.parse(source)
+    raised = {
+        part for one in ast.walk(tree) if isinstance(one, ast.Raise) for part in ast.walk(one)
+    }
+    told = {part for one in raised if isinstance(one, ast.JoinedStr) for part in ast.walk(one)}
     return [
-        ast.dump(one)
-        for one in ast.walk(ast.parse(source))
-        if isinstance(one, ast.expr) and not isinstance(one, ast.Constant)
+        type(one).__name__ if one in raised else ast.dump(one)
+        for one in ast.walk(tree)
+        if isinstance(one, ast.expr) and not isinstance(one, ast.Constant) and one not in told
     ]
+
+
+RAISE = """def check(n: int) -> None:
+    if n < 0:
+        raise ValueError(
+            f"got {n}",  # why
+            "words", n,
+        ) from None
+"""
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        ('f"got {n}"', '"expected more"'), ('"words"', '"no words"'), ("  # why", ""),
+        ('"words", n', '"words",\n            n'),
+    ],
+)  # fmt: skip
+def test_the_words_of_an_error_are_no_code(change: tuple[str, str]) -> None:
+    changed = RAISE.replace(*change)
+    assert changed != RAISE
+    assert code_of(changed) == code_of(RAISE)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        ("ValueError", "TypeError"), ('"words", n', '"words", n + 1'), (" from None", ""), ("n < 0", "n < 1"),
+        ('"words", ', ""),
+    ],
+)  # fmt: skip
+def test_what_is_raised_and_when_is(change: tuple[str, str]) -> None:
+    changed = RAISE.replace(*change)
+    assert changed != RAISE
+    assert code_of(changed) != code_of(RAISE)
+
+
+def test_a_raise_beside_other_code_on_its_line_stays() -> None:
+    source = 'if CYCLES: raise ValueError("words")\n'
+    assert code_of(source) == source
 
 
 def test_settings_change_it() -> None:
