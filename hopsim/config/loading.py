@@ -34,6 +34,8 @@ _PACKAGE: Final = Path(__file__).resolve().parents[1]
 # A wheel carries the folder inside the package; a checkout has it beside the package.
 _FOLDERS: Final = (_PACKAGE / "configs", _PACKAGE.parent / "configs")
 _CLOCK: Final = "device.clock"
+SOME_KEYS: Final = 4
+"""Of a group, named in an error."""
 # Words for what pydantic finds, and which of its numbers belongs behind them; of other kinds `_convert` lets nothing by.
 _WRONG: Final = "expected another value"
 _BOUNDS: Final = {
@@ -121,7 +123,7 @@ def _find(config: str | Path) -> Path:
 def _read(path: Path, seen: tuple[Path, ...]) -> dict[str, _Written]:
     tree = read_toml(path)
     version = tree.pop("hopsim_config", None)
-    if version != CONFIG_VERSION:
+    if type(version) is not int or version != CONFIG_VERSION:
         raise ConfigError(
             f"expected hopsim_config = {CONFIG_VERSION} on top, got {version!r}",
             where=str(path),
@@ -130,11 +132,17 @@ def _read(path: Path, seen: tuple[Path, ...]) -> dict[str, _Written]:
     written: dict[str, _Written] = {}
     base = tree.pop("extends", None)
     if base is not None:
+        if not isinstance(base, str):
+            raise ConfigError(
+                f"extends: expected text, got {base!r}",
+                where=str(path),
+                hint='extends = "h100-sxm"',
+            )
         beside = path.parent / f"{base}.toml"
         here = path.resolve()
         # A file may have the name of the one that it starts from.
         is_own_name = base in names() and beside.resolve() == here
-        parent = beside if beside.is_file() and not is_own_name else _find(str(base))
+        parent = beside if beside.is_file() and not is_own_name else _find(base)
         if parent.resolve() in (here, *seen):
             raise ConfigError(f"extends {base!r}, which extends this file", where=str(path))
         written = _read(parent, (here, *seen))
@@ -187,6 +195,14 @@ def _written(value: Any, place: Place, where: str, origin: str) -> _Written:
 
 
 def _unknown(key: str, where: str) -> ConfigError:
+    inside = [one for one in PLACES if one.startswith(f"{key}.")]
+    if inside:
+        more = ", ..." if len(inside) > SOME_KEYS else ""
+        return ConfigError(
+            f"{key!r} is a group of numbers, not one",
+            where=where,
+            hint=f"name one of it: {', '.join(inside[:SOME_KEYS])}{more}",
+        )
     by_attribute = next(
         (
             k
@@ -287,6 +303,8 @@ def _converted(
         number = quantity.value
         if unit.whole and "seconds" not in unit.kinds and not isinstance(number, int):
             raise ConfigError(f"expected a whole number, got {value!r}", where=where)
+        # Cycles are added to times, which are doubles.
+        float(number)
     return round(number) if unit.whole else float(number)
 
 

@@ -77,17 +77,17 @@ def options(
             where=where,
             hint='schedule="timed", and timing=True',
         )
-    seed = _not_negative(seed, "seed", where, "seed=0")
+    seed = _at_least(0, seed, "seed", where, "seed=0")
     if max_cycles is not None:
         limits = "max_cycles=1_000_000, or None for no limit"
-        max_cycles = _not_negative(max_cycles, "max_cycles", where, limits)
+        max_cycles = _at_least(1, max_cycles, "max_cycles", where, limits)
     return Options(values, schedule, numerics, seed, max_cycles, warm, trace)
 
 
-def _not_negative(value: object, what: str, where: str, hint: str) -> int:
+def _at_least(least: int, value: object, what: str, where: str, hint: str) -> int:
     number = whole_number(value, what, where, hint)
-    if number < 0:
-        raise LaunchError(f"{what}: expected 0 or more, got {number}", where=where, hint=hint)
+    if number < least:
+        raise LaunchError(f"{what}: expected {least} or more, got {number}", where=where, hint=hint)
     return number
 
 

@@ -18,6 +18,7 @@ from hopsim.hw.machine.memory import GlobalMemory, Region
 from hopsim.isa.program.kernel import Kernel
 from hopsim.isa.program.symbols import function_addresses, initial_bytes, size_of
 from hopsim.isa.ptx.ast import Variable
+from hopsim.launch.given import place_of
 
 WORKSPACE_BYTES: Final = 64
 
@@ -70,7 +71,7 @@ class LoadedModules:
         if ctas > places:
             raise LaunchError(
                 f"the grid has {ctas:,} CTAs, and its own barrier (%envreg1, %envreg2) needs all of them on the chip at"
-                f" once: it holds {places:,}", where=f"{kernel.module.path}: kernel {kernel.name}",
+                f" once: it holds {places:,}", where=place_of(kernel),
                 hint="a smaller grid, with a loop over the work in it",
             )  # fmt: skip
         zeros = np.zeros(WORKSPACE_BYTES, np.uint8)

@@ -363,3 +363,31 @@ def test_a_broken_rule_is_blamed_on_the_file_that_wrote_last(tmp_path: Path) -> 
     below = write(tmp_path, 'hopsim_config = 1\nextends = "top"\n', "below.toml")
     assert message(below).startswith("top.toml: device.sm_count: ")
     assert message("h100-sxm", {"device.sm_count": 131}).startswith("override: device.sm_count: ")
+
+
+def test_a_group_is_no_number() -> None:
+    with pytest.raises(ConfigError) as caught:
+        config.load("h100-sxm", {"l1": 3})
+    assert str(caught.value) == (
+        "override: 'l1' is a group of numbers, not one\n  try: name one of it: l1.latency, l1.local_latency,"
+        " l1.store_queue, l1.store_queue_per_warp, ..."
+    )
+
+
+@pytest.mark.parametrize("version", ["true", "1.0", '"1"', "2"])
+def test_other_formats_are_refused(tmp_path: Path, version: str) -> None:
+    file = write(tmp_path, f'hopsim_config = {version}\nextends = "h100-sxm"\n')
+    assert "expected hopsim_config = 1 on top, got" in message(file)
+
+
+@pytest.mark.parametrize("base", ["3", '["h100-sxm"]', "true"])
+def test_what_extends_is_a_name(tmp_path: Path, base: str) -> None:
+    file = write(tmp_path, f"hopsim_config = 1\nextends = {base}\n")
+    assert "extends: expected text, got" in message(file)
+
+
+def test_cycles_that_no_double_holds_are_refused() -> None:
+    with pytest.raises(
+        ConfigError, match="expected a number that a double holds, up to 1.8e\\+308"
+    ):
+        config.load("h100-sxm", {"smem.latency": "1e400cycles"})

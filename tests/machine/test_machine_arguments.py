@@ -165,7 +165,8 @@ OBSERVE = "observers=[Mine()], with class Mine(hopsim.events.Observer)"
         ({"seed": "a"}, "seed: expected a whole number, got 'a'", "seed=0"),
         ({"schedule": "seeded", "seed": -3}, "seed: expected 0 or more, got -3", "seed=0"),
         ({"max_cycles": "a"}, "max_cycles: expected a whole number, got 'a'", NO_LIMIT),
-        ({"max_cycles": -1}, "max_cycles: expected 0 or more, got -1", NO_LIMIT),
+        ({"max_cycles": -1}, "max_cycles: expected 1 or more, got -1", NO_LIMIT),
+        ({"max_cycles": 0}, "max_cycles: expected 1 or more, got 0", NO_LIMIT),
         (
             {"schedule": "timd"},
             "schedule 'timd': expected one of timed, in-order, seeded, adversarial",

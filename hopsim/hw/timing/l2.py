@@ -301,7 +301,7 @@ class L2Cache:
             queue = max(queue, slices.others(slices.take, now, side, remote * each))
         if written_back:
             self._write_back(now, written_back)
-        return start + queue
+        return max(start, now + queue)
 
     def atomic(
         self, now: float, start: float, wanted: Footprint, requests: int, gpc: int

@@ -335,7 +335,15 @@ def decode(
         NotModelled: no declared form has this opcode and these modifiers, or hopsim lacks what an operand names.
         PtxError: a form has the opcode, but the operands break its rules; or PTX cannot have a word of it.
     """
-    where = f"{path}:{instruction.span.line}:{instruction.span.column}"
+    line, column = instruction.span.line, instruction.span.column
+    where = f"{path}:{line}:{column}"
+
+    def error(what: str, hint: str, source: str = "") -> PtxError:
+        what = f"{instruction.mnemonic}: {what}"
+        return PtxError(
+            what, where=path, line=line, column=column, text=text, hint=hint, source=source
+        )
+
     matches = FORMS.find(instruction.opcode)
     reasons: list[Mismatch] = []
     for form, slots in matches:
@@ -357,23 +365,12 @@ def decode(
         hint = f"modelled forms of {first}: hopsim isa {first}" if FORMS.by_word.get(first) else ""
         wrong, instead = impossible(instruction.opcode)
         if wrong:
-            raise PtxError(
-                f"{instruction.mnemonic}: {wrong}",
-                where=path,
-                line=instruction.span.line,
-                column=instruction.span.column,
-                text=text,
-                hint=instead,
-            )
+            raise error(wrong, instead)
         why = f"{instruction.mnemonic} {strange(instruction.opcode)}"
         raise NotModelled(why, where=where, hint=hint)
     forms = "; ".join(dict.fromkeys(form.syntax for form, _ in matches))
-    raise PtxError(
-        f"{instruction.mnemonic}: {max(reasons, key=lambda one: one.nearness)}",
-        where=path,
-        line=instruction.span.line,
-        column=instruction.span.column,
-        text=text,
-        hint=f"the form is  {forms}",
-        source=matches[0][0].source,
+    raise error(
+        str(max(reasons, key=lambda one: one.nearness)),
+        f"the form is  {forms}",
+        matches[0][0].source,
     )
