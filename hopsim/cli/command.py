@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Final
 
@@ -22,6 +22,19 @@ OVERRIDE: Final = "override"
 """How `hopsim.config.load` names the place of a number that its caller replaced."""
 USAGE_ERROR: Final = typer.BadParameter.__mro__[1]
 """What a parser raises; typer brings its own copy of it or takes click's, by its version."""
+WRITTEN: Final = (
+    "json_file",
+    "trace",
+    "ptx",
+    "sarif",
+    "write_baseline",
+    "svg",
+    "html",
+    "page",
+    "plot",
+    "out",
+)
+"""Parameters of commands that name a file to write."""
 
 
 def exit_code_of(error: HopsimError) -> int:
@@ -52,6 +65,7 @@ class Command(TyperCommand):
         """Run the command."""
         target: str | None = ctx.params.get("json_file")
         try:
+            self._check_files(ctx.params)
             return super().invoke(ctx)
         except HopsimError as error:
             told = _at_option(error, ctx.params.get("settings"))
@@ -69,6 +83,22 @@ class Command(TyperCommand):
         except KeyboardInterrupt:
             typer.echo("interrupted", err=True)
             raise typer.Exit(INTERRUPTED) from None
+
+    def _check_files(self, params: Mapping[str, Any]) -> None:
+        """Find out before anything runs that two options name the same file.
+
+        Raises: ConfigError.
+        """
+        from hopsim.cli.output import STDOUT, check_apart
+
+        written = [
+            (params[one.name], one.opts[0])
+            for one in self.params
+            if one.name in WRITTEN
+            and one.param_type_name == "option"
+            and params.get(one.name) not in (None, "", STDOUT)
+        ]
+        check_apart(*written)
 
 
 def _at_option(error: HopsimError, settings: Sequence[str] | None) -> HopsimError:

@@ -96,11 +96,21 @@ def read_array(table: TomlTable, folder: Path) -> ArraySpec:
             fill = _constant(_full(table, shape, dtype))
         elif not table.required("uninitialised", bool, "true"):
             raise table.error("uninitialised = false says nothing", hint="fill = 0")
-    save, compare = table.optional("save", str, ""), table.optional("compare", str, "")
+    save, compare = _file(table, "save", folder), _file(table, "compare", folder)
     table.done()
-    return ArraySpec(
-        shape, dtype, fill, folder / save if save else None, folder / compare if compare else None
-    )
+    return ArraySpec(shape, dtype, fill, save, compare)
+
+
+def _file(table: TomlTable, name: str, folder: Path) -> Path | None:
+    """Return the path that an entry names, or None where there is no such entry."""
+    if not table.has(name):
+        return None
+    path = table.required(name, str, '"x.npy"')
+    if not path:
+        raise table.error(
+            f"{name}: expected a file, got ''", hint=f'{name} = "x.npy", or leave it out'
+        )
+    return folder / path
 
 
 def dtype_named(name: str) -> np.dtype[Any]:

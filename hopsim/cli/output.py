@@ -129,11 +129,31 @@ def check_target(path: str | Path, where: str) -> None:
 def check_targets(*targets: tuple[str | Path | None, str]) -> None:
     """Check each path that is given; pairs of a path and its option.
 
-    Raises: ConfigError: one cannot be written.
+    Raises: ConfigError: one cannot be written, or two are the same file.
     """
     for path, where in targets:
         if path is not None:
             check_target(path, where)
+    check_apart(*targets)
+
+
+def check_apart(*targets: tuple[str | Path | None, str]) -> None:
+    """Check that no file is written twice, or written and used; pairs as above.
+
+    Raises: ConfigError.
+    """
+    taken: dict[Path, str] = {}
+    for path, where in targets:
+        if path is None:
+            continue
+        file = Path(path).resolve()
+        if file in taken:
+            raise ConfigError(
+                f"{path} is the file of {taken[file]} too, which would be lost",
+                where=where,
+                hint="another file",
+            )
+        taken[file] = where
 
 
 def check_suffix(path: str | Path, where: str, suffixes: Sequence[str]) -> None:
@@ -170,13 +190,15 @@ def write_file(path: str | Path, content: str | bytes | memoryview, where: str) 
 def write_stdout(text: str) -> None:
     """Write to standard output at once, so that a full disk is told and not found when Python ends.
 
-    Raises: ConfigError: it cannot be written.  BrokenPipeError: nobody reads it any more.
+    Where nobody reads on (`| head`) files are written all the same, and the exit code says how the run went.
+
+    Raises: ConfigError: it cannot be written.
     """
     try:
         sys.stdout.write(text)
         sys.stdout.flush()
     except BrokenPipeError:
-        raise
+        drop_stdout()
     except OSError as error:
         drop_stdout()
         raise ConfigError(

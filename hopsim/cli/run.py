@@ -205,14 +205,16 @@ def _check_saves(described: LaunchFile) -> None:
 
     Raises: ConfigError.
     """
-    from hopsim.cli.output import check_targets
+    from hopsim.cli.output import check_apart, check_targets
 
-    check_targets(
-        *(
-            (spec.save, f"{described.path}: arrays.{name}: save")
-            for name, spec in described.arrays.items()
-        )
-    )
+    places = {name: f"{described.path}: arrays.{name}" for name in described.arrays}
+    saves = [(spec.save, f"{places[name]}: save") for name, spec in described.arrays.items()]
+    check_targets(*saves)
+    used: list[tuple[Path | None, str]] = [(described.path, "the launch file")]
+    used += [(spec.compare, f"{places[name]}: compare") for name, spec in described.arrays.items()]
+    for save in saves:
+        for one in used:
+            check_apart(one, save)
 
 
 def _save(output: Output, described: LaunchFile, arrays: dict[str, DeviceArray]) -> list[Row]:

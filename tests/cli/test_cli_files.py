@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -152,3 +154,27 @@ def test_an_empty_name_is_no_folder(option: str) -> None:
     done = hopsim("gemm", "--m", "64", "--n", "64", "--k", "64", option, "")
     assert (done.exit_code, done.stdout) == (2, "")
     assert f"{option}: expected a file, got ''\n" in done.stderr
+
+
+def test_two_options_do_not_name_one_file(tmp_path: Path) -> None:
+    file, same = tmp_path / "same", tmp_path / "." / "same"
+    done = hopsim("gemm", *SIZES, "--json", str(file), "--trace", str(same))
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert "the file of --" in done.stderr
+    assert "too, which would be lost\n  try: another file\n" in done.stderr
+    assert json.loads(file.read_text())["exit_code"] == 2
+
+
+def test_files_are_written_where_nobody_reads_on(tmp_path: Path) -> None:
+    """As behind `| head -1`: the exit code is that of the run."""
+    file = tmp_path / "a.json"
+    words = [sys.executable, "-m", "hopsim", "gemm", *SIZES, "--no-check", "--json", str(file)]
+    with subprocess.Popen(
+        words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as started:
+        assert started.stdout is not None
+        started.stdout.close()
+        assert started.stderr is not None
+        said = started.stderr.read()
+        assert (started.wait(), said) == (0, "")
+    assert json.loads(file.read_text())["exit_code"] == 0

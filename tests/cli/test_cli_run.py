@@ -55,6 +55,16 @@ def test_a_result_is_saved_and_compared(tmp_path: Path) -> None:
     assert np.array_equal(np.load(tmp_path / "y.npy"), np.arange(64) * 2)
 
 
+def test_two_arrays_are_not_saved_into_one_file(tmp_path: Path) -> None:
+    text = (DATA / "scale.toml").read_text()
+    for word in ('random = "integers"', "uninitialised = true"):
+        text = text.replace(word, f'{word}\nsave = "y.npy"')
+    done = run(DATA / "scale.ptx", written(tmp_path, text), *QUICK)
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert "arrays.y: save: " in done.stderr
+    assert "arrays.x: save too, which would be lost\n  try: another file" in done.stderr
+
+
 def test_a_mismatch_shows_the_first_element_and_exits_with_1(tmp_path: Path) -> None:
     np.save(tmp_path / "ones.npy", np.ones(64, np.float32))
     toml = scale(tmp_path, "uninitialised = true", 'fill = 7\ncompare = "ones.npy"')
@@ -346,6 +356,11 @@ def test_random_arrays_follow_the_seed(tmp_path: Path) -> None:
         ('kind = "array"\narray = "x"', 'kind = "struct"', "a struct needs either size_bytes or hex"),
         ('kind = "array"\narray = "x"', 'kind = "struct"\nhex = "0"', "args 0: hex: "),
         ('kind = "array"\narray = "x"', "kind = 3", "kind: expected text, got 3"),
+        ("uninitialised = true", 'uninitialised = true\nsave = ""', "arrays.y: save: expected a file, got ''"),
+        ("uninitialised = true", 'uninitialised = true\ncompare = ""', "arrays.y: compare: expected a file, got ''"),
+        ("uninitialised = true", 'uninitialised = true\nsave = "args.toml"', "args.toml is the file of the launch file too"),
+        ('random = "integers"', 'random = "integers"\nsave = "y.npy"\ncompare = "y.npy"', "arrays.x: compare too"),
+        ("grid = ", 'entry = ""\ngrid = ', "entry: expected the name of a kernel, got ''"),
     ],
 )  # fmt: skip
 def test_mistakes_in_the_launch_file(tmp_path: Path, old: str, new: str, message: str) -> None:
