@@ -128,6 +128,8 @@ def advise(
         missing, hint = texts.GUESS if places["swap"] == "guess" else texts.GIVE_BACK
     elif rule in texts.BY_THREADS and is_mixed(first, second):
         hint = mix(first, second, hint)
+    if rule == "HS207" and first.flight is not None and first.flight.tracked == "bulk":
+        hint = texts.ONE_STORE
     if rule == "HS502" and first.scope and second.scope:
         hint = texts.IN_STEP
     left = None if first.flight is None else first.flight.left_at

@@ -43,6 +43,7 @@ HINTS = {
     "cp-async-unwaited for a wait in the loop that leaves too much": "at :{wait}:  cp.async.wait_group 1;  (it leaves",
     "cp-async-unwaited, wrong N": "at :{wait}:  cp.async.wait_group 0;  (it leaves the group of :{a}",
     "store source unread at exit": "before ret:  cp.async.bulk.wait_group.read 0 in the issuing",
+    "bulk-wait-by-other-thread of a store that every warp issues": "let one warp alone issue :{a}, commit it",
     "bulk-commit-missing": COMMIT,
     "bulk-commit-missing before the wait at the end": COMMIT,
     "bulk-commit-missing in a loop": COMMIT,

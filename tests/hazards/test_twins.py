@@ -54,6 +54,7 @@ ELSEWHERE = {
     "init-not-visible": {"HS211"},
     "init-not-visible to a test that says no": {"HS211"},
     "bulk-wait-by-other-thread": {"HS301", "HS306"},
+    "bulk-wait-by-other-thread of a store that every warp issues": {"HS301", "HS306"},
     "init over a tile that others read": {"HS500"},
     "init-not-visible of a barrier that another lane initialises": {"HS211"},
     "inval-in-flight of an arrive of another thread": {"HS211"},

@@ -92,6 +92,12 @@ NAMED_RING = (
 )  # fmt: skip
 GIVE_BACK = "bar.arrive 2, 64;\n"
 
+# Each warp that executes a store has a copy of its own in flight; the lanes of one warp share one.
+BY_ALL = (
+    put() + FENCE + SYNC + "setp.eq.u32 %p2, %w, 0;\n-" + store(name="a", guard="") + "+" + store(guard="@%p2 ")
+    + "cp.async.bulk.commit_group;\n" + WAIT_READ
+)  # fmt: skip
+
 CAUSES = [
     Twin(
         "missing-arriver for want of .noinc",
@@ -243,5 +249,15 @@ CAUSES = [
         (("HS503", "", "b"),),
         threads=64,
         verdict="deadlock",
+    ),
+    Twin(
+        "bulk-wait-by-other-thread of a store that every warp issues",
+        BY_ALL + SYNC + put("b") + "cp.async.bulk.wait_group 0;\n",
+        (("HS207", "a", "a"), ("HS304", "a", "b")),
+    ),
+    Twin(
+        "a store that every warp issues, unread at exit but for one",
+        BY_ALL,
+        (("HS207", "a", "a"), ("HS019", "a", "")),
     ),
 ]  # fmt: skip
