@@ -35,6 +35,7 @@ HINTS = {
         "at :{full}, lower the count of mbarrier.init by 1, or let 1 more arrive"
     ),
     "missing-arriver of a multicast ring": "nobody has arrived on it: let 2 do so (mbarrier.arrive,",
+    "missing-arriver of one CTA of a ring that both fill": "nobody has arrived on it: let 2 do so (mbarrier.arrive,",
     "tx-overexpected in one round of a ring": "at :{expect}, lower expect_tx by 2048 bytes",
     "cp-async-unwaited for want of a commit in the loop": COMMIT_COPY,
     "cp-async-unwaited of copies that no wait counts": COMMIT_COPY,

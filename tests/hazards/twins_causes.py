@@ -76,6 +76,19 @@ MULTICAST_RING = (
     "setp.lt.u32 %p0, %r20, 3;\n@%p0 bra AGAIN;\n" + CLUSTER
 )  # fmt: skip
 
+# Each CTA loads half of a tile into both, when one thread of each has handed the slot back to it.
+HALVES_RING = (
+    ".reg .b16 %h0;\nmov.b16 %h0, 3;\n" + init() + init(EMPTY, 2, "a") + CLUSTER
+    + f"add.u32 %r0, %s, {EMPTY};\nmapa.shared::cluster.u32 %r10, %r0, 0;\nmapa.shared::cluster.u32 %r11, %r0, 1;\n"
+    "mad.lo.u32 %r12, %c, 1024, %s;\nmov.b32 %r20, 0;\nAGAIN:\nand.b32 %r21, %r20, 1;\nxor.b32 %r22, %r21, 1;\n"
+    "@!%leader bra READ;\n" + wait(EMPTY, "%r22", scope=".acquire.cluster", name="b") + expect()
+    + "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster"
+    f" [%r12], [%in], 1024, [%s+{FULL}], %h0;\nREAD:\n" + wait(FULL, "%r21") + get() + "fence.proxy.async.shared::cluster;\n"
+    + SYNC + "+@%leader mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%r10];\n"
+    "@%leader mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%r11];\nadd.u32 %r20, %r20, 1;\n"
+    "setp.lt.u32 %p0, %r20, 3;\n@%p0 bra AGAIN;\n" + CLUSTER
+)  # fmt: skip
+
 # A tile comes in two halves and is read, three times over.
 ROUNDS = (
     init() + SYNC + "mov.b32 %r20, 0;\nAGAIN:\nand.b32 %r21, %r20, 1;\nxor.b32 %r22, %r21, 1;\nEXPECT"
@@ -259,5 +272,14 @@ CAUSES = [
         "a store that every warp issues, unread at exit but for one",
         BY_ALL,
         (("HS207", "a", "a"), ("HS019", "a", "")),
+    ),
+    # The other CTA's copies go on for a while: what they bring nobody expects, and what they expect nobody brings.
+    Twin(
+        "missing-arriver of one CTA of a ring that both fill",
+        HALVES_RING,
+        (("HS205", "a", "b"),),
+        ctas=2,
+        cluster=2,
+        verdict="deadlock",
     ),
 ]  # fmt: skip
