@@ -89,6 +89,22 @@ HALVES_RING = (
     "setp.lt.u32 %p0, %r20, 3;\n@%p0 bra AGAIN;\n" + CLUSTER
 )  # fmt: skip
 
+# A ring of two slots and their mbarriers: warp 1 fills them, the lanes of warp 0 read them and hand them back.
+TWO_SLOTS = (
+    init() + init(OTHER) + init(EMPTY, 32) + init(EMPTY + 8, 32) + SYNC
+    + "setp.eq.u32 %p0, %w, 1;\nsetp.eq.u32 %p2, %l, 0;\nmov.b32 %r20, 0;\nAGAIN:\nand.b32 %r21, %r20, 1;\n"
+    "shr.u32 %r22, %r20, 1;\nand.b32 %r22, %r22, 1;\nxor.b32 %r23, %r22, 1;\nmad.lo.u32 %r24, %r21, 8, %s;\n"
+    "mad.lo.u32 %r25, %r21, 2048, %s;\n@!%p0 bra READ;\n@!%p2 bra NEXT;\nEMPTIED:\n"
+    f"mbarrier.try_wait.parity.shared::cta.b64 %p3, [%r24+{EMPTY}], %r23;\n@!%p3 bra EMPTIED;\n"
+    f"mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r24+{FULL}], 2048;\n-mov.b32 %r25, %s;\n"
+    "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes"
+    f" [%r25], [%in], 2048, [%r24+{FULL}]; //a\nbra NEXT;\nREAD:\n"
+    f"mbarrier.try_wait.parity.shared::cta.b64 %p3, [%r24+{FULL}], %r22;\n@!%p3 bra READ;\n"
+    "mad.lo.u32 %r0, %l, 16, %r25;\nld.shared.b32 %r1, [%r0];\n" + FENCE
+    + f"mbarrier.arrive.shared::cta.b64 _, [%r24+{EMPTY}];\nNEXT:\nadd.u32 %r20, %r20, 1;\nsetp.lt.u32 %p1, %r20, 6;\n"
+    "@%p1 bra AGAIN;\n"
+)  # fmt: skip
+
 # A tile comes in two halves and is read, three times over.
 ROUNDS = (
     init() + SYNC + "mov.b32 %r20, 0;\nAGAIN:\nand.b32 %r21, %r20, 1;\nxor.b32 %r22, %r21, 1;\nEXPECT"
@@ -281,5 +297,9 @@ CAUSES = [
         ctas=2,
         cluster=2,
         verdict="deadlock",
+    ),
+    # The readers wait for the right mbarriers, and find what another round has brought.
+    Twin(
+        "tma-overlap-unordered of a ring that fills one slot only", TWO_SLOTS, (("HS016", "a", "a"),), threads=64
     ),
 ]  # fmt: skip
