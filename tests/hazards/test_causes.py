@@ -37,6 +37,7 @@ HINTS = {
     "missing-arriver of a multicast ring": "nobody has arrived on it: let 2 do so (mbarrier.arrive,",
     "missing-arriver of one CTA of a ring that both fill": "nobody has arrived on it: let 2 do so (mbarrier.arrive,",
     "tma-overlap-unordered of a ring that fills one slot only": "at :{a}, a slot for each mbarrier (",
+    "thread-race of what two warps write and a thread tells of": "before :{flag}, in every thread of its CTA:  bar.sync 0;",
     "tx-overexpected in one round of a ring": "at :{expect}, lower expect_tx by 2048 bytes",
     "cp-async-unwaited for want of a commit in the loop": COMMIT_COPY,
     "cp-async-unwaited of copies that no wait counts": COMMIT_COPY,

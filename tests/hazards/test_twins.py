@@ -67,6 +67,8 @@ ELSEWHERE = {
     "smem-scratch-reuse between warps with roles": {"HS500"},
     "slot-overwrite by st.async": {"HS002"},
     "thread-race with no barrier of the warp either": {"HS502"},
+    # The other warp writes when the copy has been issued.
+    "thread-race of what two warps write and a thread tells of": {"HS300"},
     # The wait that covers the group comes before the write after all, and nobody learns of it.
     "wait-without-rejoin whose wait leaves the group pending": {"HS306"},
 }

@@ -105,6 +105,16 @@ TWO_SLOTS = (
     "@%p1 bra AGAIN;\n"
 )  # fmt: skip
 
+# Two warps of a CTA write words, one thread of them tells another CTA, which loads them.
+WRITTEN_BY_ALL = (
+    "mov.u32 %r5, %ctaid.x;\nsetp.ne.u32 %p0, %r5, 0;\n" + init() + SYNC
+    + "@%p0 bra TAKE;\nmul.wide.u32 %rd0, %t, 4;\nadd.u64 %rd0, %rd0, %out;\nst.global.b32 [%rd0], %t; //a\n"
+    "fence.proxy.async.global;\n+bar.sync 0;\n@%leader fence.acq_rel.gpu;\n"
+    "@%leader st.relaxed.gpu.global.b32 [%out+4096], 1; //flag\nbra END;\nTAKE:\n@!%leader bra READ;\nLOOK:\n"
+    "ld.acquire.gpu.global.b32 %r6, [%out+4096];\nsetp.eq.u32 %p1, %r6, 0;\n@%p1 bra LOOK;\nfence.proxy.async.global;\n"
+    + expect(count_bytes=256) + load(name="b", count_bytes=256).replace("%in", "%out") + "READ:\n" + wait() + "END:\n"
+)  # fmt: skip
+
 # A tile comes in two halves and is read, three times over.
 ROUNDS = (
     init() + SYNC + "mov.b32 %r20, 0;\nAGAIN:\nand.b32 %r21, %r20, 1;\nxor.b32 %r22, %r21, 1;\nEXPECT"
@@ -301,5 +311,9 @@ CAUSES = [
     # The readers wait for the right mbarriers, and find what another round has brought.
     Twin(
         "tma-overlap-unordered of a ring that fills one slot only", TWO_SLOTS, (("HS016", "a", "a"),), threads=64
+    ),
+    # The other lanes of the thread that tells are not ordered either: what orders the other warp orders them too.
+    Twin(
+        "thread-race of what two warps write and a thread tells of", WRITTEN_BY_ALL, (("HS500", "a", "b"),), threads=64, ctas=2
     ),
 ]  # fmt: skip
