@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from hopsim.hazards import advice_texts as texts
+from hopsim.hazards.misplaced import is_misplaced
 from hopsim.hazards.records import Record, share_a_warp
 from hopsim.hazards.rules import RULES
 from hopsim.hazards.swaps import is_mixed
@@ -128,6 +129,10 @@ def advise(
         missing, hint = texts.GUESS if places["swap"] == "guess" else texts.GIVE_BACK
     elif rule in texts.BY_THREADS and is_mixed(first, second):
         hint = mix(first, second, hint)
+    if rule == "HS207" and first.flight is not None and first.flight.tracked == "bulk":
+        hint = texts.ONE_STORE
+    if rule == "HS016" and is_misplaced(first, second):
+        hint = texts.ONE_SLOT
     if rule == "HS502" and first.scope and second.scope:
         hint = texts.IN_STEP
     left = None if first.flight is None else first.flight.left_at

@@ -310,6 +310,13 @@ OF_SOME: Final = (
     "  (where only some warps come there: barrier.sync of their number, the readers by barrier.arrive; or an mbarrier on"
     " which these arrive after :{a})"
 )
+ONE_STORE: Final = (
+    "let one warp alone issue :{a}, commit it and wait for it, then an edge to the others"
+)
+ONE_SLOT: Final = (
+    "at :{a}, a slot for each mbarrier (its rounds name several mbarriers, and the same bytes); with one slot, wait for the"
+    " load and for its readers before the next round"
+)
 BY_BARRIER: Final = "between :{a} and :{b}, in every thread of the CTA:  bar.sync 0;"
 SOURCE_FREE: Final = (
     "in the issuing thread of :{a}:  cp.async.bulk.wait_group.read 0;  then, before :{b}:  {meet}"

@@ -123,7 +123,16 @@ class Checker(Observer):
             self.flags.access(event)
 
     def flight(self, event: FlightEvent) -> None:
-        """An asynchronous operation was issued."""
+        """An asynchronous operation was issued; of a store that several warps execute each has its own."""
+        parties = self.world.parties(event.agent)
+        if event.tracked != "bulk" or len(parties) == 1:
+            self._issued(event)
+            return
+        cta, tids = event.agent
+        for agent, _ in parties:
+            self._issued(event._replace(agent=(cta, tids[tids >> 5 == agent.warp])))
+
+    def _issued(self, event: FlightEvent) -> None:
         world = self.world
         world.seq += 1
         parts = world.parts(world.parties(event.agent))

@@ -14,6 +14,7 @@ import numpy as np
 
 from hopsim.hazards.clocks import Agent
 from hopsim.hazards.findings import Finding, Findings, Level
+from hopsim.hazards.misplaced import is_misplaced
 from hopsim.hazards.naming import wants_older
 from hopsim.hazards.ordering import ORDER, Gap, Orders, find_gap
 from hopsim.hazards.races import Races
@@ -137,7 +138,7 @@ class Judge:
                     kept.append(other)
                     continue
                 if other not in ordered:
-                    follow = follows(other, raced)
+                    follow = follows(other, raced) and not is_misplaced(other, record)
                     gap = self._judge(other, record, eyes, region, where, follow)
                     if gap is not None:
                         raced = other

@@ -10,7 +10,7 @@ from hopsim.hazards.chains import find_chain
 from hopsim.hazards.clocks import ANY, CLUSTER_SHARED, GLOBAL, NEVER, Agent, Clock, sees
 from hopsim.hazards.objects import Barrier
 from hopsim.hazards.ordering import BRIDGE, SCOPE, Gap, bridge_of
-from hopsim.hazards.records import LOADS, REMOTE_STORES, Eye, Flight, Record
+from hopsim.hazards.records import LOADS, REMOTE_STORES, Eye, Flight, Record, share_a_warp
 from hopsim.hazards.strength import is_morally_strong
 from hopsim.hazards.swaps import swap_story
 from hopsim.hazards.world import World
@@ -114,6 +114,8 @@ class Names:
         self, flight: Flight, first: Record, second: Record, gap: Gap, eyes: list[Eye]
     ) -> str:
         reading = first.kind == "r"
+        if _is_same_store(flight, first, second, eyes):
+            return "HS207"
         if flight.group is None:
             return "HS305"
         issuer = flight.agent
@@ -360,6 +362,19 @@ def _is_duplicate(flight: Flight, record: Record, other: Flight) -> bool:
         return False
     barrier, index = barrier_of(flight, record)
     return any(aim is barrier and phase == index for aim, phase, _ in other.aims)
+
+
+def _is_same_store(flight: Flight, first: Record, second: Record, eyes: list[Eye]) -> bool:
+    """Whether two warps of a CTA issued the same store side by side: to the same bytes by one instruction."""
+    return (
+        second.flight is not None
+        and (first.line, first.start, first.stop) == (second.line, second.start, second.stop)
+        and first.kind != "r"
+        and second.kind != "r"
+        and first.cta is second.cta
+        and not share_a_warp(first, second)
+        and not _knows_issue(flight, eyes)
+    )
 
 
 def _landed_in(barrier: Barrier, flight: Flight) -> int | None:

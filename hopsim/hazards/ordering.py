@@ -235,8 +235,14 @@ def _threads_before_operation(
             break
     if where_from is None:
         return None
-    # Another warp tells more than a lane of the issuer's own, and of four warps that issue together the one apart.
-    for warp, culprit in sorted(culprits.items()):
+
+    def is_known(warp: int) -> bool:
+        other, epoch, _ = parts[warp][0]
+        return any(view.hb.get(other.key + ANY, 0) >= epoch for _, _, view in eyes)
+
+    # Another warp tells more than a lane of the issuer's own, and of four warps that issue together the one apart; and a
+    # warp none of whose lanes is known more than lanes of one: what orders it orders these too.
+    for warp, culprit in sorted(culprits.items(), key=lambda one: (is_known(one[0]), one[0])):
         other = parts[warp][0][0]
         apart = next((eye for eye in eyes if eye[0] is not other), None)
         if apart is not None:

@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-from hopsim.hazards import out_of_step, places
+from hopsim.hazards import misplaced, out_of_step, places
 from hopsim.hazards.advice import advise
 from hopsim.hazards.chains import TOO_NARROW, Chain, fences_between, find_chain, told_by_another
 from hopsim.hazards.clocks import CLUSTER_SHARED, CTA_SHARED, NEVER, Agent, sees
 from hopsim.hazards.findings import EITHER_WAY, Finding, Findings, Level
+from hopsim.hazards.later import learned_later, may_be_first, never_used, waited_later
 from hopsim.hazards.naming import Names, arrive_before, barrier_of, epoch_of
 from hopsim.hazards.ordering import BRIDGE, ORDER, Gap, bridge_of, find_gap
 from hopsim.hazards.records import LOADS, Eye, Flight, Record, share_a_warp
@@ -35,6 +36,8 @@ class Races:
         self._seen: dict[tuple[int, int, str, str, str], list[Finding]] = {}
         # Lines of writes that went over data which others had yet to read.
         self._overtaking: set[int] = set()
+        # Lines of loads that go to one slot for several mbarriers.
+        self._misplaced: set[int] = set()
         # Stores and later writes by the very thread that issued the store: it did not wait in between.
         self._unawaited: set[tuple[int, int]] = set()
         # Lines at which threads of two warps race: what orders them is told, and mends their lanes too.
@@ -166,7 +169,7 @@ class Races:
         )  # fmt: skip
         finding.retold = lambda other: advise(other, first, second, words)
         if rule in ("HS001", "HS000") and first.flight is not None:
-            finding.late = _waited_later(first, second, gap.second)
+            finding.late = waited_later(first, second, gap.second)
         elif rule in ("HS004", "HS201") and barrier is not None:
             finding.late = out_of_step.ask_expected(rule, barrier, index)
         elif (
@@ -175,20 +178,25 @@ class Races:
             and second.is_thread
             and first.cta is not second.cta
         ):
-            finding.late = _learned_later(finding, first, second, gap)
+            finding.late = learned_later(finding, first, second, gap)
         elif rule == "HS502":
             finding.late = lambda: "" if site[:2] in self._between_warps else None
-        elif rule in ("HS006", "HS405") and gap.first is not None and _may_be_first(first, second):
+        elif rule in ("HS006", "HS405") and gap.first is not None and may_be_first(first, second):
             finding.retold = lambda other: advise(other, second, first, words)
-            finding.late = _never_used(finding, first, second, gap.first)
+            finding.late = never_used(finding, first, second, gap.first)
         if rule in ("HS006", "HS405"):
             finding.late = out_of_step.ask_behind(second, finding.late)
         elif rule == "HS016":
-            finding.late = lambda: "" if second.line in self._overtaking else None
+            if misplaced.is_misplaced(first, second):
+                self._misplaced.add(second.line)
+            finding.late = lambda: "" if second.line in self._overtaking - self._misplaced else None
         elif rule == "HS301" and first.flight is not None and first.flight.tracked == "bulk":
             finding.late = self._waited_apart(first.flight, second, gap.second)
         elif rule == "HS302" and first.flight is not None and first.flight.tracked == "bulk":
             finding.late = self._waited_meanwhile(first.flight, second, gap.second)
+        if rule in misplaced.FOLLOWING:
+            load = first if first.flight is not None else second
+            finding.late = misplaced.ask_misplaced(load.line, self._misplaced, finding.late)
         seen.append(self.findings.add(finding))
 
     def _waited_apart(
@@ -330,27 +338,6 @@ def _whole(record: Record) -> tuple[Agent, int]:
     return agent, mask
 
 
-def _learned_later(
-    finding: Finding, first: Record, second: Record, gap: Gap
-) -> Callable[[], str | None]:
-    """Return a question for the end of the run: has another thread of the first one's CTA waited for the second access?
-
-    Then the first one came too early, for no barrier of its CTA held it up; the finding says so.
-    """
-    assert gap.first is not None
-    early, (agent, _) = gap.first, gap.second
-    epoch = epoch_of(second, agent)
-
-    def ask() -> str | None:
-        line = places.learned_before(first, early, agent, epoch)
-        if line:
-            words = {"learned": f":{line}", "barrier": "bar.sync 0;"}
-            _, finding.missing, finding.hint = advise("HS500", second, first, words)
-        return None
-
-    return ask
-
-
 def _copy_cause(flight: Flight, cause: tuple[Any, ...]) -> tuple[Any, ...]:
     """Return the commit or the wait at fault: it is one, whichever copies and readers show it.
 
@@ -362,43 +349,3 @@ def _copy_cause(flight: Flight, cause: tuple[Any, ...]) -> tuple[Any, ...]:
     if flight.left_at is not None:
         return ("wait", flight.left_at[0])
     return ("unwaited", flight.group is None, *cause[-len(cause) // 2 :])
-
-
-def _waited_later(
-    record: Record, reader: Record, who: tuple[Agent, int]
-) -> Callable[[], str | None]:
-    """Return a question for the end of the run: did the reader wait for this load after all, but late?"""
-    agent, mask = who
-    epoch = epoch_of(reader, agent)
-
-    def ask() -> str | None:
-        assert record.done is not None
-        for other, when, lanes in record.done.observers:
-            if other is agent and when >= epoch and lanes & mask:
-                return "HS002"
-        return None
-
-    return ask
-
-
-def _may_be_first(reader: Record, writer: Record) -> bool:
-    """Whether a read may have been meant for what an operation brought after it: it found only what threads wrote."""
-    return reader.is_thread and not reader.uses and bool(writer.flight and writer.flight.aims)
-
-
-def _never_used(
-    finding: Finding, reader: Record, writer: Record, who: tuple[Agent, int]
-) -> Callable[[], str | None]:
-    """Return a question for the end of the run: has nobody else read what went over the data of a read?
-
-    Then that read came too early, and the finding is turned round.
-    """
-    waited = _waited_later(writer, reader, who)
-
-    def ask() -> str | None:
-        if writer.used:
-            return None
-        finding.first, finding.second, finding.late = finding.second, finding.first, None
-        return waited() or "HS001"
-
-    return ask

@@ -103,7 +103,8 @@ def _weight(
         return ELSE
     if why.rule == "HS205":
         return PERHAPS if suppliers.all_wait(barrier) else why.weight
-    return PERHAPS if why.rule == "HS202" and suppliers.copier_waits(barrier) else why.weight
+    waits_for = {"HS201": suppliers.expecter_waits, "HS202": suppliers.copier_waits}.get(why.rule)
+    return PERHAPS if waits_for is not None and waits_for(barrier) else why.weight
 
 
 def _comes_later(world: World, barrier: Barrier, why: Reason, waits: Sequence[Wait]) -> bool:

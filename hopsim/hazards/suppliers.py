@@ -12,7 +12,7 @@ from typing import Final
 
 from hopsim.findings import Wait
 from hopsim.hazards.clocks import Agent
-from hopsim.hazards.objects import Barrier
+from hopsim.hazards.objects import Barrier, Phase
 from hopsim.hazards.world import World
 
 ARRIVE: Final = re.compile(r"\bmbarrier\.arrive")
@@ -43,20 +43,30 @@ class Suppliers:
     def copier_waits(self, barrier: Barrier) -> bool:
         """Whether bytes that a phase expects are to be copied by somebody who waits for another barrier before that.
 
-        A copy that comes after the next expect_tx only is for the next phase.
+        What the warp that expects them copies after its next expect_tx only is for the next phase.
         """
         phase, last = barrier.phase(barrier.index), barrier.phases.get(barrier.index - 1)
         came = {(flight.agent, flight.line) for flight in phase.flights}
         before = None if last is None else {(one.agent, one.line) for one in last.flights}
         if before is None and came:
             return False
+        expecters = _expecters(phase)
         return any(
             (agent, line) not in came
             and (before is None or (agent, line) in before)
-            and not _passes(wait.line, line, phase.expected_at)
+            and not (agent in expecters and _passes(wait.line, line, phase.expected_at))
             for agent, wait in self._elsewhere(barrier)
             for line in self._ahead(wait, COPY)
         )
+
+    def expecter_waits(self, barrier: Barrier) -> bool:
+        """Whether bytes came that nobody expects, since those who did before, and did not copy them, wait elsewhere now."""
+        phase, last = barrier.phase(barrier.index), barrier.phases.get(barrier.index - 1)
+        if phase.expects or last is None:
+            return False
+        came = {flight.agent for flight in phase.flights}
+        elsewhere = {agent for agent, _ in self._elsewhere(barrier)}
+        return bool((_expecters(last) - came) & elsewhere)
 
     def follows(self, barrier: Barrier, other: Barrier) -> bool:
         """Whether a first phase to which nobody came lacks what those bring who wait for another mbarrier.
@@ -85,6 +95,11 @@ class Suppliers:
         if after is None:
             after = self._after[wait.line] = tuple(self._facts.lines_after(wait.line))
         return [line for line in after if what.search(self._facts.text(line))]
+
+
+def _expecters(phase: Phase) -> set[Agent]:
+    """Return the warps that expected bytes in a phase."""
+    return {agent for parts, _ in phase.expects for agent, _ in parts}
 
 
 def _is_for(agent: Agent, wait: Wait, barrier: Barrier) -> bool:

@@ -35,6 +35,9 @@ HINTS = {
         "at :{full}, lower the count of mbarrier.init by 1, or let 1 more arrive"
     ),
     "missing-arriver of a multicast ring": "nobody has arrived on it: let 2 do so (mbarrier.arrive,",
+    "missing-arriver of one CTA of a ring that both fill": "nobody has arrived on it: let 2 do so (mbarrier.arrive,",
+    "tma-overlap-unordered of a ring that fills one slot only": "at :{a}, a slot for each mbarrier (",
+    "thread-race of what two warps write and a thread tells of": "before :{flag}, in every thread of its CTA:  bar.sync 0;",
     "tx-overexpected in one round of a ring": "at :{expect}, lower expect_tx by 2048 bytes",
     "cp-async-unwaited for want of a commit in the loop": COMMIT_COPY,
     "cp-async-unwaited of copies that no wait counts": COMMIT_COPY,
@@ -43,6 +46,7 @@ HINTS = {
     "cp-async-unwaited for a wait in the loop that leaves too much": "at :{wait}:  cp.async.wait_group 1;  (it leaves",
     "cp-async-unwaited, wrong N": "at :{wait}:  cp.async.wait_group 0;  (it leaves the group of :{a}",
     "store source unread at exit": "before ret:  cp.async.bulk.wait_group.read 0 in the issuing",
+    "bulk-wait-by-other-thread of a store that every warp issues": "let one warp alone issue :{a}, commit it",
     "bulk-commit-missing": COMMIT,
     "bulk-commit-missing before the wait at the end": COMMIT,
     "bulk-commit-missing in a loop": COMMIT,

@@ -54,6 +54,7 @@ ELSEWHERE = {
     "init-not-visible": {"HS211"},
     "init-not-visible to a test that says no": {"HS211"},
     "bulk-wait-by-other-thread": {"HS301", "HS306"},
+    "bulk-wait-by-other-thread of a store that every warp issues": {"HS301", "HS306"},
     "init over a tile that others read": {"HS500"},
     "init-not-visible of a barrier that another lane initialises": {"HS211"},
     "inval-in-flight of an arrive of another thread": {"HS211"},
@@ -66,6 +67,8 @@ ELSEWHERE = {
     "smem-scratch-reuse between warps with roles": {"HS500"},
     "slot-overwrite by st.async": {"HS002"},
     "thread-race with no barrier of the warp either": {"HS502"},
+    # The other warp writes when the copy has been issued.
+    "thread-race of what two warps write and a thread tells of": {"HS300"},
     # The wait that covers the group comes before the write after all, and nobody learns of it.
     "wait-without-rejoin whose wait leaves the group pending": {"HS306"},
 }

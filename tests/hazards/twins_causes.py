@@ -76,6 +76,45 @@ MULTICAST_RING = (
     "setp.lt.u32 %p0, %r20, 3;\n@%p0 bra AGAIN;\n" + CLUSTER
 )  # fmt: skip
 
+# Each CTA loads half of a tile into both, when one thread of each has handed the slot back to it.
+HALVES_RING = (
+    ".reg .b16 %h0;\nmov.b16 %h0, 3;\n" + init() + init(EMPTY, 2, "a") + CLUSTER
+    + f"add.u32 %r0, %s, {EMPTY};\nmapa.shared::cluster.u32 %r10, %r0, 0;\nmapa.shared::cluster.u32 %r11, %r0, 1;\n"
+    "mad.lo.u32 %r12, %c, 1024, %s;\nmov.b32 %r20, 0;\nAGAIN:\nand.b32 %r21, %r20, 1;\nxor.b32 %r22, %r21, 1;\n"
+    "@!%leader bra READ;\n" + wait(EMPTY, "%r22", scope=".acquire.cluster", name="b") + expect()
+    + "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster"
+    f" [%r12], [%in], 1024, [%s+{FULL}], %h0;\nREAD:\n" + wait(FULL, "%r21") + get() + "fence.proxy.async.shared::cluster;\n"
+    + SYNC + "+@%leader mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%r10];\n"
+    "@%leader mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%r11];\nadd.u32 %r20, %r20, 1;\n"
+    "setp.lt.u32 %p0, %r20, 3;\n@%p0 bra AGAIN;\n" + CLUSTER
+)  # fmt: skip
+
+# A ring of two slots and their mbarriers: warp 1 fills them, the lanes of warp 0 read them and hand them back.
+TWO_SLOTS = (
+    init() + init(OTHER) + init(EMPTY, 32) + init(EMPTY + 8, 32) + SYNC
+    + "setp.eq.u32 %p0, %w, 1;\nsetp.eq.u32 %p2, %l, 0;\nmov.b32 %r20, 0;\nAGAIN:\nand.b32 %r21, %r20, 1;\n"
+    "shr.u32 %r22, %r20, 1;\nand.b32 %r22, %r22, 1;\nxor.b32 %r23, %r22, 1;\nmad.lo.u32 %r24, %r21, 8, %s;\n"
+    "mad.lo.u32 %r25, %r21, 2048, %s;\n@!%p0 bra READ;\n@!%p2 bra NEXT;\nEMPTIED:\n"
+    f"mbarrier.try_wait.parity.shared::cta.b64 %p3, [%r24+{EMPTY}], %r23;\n@!%p3 bra EMPTIED;\n"
+    f"mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r24+{FULL}], 2048;\n-mov.b32 %r25, %s;\n"
+    "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes"
+    f" [%r25], [%in], 2048, [%r24+{FULL}]; //a\nbra NEXT;\nREAD:\n"
+    f"mbarrier.try_wait.parity.shared::cta.b64 %p3, [%r24+{FULL}], %r22;\n@!%p3 bra READ;\n"
+    "mad.lo.u32 %r0, %l, 16, %r25;\nld.shared.b32 %r1, [%r0];\n" + FENCE
+    + f"mbarrier.arrive.shared::cta.b64 _, [%r24+{EMPTY}];\nNEXT:\nadd.u32 %r20, %r20, 1;\nsetp.lt.u32 %p1, %r20, 6;\n"
+    "@%p1 bra AGAIN;\n"
+)  # fmt: skip
+
+# Two warps of a CTA write words, one thread of them tells another CTA, which loads them.
+WRITTEN_BY_ALL = (
+    "mov.u32 %r5, %ctaid.x;\nsetp.ne.u32 %p0, %r5, 0;\n" + init() + SYNC
+    + "@%p0 bra TAKE;\nmul.wide.u32 %rd0, %t, 4;\nadd.u64 %rd0, %rd0, %out;\nst.global.b32 [%rd0], %t; //a\n"
+    "fence.proxy.async.global;\n+bar.sync 0;\n@%leader fence.acq_rel.gpu;\n"
+    "@%leader st.relaxed.gpu.global.b32 [%out+4096], 1; //flag\nbra END;\nTAKE:\n@!%leader bra READ;\nLOOK:\n"
+    "ld.acquire.gpu.global.b32 %r6, [%out+4096];\nsetp.eq.u32 %p1, %r6, 0;\n@%p1 bra LOOK;\nfence.proxy.async.global;\n"
+    + expect(count_bytes=256) + load(name="b", count_bytes=256).replace("%in", "%out") + "READ:\n" + wait() + "END:\n"
+)  # fmt: skip
+
 # A tile comes in two halves and is read, three times over.
 ROUNDS = (
     init() + SYNC + "mov.b32 %r20, 0;\nAGAIN:\nand.b32 %r21, %r20, 1;\nxor.b32 %r22, %r21, 1;\nEXPECT"
@@ -91,6 +130,12 @@ NAMED_RING = (
     "@%p1 bra END;\nRELEASEbra READ;\nEND:\n"
 )  # fmt: skip
 GIVE_BACK = "bar.arrive 2, 64;\n"
+
+# Each warp that executes a store has a copy of its own in flight; the lanes of one warp share one.
+BY_ALL = (
+    put() + FENCE + SYNC + "setp.eq.u32 %p2, %w, 0;\n-" + store(name="a", guard="") + "+" + store(guard="@%p2 ")
+    + "cp.async.bulk.commit_group;\n" + WAIT_READ
+)  # fmt: skip
 
 CAUSES = [
     Twin(
@@ -243,5 +288,32 @@ CAUSES = [
         (("HS503", "", "b"),),
         threads=64,
         verdict="deadlock",
+    ),
+    Twin(
+        "bulk-wait-by-other-thread of a store that every warp issues",
+        BY_ALL + SYNC + put("b") + "cp.async.bulk.wait_group 0;\n",
+        (("HS207", "a", "a"), ("HS304", "a", "b")),
+    ),
+    Twin(
+        "a store that every warp issues, unread at exit but for one",
+        BY_ALL,
+        (("HS207", "a", "a"), ("HS019", "a", "")),
+    ),
+    # The other CTA's copies go on for a while: what they bring nobody expects, and what they expect nobody brings.
+    Twin(
+        "missing-arriver of one CTA of a ring that both fill",
+        HALVES_RING,
+        (("HS205", "a", "b"),),
+        ctas=2,
+        cluster=2,
+        verdict="deadlock",
+    ),
+    # The readers wait for the right mbarriers, and find what another round has brought.
+    Twin(
+        "tma-overlap-unordered of a ring that fills one slot only", TWO_SLOTS, (("HS016", "a", "a"),), threads=64
+    ),
+    # The other lanes of the thread that tells are not ordered either: what orders the other warp orders them too.
+    Twin(
+        "thread-race of what two warps write and a thread tells of", WRITTEN_BY_ALL, (("HS500", "a", "b"),), threads=64, ctas=2
     ),
 ]  # fmt: skip
