@@ -58,13 +58,13 @@ def rule_of(fault: MachineFault) -> str:
 
 
 def _is_shared(fault: MachineFault) -> bool:
-    """Whether a fault is about shared memory; names of the program, and the instruction on a second line, tell nothing."""
+    """Whether a fault is about shared memory, where barriers lie; names of the program, and a second line, tell nothing."""
     said = fault.what.partition("\n")[0]
     if fault.kind == "assertion":
         return False
     if fault.kind:
         return "shared" in said.partition(": ")[0] or "shared memory of cta" in said
-    return "shared" in said
+    return "shared" in said or "barrier" in said
 
 
 def enter(findings: Findings, fault: MachineFault) -> None:
