@@ -15,8 +15,42 @@ def _filled(count_bytes: int) -> str:
     return init() + SYNC + "-setp.ge.u32 %p2, %t, 0;\n" + only("+", ELECTED) + fill + wait()
 
 
+# One thread of each CTA counts under a lock.
+LOCK = (
+    "@!%leader bra END;\nTAKE:\natom.acquire.gpu.global.cas.b32 %r1, [%out+4096], 0, 1; //b\nsetp.ne.u32 %p0, %r1, 0;\n"
+    "@%p0 bra TAKE;\nld.global.b32 %r2, [%out];\nadd.u32 %r2, %r2, 1;\nst.global.b32 [%out], %r2;\nGIVE"
+    "+st.release.gpu.global.b32 [%out+4096], 0;\nEND:\n"
+)
+# Who draws the last ticket reads what the threads of both CTAs stored; both sides are fenced.
+TICKET = (
+    "mov.u32 %r9, %ctaid.x;\nmad.lo.u32 %r0, %r9, 64, %t;\nmul.wide.u32 %rd0, %r0, 4;\nadd.u64 %rd0, %rd0, %out;\n"
+    "st.global.b32 [%rd0], %t;\nfence.sc.gpu;\n" + SYNC + "@!%leader bra DRAWN;\n"
+    "-atom.relaxed.cta.global.add.u32 %r1, [%out+4096], 1; //a\n+atom.relaxed.gpu.global.add.u32 %r1, [%out+4096], 1;\n"
+    "st.shared.b32 [%s], %r1;\nDRAWN:\n" + SYNC + "ld.shared.b32 %r1, [%s];\nsetp.ne.u32 %p0, %r1, 1;\n@%p0 bra END;\n"
+    "fence.sc.gpu;\nmul.wide.u32 %rd0, %t, 4;\nadd.u64 %rd0, %rd0, %out;\nld.global.b32 %r2, [%rd0];\n"
+    "ld.global.b32 %r3, [%rd0+256];\nEND:\n"
+)  # fmt: skip
 COMPANY = [
     # Whether the arrivals are too many or the bytes: one lane should do it.
     Twin("duplicate-issue of an arrive that expects", _filled(2048), (("HS207", "", "b"),)),
-    Twin("duplicate-issue of an arrive that expects too much", _filled(8192), (("HS207", "", "b"),)),
+    Twin(
+        "duplicate-issue of an arrive that expects too much", _filled(8192), (("HS207", "", "b"),)
+    ),
+    # What the lock guards needs nothing else.
+    Twin(
+        "scope-too-narrow of what gives a lock back",
+        LOCK.replace("GIVE", "-st.release.cta.global.b32 [%out+4096], 0; //a\n").replace(
+            "BEHIND", ""
+        ),
+        (("HS510", "a", "b"),),
+        ctas=2,
+    ),
+    # The fences are there.
+    Twin(
+        "scope-too-narrow of a ticket between fences",
+        TICKET,
+        (("HS510", "a", "a"),),
+        threads=64,
+        ctas=2,
+    ),
 ]
