@@ -33,7 +33,7 @@ class Races:
         self.world = world
         self.findings = findings
         self.names = Names(world)
-        self.followers = Followers()
+        self.followers = Followers(world)
         self._seen: dict[tuple[int, int, str, str, str], list[Finding]] = {}
         # Lines of writes that went over data which others had yet to read.
         self._overtaking: set[int] = set()
@@ -59,6 +59,8 @@ class Races:
             span: bytes concerned, in the region's addresses.  name: of a global allocation.
             level: of strong accesses that do not race but may find what is old.
         """
+        if self.followers.is_guarded(first, second, gap):
+            return
         if second.kind != "r" and gap.missing != BRIDGE and self._too_early(first, second, eyes):
             # The read came too early: it should have waited for this write.
             self._enter(second, first, Gap(gap.missing, self._who(second, gap.second), gap.first or _whole(first)),

@@ -19,8 +19,16 @@ def _filled(count_bytes: int) -> str:
 LOCK = (
     "@!%leader bra END;\nTAKE:\natom.acquire.gpu.global.cas.b32 %r1, [%out+4096], 0, 1; //b\nsetp.ne.u32 %p0, %r1, 0;\n"
     "@%p0 bra TAKE;\nld.global.b32 %r2, [%out];\nadd.u32 %r2, %r2, 1;\nst.global.b32 [%out], %r2;\nGIVE"
-    "+st.release.gpu.global.b32 [%out+4096], 0;\nEND:\n"
+    "+st.release.gpu.global.b32 [%out+4096], 0;\nBEHINDEND:\n"
 )
+BESIDE = "mov.u32 %r9, %ctaid.x;\n-st.global.b32 [%out+8192], 1; //c\n+@%leader st.shared.b32 [%s], %r9;\n"
+# One thread takes the lock for its CTA and gives it back: barriers lead from it to all, and back.
+BLOCK_LOCK = (
+    "mul.wide.u32 %rd0, %t, 4;\nadd.u64 %rd0, %rd0, %out;\n@!%leader bra TAKEN;\nTAKE:\n"
+    "atom.acquire.gpu.global.cas.b32 %r1, [%out+4096], 0, 1; //b\nsetp.ne.u32 %p0, %r1, 0;\n@%p0 bra TAKE;\nTAKEN:\n"
+    + SYNC + "ld.global.b32 %r2, [%rd0];\nadd.u32 %r2, %r2, 1;\nst.global.b32 [%rd0], %r2;\n" + SYNC
+    + "-@%leader st.global.b32 [%out+4096], 0; //a\n+@%leader st.release.gpu.global.b32 [%out+4096], 0;\n"
+)  # fmt: skip
 # Who draws the last ticket reads what the threads of both CTAs stored; both sides are fenced.
 TICKET = (
     "mov.u32 %r9, %ctaid.x;\nmad.lo.u32 %r0, %r9, 64, %t;\nmul.wide.u32 %rd0, %r0, 4;\nadd.u64 %rd0, %rd0, %out;\n"
@@ -43,6 +51,25 @@ COMPANY = [
             "BEHIND", ""
         ),
         (("HS510", "a", "b"),),
+        ctas=2,
+    ),
+    Twin(
+        "thread-race of a plain store that gives a lock back",
+        LOCK.replace("GIVE", "-st.global.b32 [%out+4096], 0; //a\n").replace("BEHIND", ""),
+        (("HS500", "a", "b"),),
+        ctas=3,
+    ),
+    Twin(
+        "thread-race of a plain store that gives a lock of all threads back",
+        BLOCK_LOCK,
+        (("HS500", "a", "b"),),
+        ctas=3,
+    ),
+    # A store behind the lock is not guarded.
+    Twin(
+        "thread-race beside a lock that a plain store gives back",
+        LOCK.replace("GIVE", "-st.global.b32 [%out+4096], 0; //a\n").replace("BEHIND", BESIDE),
+        (("HS500", "a", "b"), ("HS500", "c", "c")),
         ctas=2,
     ),
     # The fences are there.
