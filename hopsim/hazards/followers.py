@@ -1,7 +1,7 @@
 """Races that only follow: something is there to order the two accesses, and another finding tells what is wrong with it.
 
-A flag or a lock of too narrow a scope, a lock that a plain store gives back: whoever mends these mends
-the accesses that they guard.
+A flag or a lock of too narrow a scope, a lock that a plain store gives back, a named barrier that is complete before all
+have come: whoever mends these mends the accesses that they guard.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ TURNS_KEPT: Final = 64
 
 
 class Followers:
-    """Knows what findings say of flags and locks, and which races stand behind these."""
+    """Knows what findings say of flags, locks and barriers, and which races stand behind these."""
 
     def __init__(self, world: World) -> None:
         self.world = world
@@ -45,15 +45,23 @@ class Followers:
         """Remember strong accesses of which a finding says that their scopes are too narrow."""
         self._narrow |= {(first.line, second.line), (second.line, first.line)}
 
-    def ask(self, chain: Chain | None, late: Question | None) -> Question:
-        """Return a question for the end of the run: does a race follow from what is told of a flag?
+    def ask(
+        self,
+        first: Record,
+        second: Record,
+        gap: Gap,
+        chain: Chain | None,
+        late: Question | None,
+    ) -> Question:
+        """Return a question for the end of the run: does a race follow from what is told of a flag or a barrier?
 
         Args:
             chain: the edges from the first access to the second.  late: what else is asked then.
         """
+        is_split = self._ask_barrier(first, second, gap)
 
         def ask() -> str | None:
-            if self._is_narrow(chain):
+            if self._is_narrow(chain) or is_split():
                 return ""
             return None if late is None else late()
 
@@ -64,6 +72,22 @@ class Followers:
         if chain is None or {*chain.weak} != {"scope"}:
             return False
         return self._narrow.issuperset(zip(chain.lines[::2], chain.lines[1::2], strict=True))
+
+    def _ask_barrier(self, first: Record, second: Record, gap: Gap) -> Callable[[], bool]:
+        """Return whether the first thread will come, behind its access, to a barrier that let the second go before."""
+        agent, end = gap.first[0] if gap.first is not None else None, gap.second[0]
+        if agent is None or agent is end or agent.cta is not end.cta or gap.missing != ORDER:
+            return lambda: False
+        epoch = epoch_of(first, agent)
+        passed = {line for _, _, line, what, _ in end.log if what == "bar"}
+
+        def ask() -> bool:
+            came = {
+                line for at, (kind, line) in agent.epochs.items() if kind == "bar" and at >= epoch
+            }
+            return any(passed & pair and came & pair for pair in self.world.collided)
+
+        return ask
 
 
 def _passes(turn: tuple[Record, Record, Gap], first: Record, second: Record, gap: Gap) -> bool:

@@ -196,7 +196,7 @@ class Races:
         if rule == "HS510" and first.scope and second.scope:
             self.followers.note_narrow(first, second)
         else:
-            finding.late = self.followers.ask(chain, finding.late)
+            finding.late = self.followers.ask(first, second, gap, chain, finding.late)
         seen.append(self.findings.add(finding))
 
     def _waited_apart(

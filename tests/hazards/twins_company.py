@@ -38,6 +38,12 @@ TICKET = (
     "fence.sc.gpu;\nmul.wide.u32 %rd0, %t, 4;\nadd.u64 %rd0, %rd0, %out;\nld.global.b32 %r2, [%rd0];\n"
     "ld.global.b32 %r3, [%rd0+256];\nEND:\n"
 )  # fmt: skip
+# Each thread reads the word of one of another warp, which a barrier of all four waits for.
+SWAPPED = (
+    "mad.lo.u32 %r0, %t, 4, %s;\nxor.b32 %r1, %r0, 256;\nst.shared.b32 [%r0], %t;\n-bar.sync 1, 64; //a\n+bar.sync 1, 128;\n"
+    "ld.shared.b32 %r2, [%r1];\n"
+)
+
 COMPANY = [
     # Whether the arrivals are too many or the bytes: one lane should do it.
     Twin("duplicate-issue of an arrive that expects", _filled(2048), (("HS207", "", "b"),)),
@@ -80,4 +86,6 @@ COMPANY = [
         threads=64,
         ctas=2,
     ),
+    # With the right count nobody reads too early.
+    Twin("named-id-collision of a count of half the threads", SWAPPED, (("HS504", "a", "a"),)),
 ]
