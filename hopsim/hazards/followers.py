@@ -1,7 +1,7 @@
 """Races that only follow: something is there to order the two accesses, and another finding tells what is wrong with it.
 
-A flag or a lock of too narrow a scope, a lock that a plain store gives back, a named barrier that is complete before all
-have come: whoever mends these mends the accesses that they guard.
+A flag or a lock of too narrow a scope, a lock that a plain store gives back, a named barrier or an mbarrier that is complete
+before all have come: whoever mends these mends the accesses that they guard.
 """
 
 from __future__ import annotations
@@ -58,10 +58,11 @@ class Followers:
         Args:
             chain: the edges from the first access to the second.  late: what else is asked then.
         """
-        is_split = self._ask_barrier(first, second, gap)
+        is_early = self._ask_barrier(first, second, gap)
+        is_released = _ask_mbarriers(first, second, gap)
 
         def ask() -> str | None:
-            if self._is_narrow(chain) or is_split():
+            if self._is_narrow(chain) or is_early() or is_released():
                 return ""
             return None if late is None else late()
 
@@ -88,6 +89,29 @@ class Followers:
             return any(passed & pair and came & pair for pair in self.world.collided)
 
         return ask
+
+
+def _ask_mbarriers(first: Record, second: Record, gap: Gap) -> Callable[[], bool]:
+    """Return whether the first thread will arrive, behind its access, on an mbarrier that let an operation go before."""
+    if gap.first is None or second.flight is None or gap.missing != ORDER:
+        return lambda: False
+    (agent, _), end = gap.first, gap.second[0]
+    epoch = epoch_of(first, agent)
+    phases = {node for *_, what, node in end.log if what.endswith("mbarrier")}
+    passed = [one for one in end.cta.barriers.values() if phases & {*one.phases.values()}]
+
+    def ask() -> bool:
+        return any(
+            barrier.is_split
+            and any(
+                source.agent is agent and source.epoch >= epoch
+                for phase in barrier.phases.values()
+                for source in phase.members
+            )
+            for barrier in passed
+        )
+
+    return ask
 
 
 def _passes(turn: tuple[Record, Record, Gap], first: Record, second: Record, gap: Gap) -> bool:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from tests.hazards.programs import FULL, Twin, init, load, only, wait
+from tests.hazards.programs import EMPTY, FULL, Twin, expect, get, init, load, only, wait
 
 SYNC = "bar.sync 0;\n"
+CLUSTER = "barrier.cluster.arrive;\nbarrier.cluster.wait;\n"
 ELECTED = "setp.eq.u32 %p2, %w, 0;\nelect.sync _|%p1, -1;\nand.pred %p2, %p2, %p1;\n"
 
 
@@ -43,6 +44,18 @@ SWAPPED = (
     "mad.lo.u32 %r0, %t, 4, %s;\nxor.b32 %r1, %r0, 256;\nst.shared.b32 [%r0], %t;\n-bar.sync 1, 64; //a\n+bar.sync 1, 128;\n"
     "ld.shared.b32 %r2, [%r1];\n"
 )
+# Each CTA brings half of a tile to both; all threads of both hand it back to both.
+BOTH_RING = (
+    ".reg .b16 %h0;\nmov.b16 %h0, 3;\n" + init() + only("-", init(EMPTY, 64, "count")) + only("+", init(EMPTY, 128)) + CLUSTER
+    + f"add.u32 %r0, %s, {EMPTY};\nmapa.shared::cluster.u32 %r10, %r0, 0;\nmapa.shared::cluster.u32 %r11, %r0, 1;\n"
+    "mad.lo.u32 %r12, %c, 1024, %s;\nmov.b32 %r20, 0;\nAGAIN:\nand.b32 %r21, %r20, 1;\nxor.b32 %r22, %r21, 1;\n"
+    "@!%leader bra READ;\n" + wait(EMPTY, "%r22", scope=".acquire.cluster") + expect()
+    + "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster"
+    f" [%r12], [%in], 1024, [%s+{FULL}], %h0;\nREAD:\n" + wait(FULL, "%r21") + get() + get(at=1024)
+    + "fence.proxy.async.shared::cluster;\nmbarrier.arrive.release.cluster.shared::cluster.b64 _, [%r10];\n"
+    "mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%r11]; //a\nadd.u32 %r20, %r20, 1;\n"
+    "setp.lt.u32 %p0, %r20, 4;\n@%p0 bra AGAIN;\n" + CLUSTER
+)  # fmt: skip
 
 COMPANY = [
     # Whether the arrivals are too many or the bytes: one lane should do it.
@@ -88,4 +101,13 @@ COMPANY = [
     ),
     # With the right count nobody reads too early.
     Twin("named-id-collision of a count of half the threads", SWAPPED, (("HS504", "a", "a"),)),
+    # The slot is filled again too early because half of its readers are not counted.
+    Twin(
+        "phase-unconsumed of an mbarrier that counts half of the readers",
+        BOTH_RING,
+        (("HS215", "a", "a"),),
+        threads=64,
+        ctas=2,
+        cluster=2,
+    ),
 ]
