@@ -44,6 +44,12 @@ WORDS: Final[tuple[tuple[str, str], ...]] = (
     ),
 )
 
+WARP: Final = 32
+ELECT: Final = (
+    "let one thread alone execute :{line}, and issue the copies whose bytes it expects:  elect.sync _|p, -1;  @p ..."
+    "  (in one warp)"
+)
+
 
 def rule_of(fault: MachineFault) -> str:
     """Return the rule that a fault belongs to."""
@@ -58,13 +64,25 @@ def rule_of(fault: MachineFault) -> str:
 
 
 def _is_shared(fault: MachineFault) -> bool:
-    """Whether a fault is about shared memory; names of the program, and the instruction on a second line, tell nothing."""
+    """Whether a fault is about shared memory, where barriers lie; names of the program, and a second line, tell nothing."""
     said = fault.what.partition("\n")[0]
     if fault.kind == "assertion":
         return False
     if fault.kind:
         return "shared" in said.partition(": ")[0] or "shared memory of cta" in said
-    return "shared" in said
+    return "shared" in said or "barrier" in said
+
+
+def _lacks_elect(rule: str, place: FaultPlace, mnemonic: str, said: str) -> bool:
+    """Whether all lanes expect the bytes of a phase, of which the mbarrier counts one, or a few: one of them should."""
+    if rule not in ("HS206", "HS221") or ".expect_tx" not in mnemonic:
+        return False
+    # No lanes are named where all of a warp fault, or several warps.
+    lanes = place.lanes.bit_count() or WARP
+    if rule == "HS221":
+        return lanes > 1
+    counted = re.search(r"more of (\d+)", said)
+    return counted is not None and 2 * int(counted[1]) <= lanes
 
 
 def enter(findings: Findings, fault: MachineFault) -> None:
@@ -78,6 +96,9 @@ def enter(findings: Findings, fault: MachineFault) -> None:
     is_shared = _is_shared(fault)
     if rule == "HS702" and is_shared:
         rule = "HS701"
+    hint = fault.hint or f"read PTX ISA, {RULES[rule].ptx}"
+    if place is not None and _lacks_elect(rule, place, findings.facts.mnemonic(line), fault.what):
+        rule, hint = "HS207", ELECT.format(line=line)
     side: Access | None = None
     if place is not None:
         side = Access(
@@ -92,6 +113,6 @@ def enter(findings: Findings, fault: MachineFault) -> None:
             None,
             side,
             RULES[rule].sentence,
-            fault.hint or f"read PTX ISA, {RULES[rule].ptx}",
+            hint,
         )
     )

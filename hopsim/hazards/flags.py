@@ -304,7 +304,9 @@ class Flags:
                 waiting = agent.acquiring.setdefault(lane, [])
                 waiting[:] = [pending for pending in waiting if pending.node is not flag]
                 waiting.append(Pending(flag, scope, event.line, flag.carried, sources))
-        agent.log.append((agent.now, mask, event.line, RELAXED + "flag", Seen(sources)))
+        # What was fenced is not learned for want of scope; a fence behind it may be there already.
+        node = _weakly(flag, "scope") if flag.carried and apart else Seen(sources)
+        agent.log.append((agent.now, mask, event.line, RELAXED + "flag", node))
 
 
 def _take(agent: Agent, mask: int, carried: dict[Reach, View], apart: bool = False) -> None:

@@ -89,6 +89,7 @@ class Meetings:
         else:
             assert last is not None
             other, lanes, line = last.waiting[0] if last.waiting else _member(last)
+            self.world.collided.add(frozenset((line, event.line)))
         self.findings.add(
             Finding(
                 rule, "hazard", RULES[rule].sentence,

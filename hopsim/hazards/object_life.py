@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
@@ -196,23 +196,24 @@ class ObjectLife:
         missing: str,
         hint: str,
         late: Callable[[], str | None] | None = None,
-    ) -> None:
-        """Enter a finding about an mbarrier.
+        cause: tuple[Any, ...] | None = None,
+    ) -> Finding:
+        """Enter a finding about an mbarrier, and return it, or the one that it is told as.
 
         Args:
             first, second: who, which lanes, at which PTX line, did what.
-            late: as in `Finding`.
+            late, cause: as in `Finding`.
         """
         span = {"start": address, "stop": address + MBARRIER_BYTES}
         # What is missing is one barrier for all inits.
-        cause = () if rule in ("HS204", "HS209", "HS210") else None
+        cause = () if rule in ("HS204", "HS209", "HS210") else cause
         sides = [
             None
             if side is None
             else self.findings.thread_side(*side[:3], f"mbarrier {side[3]}", **span)
             for side in (first, second)
         ]
-        self.findings.add(
+        return self.findings.add(
             Finding(
                 rule,
                 level,

@@ -172,6 +172,7 @@ class Barrier:
         short: the first complete phase in which more bytes were sent for than expected.
         told_short: the phase of the first finding that says so.  doubted: that of the first that may come to say so.
         is_astray: its surplus is told at the mbarrier that lacks it.
+        is_split: a finding says that two phases of it may be one, of which its init counts a part.
         uses: the last one of each set of lanes, by warp number, mask, and whether it comes later than what follows it.
     """
 
@@ -193,6 +194,7 @@ class Barrier:
     told_short: int | None = None
     doubted: int | None = None
     is_astray: bool = False
+    is_split: bool = False
 
     def phase(self, index: int) -> Phase:
         """Return a phase, made when first met."""

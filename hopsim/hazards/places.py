@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from hopsim.hazards.advice_texts import EXPECT, RAISE
-from hopsim.hazards.chains import Chain, find_chain
+from hopsim.hazards.chains import TOO_NARROW, Chain, find_chain
 from hopsim.hazards.clocks import Agent, sees
 from hopsim.hazards.naming import barrier_of, epoch_of
 from hopsim.hazards.ordering import Gap
@@ -112,6 +112,19 @@ def awaited(first: Record, second: Record, gap: Gap) -> str:
                 "bar.warp.sync 0xffffffff;"
             )
     return f"before :{second.line}, loop on mbarrier.try_wait.parity on the mbarrier named at :{first.line}"
+
+
+def narrow_edge(first: Record, gap: Gap) -> Chain | None:
+    """Return the edge of too narrow a scope that hands on an access, or the completion of an operation."""
+    end = gap.second[0]
+    starts = [(gap.first[0], epoch_of(first, gap.first[0]))] if gap.first is not None else []
+    if first.done is not None:
+        starts += [(agent, epoch) for agent, epoch, _ in first.done.observers]
+    for agent, epoch in starts:
+        chain = find_chain(agent, epoch, end, end.now, True)
+        if chain is not None and not TOO_NARROW.isdisjoint(chain.weak):
+            return chain
+    return None
 
 
 def flag_of(chain: Chain | None, first: Record, second: Record) -> dict[str, str]:

@@ -11,9 +11,10 @@ from typing import Any, Final
 
 from hopsim.hazards import misplaced, out_of_step, places
 from hopsim.hazards.advice import advise
-from hopsim.hazards.chains import TOO_NARROW, Chain, fences_between, find_chain, told_by_another
+from hopsim.hazards.chains import Chain, fences_between, find_chain, told_by_another
 from hopsim.hazards.clocks import CLUSTER_SHARED, CTA_SHARED, NEVER, Agent, sees
 from hopsim.hazards.findings import EITHER_WAY, Finding, Findings, Level
+from hopsim.hazards.followers import Followers
 from hopsim.hazards.later import learned_later, may_be_first, never_used, waited_later
 from hopsim.hazards.naming import Names, arrive_before, barrier_of, epoch_of
 from hopsim.hazards.ordering import BRIDGE, ORDER, Gap, bridge_of, find_gap
@@ -33,6 +34,7 @@ class Races:
         self.world = world
         self.findings = findings
         self.names = Names(world)
+        self.followers = Followers(world)
         self._seen: dict[tuple[int, int, str, str, str], list[Finding]] = {}
         # Lines of writes that went over data which others had yet to read.
         self._overtaking: set[int] = set()
@@ -60,6 +62,8 @@ class Races:
             span: bytes concerned, in the region's addresses.  name: of a global allocation.
             level: of strong accesses that do not race but may find what is old.
         """
+        if self.followers.is_guarded(first, second, gap):
+            return
         if second.kind != "r" and gap.missing != BRIDGE and self._too_early(first, second, eyes):
             # The read came too early: it should have waited for this write.
             self._enter(second, first, Gap(gap.missing, self._who(second, gap.second), gap.first or _whole(first)),
@@ -140,7 +144,7 @@ class Races:
             *self._start_of(second, gap.second),
         )
         if rule == "HS217":
-            chain = self._narrow_edge(first, gap) or chain
+            chain = places.narrow_edge(first, gap) or chain
             cause = cause if chain is None else chain.lines
         if rule == "HS201":
             # One expect_tx is at fault, whichever copies and readers show it.
@@ -197,6 +201,10 @@ class Races:
         if rule in misplaced.FOLLOWING:
             load = first if first.flight is not None else second
             finding.late = misplaced.ask_misplaced(load.line, self._misplaced, finding.late)
+        if rule == "HS510" and first.scope and second.scope:
+            self.followers.note_narrow(first, second)
+        else:
+            finding.late = self.followers.ask(first, second, gap, chain, finding.late)
         seen.append(self.findings.add(finding))
 
     def _waited_apart(
@@ -319,18 +327,6 @@ class Races:
 
     def _is_sc(self, line: int) -> bool:
         return self.world.facts.mnemonic(line).startswith(("membar", "fence.sc"))
-
-    def _narrow_edge(self, first: Record, gap: Gap) -> Chain | None:
-        """Return the edge of too narrow a scope that hands on an access, or the completion of an operation."""
-        end = gap.second[0]
-        starts = [(gap.first[0], epoch_of(first, gap.first[0]))] if gap.first is not None else []
-        if first.done is not None:
-            starts += [(agent, epoch) for agent, epoch, _ in first.done.observers]
-        for agent, epoch in starts:
-            chain = find_chain(agent, epoch, end, end.now, True)
-            if chain is not None and not TOO_NARROW.isdisjoint(chain.weak):
-                return chain
-        return None
 
 
 def _whole(record: Record) -> tuple[Agent, int]:

@@ -5,7 +5,7 @@ Source: PTX ISA 8.7 "mbarrier".
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from hopsim.hazards.clocks import Agent, Done, bits
@@ -33,6 +33,8 @@ class Turns:
         self.life = life
         # Some arrival or wait was relaxed: not all is known of what came before what.
         self.is_vague = False
+        # By PTX line of an init: the most lanes that may be meant to arrive for one phase.
+        self._meant: dict[int, int] = {}
 
     def check_arrivals(self, barrier: Barrier, arrivals: list[Sent]) -> None:
         """The phase before must have been seen by somebody, and be known to be complete to all who arrive for the next.
@@ -47,7 +49,13 @@ class Turns:
             other = None if unseen else self._not_before(last, arrival)
             if not unseen and other is None:
                 continue
-            self.life.misuse(
+            init = barrier.born[3]
+            twice = _counted_twice(last)
+            count = 0 if twice else self._count_apart(barrier, last, arrivals)
+            # One count is at fault, whichever arrivals show it.
+            cause = ("count", init) if count and not last.flights else None
+            barrier.is_split = barrier.is_split or cause is not None
+            finding = self.life.misuse(
                 "HS215",
                 "hazard",
                 other and (other.agent, other.mask, other.line, "arrive"),
@@ -56,11 +64,29 @@ class Turns:
                 "a wait that sees the phase before it is followed by the next"
                 if other is None
                 else f"an edge to :{arrival.line} from the arrival at :{other.line}, or from a wait for its phase",
-                f"wait for the phase before :{arrival.line} arrives again"
-                + (_counted_twice(last) or _counted_apart(barrier, last, arrivals)),
+                f"wait for the phase before :{arrival.line} arrives again{twice}",
                 late=lambda: "" if any(flight.raced for flight in last.flights) else None,
+                cause=cause,
             )
+            if count:
+                finding.hint = (
+                    f"wait for the phase before :{finding.lines[1]} arrives again; or, if those of the phase before and"
+                    f" these belong to one phase, at :{init}:  mbarrier.init with a count of at least {count}"
+                )
             return
+
+    def _count_apart(self, barrier: Barrier, last: Phase, arrivals: list[Sent]) -> int:
+        """Return how many arrive, as far as is known, where others do than for the phase before; 0: the same ones do.
+
+        All of them may be meant for one phase.
+        """
+        before = _lanes_of(last.members)
+        if not before or before & _lanes_of(arrivals):
+            return 0
+        lanes = before | _lanes_of(barrier.phase(barrier.index).members) | _lanes_of(arrivals)
+        init = barrier.born[3]
+        self._meant[init] = max(self._meant.get(init, 0), len(lanes))
+        return self._meant[init]
 
     def _not_before(self, last: Phase, arrival: Sent) -> Source | None:
         """Return an arrival of a complete phase that one of the next may have come before; None if there is none."""
@@ -102,6 +128,7 @@ class Turns:
                     "HS005", "hazard", (agent, mask, line, "wait"), (first.agent, first.mask, first.line, "arrive"),
                     barrier.address, f"an edge from the wait at :{line} to an arrival of the next phase",
                     "let the waiting warp arrive on a barrier that the next phase depends on",
+                    late=lambda: "" if barrier.is_split else None,
                 )  # fmt: skip
                 return
 
@@ -118,18 +145,9 @@ def met(covers: Callable[[Agent, int], bool], agent: Agent, epoch: int) -> bool:
     return False
 
 
-def _counted_apart(barrier: Barrier, last: Phase, arrivals: list[Sent]) -> str:
-    """Return what else may be wrong where others arrive than for the phase before: both may be meant for one phase."""
-    before = {(one.agent, lane) for one in last.members for lane in bits(one.mask)}
-    if not before or any(
-        (one.agent, lane) in before for one in arrivals for lane in bits(one.mask)
-    ):
-        return ""
-    count = last.arrivals + sum(one.mask.bit_count() for one in arrivals)
-    return (
-        f"; or, if those of the phase before and these belong to one phase, at :{barrier.born[3]}:  mbarrier.init with a"
-        f" count of at least {count}"
-    )
+def _lanes_of(arrivals: Iterable[Sent | Source]) -> set[tuple[Agent, int]]:
+    """Return the lanes that arrive."""
+    return {(one.agent, lane) for one in arrivals for lane in bits(one.mask)}
 
 
 def _counted_twice(last: Phase) -> str:

@@ -93,6 +93,8 @@ class World:
         self.told: set[tuple[int, ...]] = set()
         # PTX lines of stores that findings say nobody committed.
         self.uncommitted: set[int] = set()
+        # PTX lines of two uses of a named barrier of which findings say that the first was complete without the second.
+        self.collided: set[frozenset[int]] = set()
         self.states = States()
         self.regions: list[Region] = []
         self.ctas: dict[int, CtaState] = {}

@@ -15,6 +15,9 @@ COMMIT_COPY = (
 BRIDGE = "after :{a}, in every reading thread, before it releases the slot:  fence.proxy.async."
 # By twin: what the hint of its first finding says; {name} is the line of that name.
 HINTS = {
+    "duplicate-issue of an arrive that expects": "let one thread alone execute :{b}, and issue the copies",
+    "duplicate-issue of an arrive that expects too much": "let one thread alone execute :{b}, and issue",
+    "phase-unconsumed of an mbarrier that counts half of the readers": "at :{count}:  mbarrier.init with a count of at least 128",
     "order-barrier-not-primed of a ring": "arrive once on barrier 2, as at :{back}",
     "named-count-mismatch of a ring that is not handed back": (
         "let those who wait at :{c} arrive on barrier 2 once for each of its uses, or give it"

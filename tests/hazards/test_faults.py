@@ -51,3 +51,21 @@ def test_names_of_the_program_do_not_choose_the_rule(name: str) -> None:
     variable = f".global .b32 {name}[4];"
     rule, side = faulted(STORE.replace("NAME", name), 32, 32, variable)
     assert (rule, side.lanes, side.space) == ("HS703", 1 << 4, "global")
+
+
+# Whatever a misuse of a barrier says, a barrier does not lie in global memory.
+@pytest.mark.parametrize(
+    ("rule", "arrive"),
+    [
+        ("HS206", "mbarrier.arrive.shared::cta.b64 _, [bar];"),
+        ("HS221", "@%p1 mbarrier.expect_tx.relaxed.cta.shared::cta.b64 [bar], 1048576;"),
+        ("HS704", "@%p1 mbarrier.init.shared::cta.b64 [bar+4], 1;"),
+    ],
+)
+def test_a_barrier_lies_in_shared_memory(rule: str, arrive: str) -> None:
+    body = (
+        ".shared .align 8 .b64 bar; setp.eq.u32 %p1, %t, 0;"
+        f"@%p1 mbarrier.init.shared::cta.b64 [bar], 1; bar.sync 0; {arrive}"
+    )
+    found, side = faulted(body, 64)
+    assert (found, side.space) == (rule, "shared::cta")

@@ -26,6 +26,7 @@ from tests.hazards.programs import (
 )
 from tests.hazards.twins_advice import ADVICE_TWINS
 from tests.hazards.twins_causes import CAUSES
+from tests.hazards.twins_company import COMPANY
 from tests.hazards.twins_ends import FAULTS, HANGS, MAPS, NOTES
 from tests.hazards.twins_lanes import LANES
 from tests.hazards.twins_objects import NON_COHERENT, OBJECTS
@@ -2098,6 +2099,7 @@ TWINS = [
     *STALE,
     *ADVICE_TWINS,
     *CAUSES,
+    *COMPANY,
     *MEMORY,
     *HANGS,
     *FAULTS,
