@@ -260,7 +260,7 @@ def test_what_nobody_reads_any_more_is_no_error_to_tell() -> None:
     assert done.stdout is not None
     done.stdout.close()
     assert done.stderr is not None
-    assert (done.stderr.read(), done.wait()) == ("", 1)
+    assert (done.stderr.read(), done.wait()) == ("", 0)
     done.stderr.close()
 
 
