@@ -103,14 +103,8 @@ def read_array(table: TomlTable, folder: Path) -> ArraySpec:
 
 def _file(table: TomlTable, name: str, folder: Path) -> Path | None:
     """Return the path that an entry names, or None where there is no such entry."""
-    if not table.has(name):
-        return None
-    path = table.required(name, str, '"x.npy"')
-    if not path:
-        raise table.error(
-            f"{name}: expected a file, got ''", hint=f'{name} = "x.npy", or leave it out'
-        )
-    return folder / path
+    path = table.text(name, "a file", '"x.npy"', f'{name} = "x.npy", or leave it out')
+    return None if path is None else folder / path
 
 
 def dtype_named(name: str) -> np.dtype[Any]:

@@ -78,7 +78,9 @@ def read_launch_file(path: Path) -> LaunchFile:
         )
     found = LaunchFile(
         path=path,
-        entry=_entry(top),
+        entry=top.text(
+            "entry", "the name of a kernel", '"kernel"', "leave it out, if the file has one kernel"
+        ),
         grid=grid,
         block=block,
         cluster=cluster,
@@ -88,22 +90,6 @@ def read_launch_file(path: Path) -> LaunchFile:
     )
     top.done()
     return found
-
-
-def _entry(top: TomlTable) -> str | None:
-    """Return the name of the kernel, or None where the file has one alone.
-
-    Raises: ConfigError: it is empty.
-    """
-    if not top.has("entry"):
-        return None
-    name = top.required("entry", str, '"kernel"')
-    if not name:
-        raise top.error(
-            "entry: expected the name of a kernel, got ''",
-            hint="leave it out, if the file has one kernel",
-        )
-    return name
 
 
 def _shape(top: TomlTable, name: str) -> tuple[int, ...] | None:

@@ -7,6 +7,7 @@ import hashlib
 import io
 import tokenize
 from collections import Counter
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -33,7 +34,6 @@ def model_hash(config: str, settings: dict[str, str] | None = None) -> str:
 
 def code_of(source: str) -> str:
     """Return a Python source without comments, docstrings, empty lines and the words of what it raises."""
-    source = _untold(source)
     rows = source.splitlines()
     lines: list[str | None] = list(rows)
     for token in tokenize.generate_tokens(io.StringIO(source).readline):
@@ -42,8 +42,11 @@ def code_of(source: str) -> str:
             lines[row - 1] = rows[row - 1][:column].rstrip() or None
         elif token.type == tokenize.NL and not rows[row - 1].strip():
             lines[row - 1] = None
-    for first, last in _texts(source):
+    statements = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.stmt)]
+    for first, last in _texts(statements):
         lines[first - 1 : last] = [None] * (last - first + 1)
+    for first, last, raised in _raised(statements, rows):
+        lines[first - 1 : last] = [raised, *[None] * (last - first)]
     return "".join(f"{line}\n" for line in lines if line is not None)
 
 
@@ -60,22 +63,20 @@ class _Untold(ast.NodeTransformer):
         return ast.Constant("")
 
 
-def _untold(source: str) -> str:
-    """Return a source whose `raise` statements have a line each, and no words."""
-    rows = source.splitlines()
-    raised = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Raise)]
-    for node in sorted(raised, key=lambda node: -node.lineno):
+def _raised(statements: Sequence[ast.stmt], rows: Sequence[str]) -> Iterator[tuple[int, int, str]]:
+    """Yield the lines of each `raise` that has them for itself, and the statement in one line without its words."""
+    for node in statements:
+        if not isinstance(node, ast.Raise):
+            continue
         last = node.end_lineno or node.lineno
         before = rows[node.lineno - 1].encode()[: node.col_offset].decode()
         behind = rows[last - 1].encode()[node.end_col_offset :].decode().lstrip()
         if not before.strip() and (not behind or behind.startswith("#")):
-            rows[node.lineno - 1 : last] = [before + ast.unparse(_Untold().visit(node))]
-    return "".join(f"{row}\n" for row in rows)
+            yield node.lineno, last, before + ast.unparse(_Untold().visit(node))
 
 
-def _texts(source: str) -> list[tuple[int, int]]:
+def _texts(statements: Sequence[ast.stmt]) -> list[tuple[int, int]]:
     """Return the lines of strings that stand alone as statements: docstrings, and those below names."""
-    statements = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.stmt)]
     beside = Counter(row for one in statements for row in {one.lineno, one.end_lineno})
     return [
         (one.lineno, one.end_lineno or one.lineno)

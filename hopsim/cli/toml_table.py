@@ -85,6 +85,20 @@ class TomlTable:
             raise self.missing(name, f"{name} = {example}")
         return self.optional(name, kind, kind(), example)
 
+    def text(self, name: str, what: str, example: str, hint: str) -> str | None:
+        """Return a text, or None where there is no such entry.
+
+        Args:
+            what: it names.  hint: for one that is empty.
+        Raises: ConfigError: it is empty, or no text.
+        """
+        if not self.has(name):
+            return None
+        found = self.required(name, str, example)
+        if not found:
+            raise self.error(f"{name}: expected {what}, got ''", hint=hint)
+        return found
+
     def numbers(self, name: str) -> tuple[int, ...] | None:
         """Return a whole number or a list of them as a tuple, None if absent.
 

@@ -10,6 +10,7 @@ from hopsim.errors import FaultPlace, MachineFault
 from hopsim.findings import FAULT, Access
 from hopsim.hazards.findings import Finding, Findings
 from hopsim.hazards.rules import RULES
+from hopsim.hazards.world import WARP
 
 # Kind of a fault -> rule: their messages hold names of the program, so that no word of them tells anything.
 KINDS: Final[Mapping[str, str]] = {
@@ -44,7 +45,6 @@ WORDS: Final[tuple[tuple[str, str], ...]] = (
     ),
 )
 
-WARP: Final = 32
 ELECT: Final = (
     "let one thread alone execute :{line}, and issue the copies whose bytes it expects:  elect.sync _|p, -1;  @p ..."
     "  (in one warp)"

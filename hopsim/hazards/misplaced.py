@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Final
 
 from hopsim.hazards.naming import barrier_of
-from hopsim.hazards.records import LOADS, Record, share_a_warp
+from hopsim.hazards.records import LOADS, Record, share_a_warp, write_the_same
 
 # Rules that a reader breaks who has waited for another round than the one that went over its data.
 FOLLOWING: Final = frozenset({"HS001", "HS003", "HS006"})
@@ -21,8 +21,7 @@ def is_misplaced(first: Record, second: Record) -> bool:
     if flight is None or other is None or not {flight.kind, other.kind} <= LOADS:
         return False
     return (
-        "r" not in (first.kind, second.kind)
-        and (first.line, first.start, first.stop) == (second.line, second.start, second.stop)
+        write_the_same(first, second)
         and share_a_warp(first, second)
         and barrier_of(flight, first)[0] is not barrier_of(other, second)[0]
     )

@@ -10,7 +10,15 @@ from hopsim.hazards.chains import find_chain
 from hopsim.hazards.clocks import ANY, CLUSTER_SHARED, GLOBAL, NEVER, Agent, Clock, sees
 from hopsim.hazards.objects import Barrier
 from hopsim.hazards.ordering import BRIDGE, SCOPE, Gap, bridge_of
-from hopsim.hazards.records import LOADS, REMOTE_STORES, Eye, Flight, Record, share_a_warp
+from hopsim.hazards.records import (
+    LOADS,
+    REMOTE_STORES,
+    Eye,
+    Flight,
+    Record,
+    share_a_warp,
+    write_the_same,
+)
 from hopsim.hazards.strength import is_morally_strong
 from hopsim.hazards.swaps import swap_story
 from hopsim.hazards.world import World
@@ -368,9 +376,7 @@ def _is_same_store(flight: Flight, first: Record, second: Record, eyes: list[Eye
     """Whether two warps of a CTA issued the same store side by side: to the same bytes by one instruction."""
     return (
         second.flight is not None
-        and (first.line, first.start, first.stop) == (second.line, second.start, second.stop)
-        and first.kind != "r"
-        and second.kind != "r"
+        and write_the_same(first, second)
         and first.cta is second.cta
         and not share_a_warp(first, second)
         and not _knows_issue(flight, eyes)

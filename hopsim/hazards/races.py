@@ -150,7 +150,7 @@ class Races:
             # One expect_tx is at fault, whichever copies and readers show it.
             cause = ("expect_tx", places.counted_at(first) or first.line)
         if rule == "HS017" and first.flight is not None:
-            cause = _copy_cause(first.flight, cause)
+            cause = _copy_cause(first.flight, self._start_of(second, gap.second))
         words = {
             "space": self._bridge_name(first, second), "release": places.released_at(chain),
             "expect": places.expected_at(first), "raised": places.raised(first),
@@ -334,14 +334,14 @@ def _whole(record: Record) -> tuple[Agent, int]:
     return agent, mask
 
 
-def _copy_cause(flight: Flight, cause: tuple[Any, ...]) -> tuple[Any, ...]:
+def _copy_cause(flight: Flight, reader: tuple[Any, ...]) -> tuple[Any, ...]:
     """Return the commit or the wait at fault: it is one, whichever copies and readers show it.
 
     Args:
-        cause: where the stretches of the copy and of its reader begin.
+        reader: where the stretch of the program begins that reads or refills it.
     """
     if flight.left_open is not None:
         return flight.left_open
     if flight.left_at is not None:
         return ("wait", flight.left_at[0])
-    return ("unwaited", flight.group is None, *cause[-len(cause) // 2 :])
+    return ("unwaited", flight.group is None, *reader)

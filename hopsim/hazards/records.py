@@ -205,6 +205,13 @@ def is_array(addresses: Addresses) -> TypeGuard[Ints]:
     return isinstance(addresses, np.ndarray)
 
 
+def write_the_same(first: Record, second: Record) -> bool:
+    """Whether one instruction made both accesses, and wrote the same bytes both times."""
+    return "r" not in (first.kind, second.kind) and (
+        (first.line, first.start, first.stop) == (second.line, second.start, second.stop)
+    )
+
+
 def share_a_warp(first: Record, second: Record) -> bool:
     """Whether a warp that made the second access had a part in the first one."""
     return any(one is other for one, _, _ in first.parts for other, _, _ in second.parts)

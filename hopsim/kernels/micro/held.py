@@ -64,6 +64,7 @@ class Misses:
         """Boxes of the same rows."""
         return self.pitch_bytes // ROW_BYTES
 
+    @property
     def blocks(self) -> int:
         """Boxes above each other, of one SM."""
         return -(-BOXES // self.along_k)
@@ -73,7 +74,7 @@ def _arguments(misses: Misses) -> Callable[[Any], list[Any]]:
     """Return what makes the tensor map, of rows for each SM, and the words."""
 
     def arguments(gpu: Any) -> list[Any]:
-        rows, pitch = SMS * misses.rows * misses.blocks(), misses.pitch_bytes
+        rows, pitch = SMS * misses.rows * misses.blocks, misses.pitch_bytes
         words = gpu.array(np.zeros(LINES * LINE_STEP_BYTES // 4, np.uint32))
         array = gpu.array(np.zeros((rows * pitch + SPARE_BYTES) // 2, np.float16))
         shape: dict[str, Any] = {"dims": (pitch // 2, rows), "strides": (pitch,)}
@@ -152,7 +153,7 @@ class _Beside:
         idle = c.k.let(".pred", "idle", "setp.ge.u32", sm, misses.sms)
         c.k.emit("bra", self.done, guard=idle)
         c.k.emit("nanosleep.u32", BEFORE_MISSES_NS)
-        row = c.k.let(".b32", "row", "mul.lo.u32", sm, misses.rows * misses.blocks())
+        row = c.k.let(".b32", "row", "mul.lo.u32", sm, misses.rows * misses.blocks)
         k, ends = c.k.let(".b32", "at_k", "mov.u32", 0), c.k.reg(".pred", "ends")
         c.k.emit("mov.u32", self.left, BOXES)
         with c.k.loop(self.left, self.more, "$misses"):
