@@ -28,7 +28,15 @@ class Nobody:
     def span(self, track: Track, name: str, start: float, stop: float, **args: object) -> None:
         """An interval."""
 
-    def flow(self, name: str, source: Track, start: float, target: Track, stop: float) -> None:
+    def flow(
+        self,
+        name: str,
+        source: Track,
+        start: float,
+        target: Track,
+        stop: float,
+        op: int | None = None,
+    ) -> None:
         """An arrow."""
 
 

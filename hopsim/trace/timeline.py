@@ -36,13 +36,14 @@ class Span(NamedTuple):
 
 
 class Flow(NamedTuple):
-    """What happened on `source` at `start` made something happen on `target` at `stop`."""
+    """What happened on `source` (its span of `op`) at `start` made something happen on `target` at `stop`."""
 
     name: str
     source: Track
     start: float
     target: Track
     stop: float
+    op: int | None = None
 
 
 class Timeline:
@@ -85,12 +86,20 @@ class Timeline:
         else:
             self._lost += 1
 
-    def flow(self, name: str, source: Track, start: float, target: Track, stop: float) -> None:
+    def flow(
+        self,
+        name: str,
+        source: Track,
+        start: float,
+        target: Track,
+        stop: float,
+        op: int | None = None,
+    ) -> None:
         """Keep an arrow, if both its ends are on SMs that are shown."""
         if self._keeps(source[0]) and self._keeps(target[0]):
             source = (source[0], self._home(source[1])[0])
             target = (target[0], self._home(target[1])[0])
-            self._flows.append(Flow(name, source, start, target, stop))
+            self._flows.append(Flow(name, source, start, target, stop, op))
         else:
             self._lost += 1
 
@@ -185,14 +194,22 @@ class Timeline:
                 continue
             # What completes a phase points at the phase that ends; what is woken begins something.
             ends = " mbarrier " in f" {flow.target[1]} "
-            source = finders[flow.source].at(flow.start, ends=True)
+            source = finders[flow.source].of(flow.op) or finders[flow.source].at(
+                flow.start, ends=True
+            )
             target = finders[flow.target].at(flow.stop, ends=ends)
             if source is None or target is None:
                 continue
+            tip = target.inside(flow.stop)
+            tail = source.inside(min(flow.start, tip))
+            if tail >= target.span.stop:
+                # The cause began when its effect was over: a viewer shows no arrow back in time.
+                continue
+            tip = max(tip, tail)
             number += 1
             common = {"cat": "flow", "name": flow.name, "id": number}
-            yield {"ph": "s", **common, **source.point(flow.start)}
-            yield {"ph": "f", "bp": "e", **common, **target.point(flow.stop)}
+            yield {"ph": "s", **common, **source.point(tail)}
+            yield {"ph": "f", "bp": "e", **common, **target.point(tip)}
 
     def save(self, path: str | Path) -> None:
         """Write the file, compressed if its name ends in `.gz`; the same run gives the same bytes.
@@ -228,17 +245,22 @@ class _Slice:
         if ptx:
             args = {**args, "ptx": ptx}
         content: dict[str, Any] = {
-            "ph": "X", "name": name, "pid": self.pid, "tid": self.tid, "ts": _plain(start), "dur": _plain(stop - start),
+            "ph": "X", "name": name, "pid": self.pid, "tid": self.tid, "ts": _plain(start),
+            # Of rounded times, lest it ends a digit behind where the next slice begins: a viewer drops that one.
+            "dur": _plain(_plain(stop) - _plain(start)),
         }  # fmt: skip
         if args:
             content["args"] = args
         return content
 
-    def point(self, time: float) -> dict[str, Any]:
-        """Return a place inside the slice, whose end does not belong to it."""
+    def inside(self, time: float) -> float:
+        """Return the time inside the slice that is nearest to one: its end does not belong to it."""
         start, stop = self.span.start, self.span.stop
-        inside = max(start, min(time, stop - min(0.5, (stop - start) / 2)))
-        return {"pid": self.pid, "tid": self.tid, "ts": _plain(inside)}
+        return max(start, min(time, stop - min(0.5, (stop - start) / 2)))
+
+    def point(self, time: float) -> dict[str, Any]:
+        """Return a place on the slice."""
+        return {"pid": self.pid, "tid": self.tid, "ts": _plain(time)}
 
 
 class _Finder:
@@ -247,10 +269,17 @@ class _Finder:
     def __init__(self, slices: list[_Slice]) -> None:
         self._by_start: dict[float, _Slice] = {}
         self._by_stop: dict[float, _Slice] = {}
+        self._by_op: dict[object, _Slice] = {}
         for one in slices:
+            if "op" in one.span.args:
+                self._by_op[one.span.args["op"]] = one
             self._by_start.setdefault(one.span.start, one)
             self._by_stop.setdefault(one.span.stop, one)
         self._slices = slices
+
+    def of(self, op: int | None) -> _Slice | None:
+        """Return the slice of an operation."""
+        return None if op is None else self._by_op.get(op)
 
     def at(self, time: float, *, ends: bool) -> _Slice | None:
         """Return a slice that ends (else begins) at `time`, or one that contains it."""

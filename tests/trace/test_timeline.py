@@ -181,3 +181,77 @@ def test_a_launch_gives_its_timeline_the_ptx(tmp_path: Path) -> None:
     lines = kernel.ptx.splitlines()
     for args in told:
         assert args["ptx"].split()[0] in lines[args["line"] - 1]
+
+
+def test_the_copy_that_ends_a_phase_is_told_by_its_number() -> None:
+    timeline = Timeline()
+    timeline.span(TMA, "load", 10, 110, op=1)
+    timeline.span(TMA, "load", 12, 110, op=2)
+    timeline.span(FULL, "phase 0", 0, 110)
+    timeline.flow("bytes", TMA, 110, FULL, 110, 2)
+    arrows = [(e["ph"], e["tid"], e["ts"]) for e in timeline.events() if e["ph"] in "sf"]
+    assert arrows == [("s", 2, 109.5), ("f", 3, 109.5)]
+
+
+def test_no_arrow_ends_before_it_starts() -> None:
+    timeline = Timeline()
+    timeline.span(TMA, "load", 109.6, 110, op=1)
+    timeline.span(FULL, "phase 0", 0, 110)
+    timeline.flow("bytes", TMA, 110, FULL, 110, 1)
+    # What began when the phase was over did not end it.
+    timeline.span(TMA, "load", 120, 130, op=2)
+    timeline.flow("bytes", TMA, 130, FULL, 110, 2)
+    arrows = [(e["ph"], e["ts"]) for e in timeline.events() if e["ph"] in "sf"]
+    assert arrows == [("s", 109.6), ("f", 109.6)]
+
+
+def test_slices_that_touch_do_not_overlap_when_they_are_rounded() -> None:
+    timeline = Timeline()
+    timeline.span(TENSOR, "first", 0.0004, 100.0009)
+    timeline.span(TENSOR, "second", 100.0009, 200)
+    first, second = (e for e in timeline.events() if e["ph"] == "X")
+    assert round(first["ts"] + first["dur"], 3) == second["ts"] == 100.001
+
+
+def test_arrows_of_a_launch_lead_from_the_copy_that_ended_a_phase(tmp_path: Path) -> None:
+    kernel = build("warp-specialized", GemmProblem(256, 256, 256), Tile(128, 128, 64), 2)
+    launch_dry(hs.Gpu(), kernel, trace=True).save_trace(tmp_path / "t.json")
+    events = json.loads((tmp_path / "t.json").read_text())["traceEvents"]
+    spans = [event for event in events if event["ph"] == "X"]
+
+    def nanoseconds(time: float) -> int:
+        return round(time * 1000)
+
+    def end(span: dict[str, Any]) -> int:
+        return nanoseconds(span["ts"]) + nanoseconds(span["dur"])
+
+    def under(arrow: dict[str, Any]) -> dict[str, Any]:
+        row = [s for s in spans if (s["pid"], s["tid"]) == (arrow["pid"], arrow["tid"])]
+        time = nanoseconds(arrow["ts"])
+        (found,) = [s for s in row if nanoseconds(s["ts"]) <= time < end(s)]
+        return found
+
+    tails = {event["id"]: event for event in events if event["ph"] == "s"}
+    tips = {event["id"]: event for event in events if event["ph"] == "f"}
+    assert set(tails) == set(tips)
+    assert all(tails[k]["ts"] <= tips[k]["ts"] for k in tails)
+    brought = [k for k in tails if tails[k]["name"] == "bytes"]
+    # Four CTAs, each of which loads four stages.
+    assert len(brought) == 16
+    for k in brought:
+        assert end(under(tails[k])) == end(under(tips[k]))
+    rows: dict[tuple[int, int], list[dict[str, Any]]] = {}
+    for span in sorted(spans, key=lambda s: s["ts"]):
+        rows.setdefault((span["pid"], span["tid"]), []).append(span)
+    for row in rows.values():
+        assert all(end(a) <= nanoseconds(b["ts"]) for a, b in pairwise(row))
+
+
+def test_what_is_in_flight_when_a_run_is_cut_off_is_shown_to_its_end(tmp_path: Path) -> None:
+    kernel = build("warp-specialized", GemmProblem(64, 64, 256), Tile(64, 64, 64), 2)
+    run = launch_dry(hs.Gpu(), kernel, trace=True, max_cycles=6000)
+    run.save_trace(tmp_path / "t.json")
+    events = json.loads((tmp_path / "t.json").read_text())["traceEvents"]
+    loads = [event for event in events if event["name"] == "tma load"]
+    assert loads
+    assert max(load["ts"] + load["dur"] for load in loads) >= 6000

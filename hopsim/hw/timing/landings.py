@@ -75,7 +75,7 @@ class Landings:
         first, second = self._bookings.book(operation, time)
         Landing(self._env, self._land, operation, second).set(first)
         if self._recording is not None:
-            self._recording.booked(operation, time, second)
+            self._recording.booked(operation, time)
 
     def _land(self, event: Landing) -> None:
         """Do the next stage of an operation."""

@@ -21,6 +21,18 @@ class Recorder(Protocol):
         """Something was busy, or waited, in `[start, stop)`."""
         ...
 
-    def flow(self, name: str, source: Track, start: float, target: Track, stop: float) -> None:
-        """What happened on `source` at `start` made something happen on `target` at `stop`."""
+    def flow(
+        self,
+        name: str,
+        source: Track,
+        start: float,
+        target: Track,
+        stop: float,
+        op: int | None = None,
+    ) -> None:
+        """What happened on `source` at `start` made something happen on `target` at `stop`.
+
+        Args:
+            op: of the span on `source` that did it, where it has one: copies may end at the same time.
+        """
         ...

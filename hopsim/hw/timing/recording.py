@@ -31,7 +31,9 @@ class Recording:
 
     def __init__(self, recorder: Recorder) -> None:
         self._recorder = recorder
-        self._landing: tuple[Track, float] | None = None
+        # Copies in flight, by number, and since when.
+        self._flights: dict[int, tuple[Operation, float]] = {}
+        self._landing: Operation | None = None
         self._phase_since: dict[tuple[int, int], float] = {}
         self._sm_of: dict[int, str] = {}
         self.now = 0.0
@@ -40,16 +42,15 @@ class Recording:
         """A CTA runs on an SM."""
         self._sm_of[cta.index] = sm
 
-    def booked(self, operation: Operation, start: float, stop: float) -> None:
-        """A copy is in flight from `start` to `stop`."""
-        self._recorder.span(
-            self._track_of(operation),
-            operation.kind,
-            start,
-            stop,
-            line=operation.line,
-            op=operation.number,
-        )
+    def booked(self, operation: Operation, start: float) -> None:
+        """A copy is in flight from `start` until it lands, which others may hold up."""
+        self._flights[operation.number] = (operation, start)
+
+    def ended(self, now: float) -> None:
+        """The run is over: what has not landed was in flight until now."""
+        for operation, start in self._flights.values():
+            self._flew(operation, start, max(start, now))
+        self._flights.clear()
 
     def multiplied(self, group: Group, run: Run, issued: tuple[Track, float] | None) -> None:
         """A wgmma group has had its time on the tensor core, given by the warps of a track at a time."""
@@ -65,12 +66,15 @@ class Recording:
 
     def landing(self, operation: Operation, now: float) -> None:
         """An operation lands; what happens until `landed` is its doing."""
-        self._landing = (self._track_of(operation), now)
+        self._landing = operation
         self.now = now
 
     def landed(self) -> None:
         """The effects of a landing are over."""
-        self._landing = None
+        operation, self._landing = self._landing, None
+        if operation is not None and operation.done:
+            _, start = self._flights.pop(operation.number)
+            self._flew(operation, start, max(start, self.now))
 
     def woken(self, actor: Actor, barrier: Mbarrier, now: float) -> None:
         """A phase of an mbarrier ended and a strand goes on."""
@@ -105,8 +109,19 @@ class Recording:
         self._recorder.span(track, f"phase {event.phase}", begin, now)
         self._phase_since[event.barrier] = now
         if self._landing is not None:
-            source, time = self._landing
-            self._recorder.flow("bytes", source, time, track, now)
+            operation = self._landing
+            source = self._track_of(operation)
+            self._recorder.flow("bytes", source, self.now, track, now, operation.number)
+
+    def _flew(self, operation: Operation, start: float, stop: float) -> None:
+        self._recorder.span(
+            self._track_of(operation),
+            operation.kind,
+            start,
+            stop,
+            line=operation.line,
+            op=operation.number,
+        )
 
     def _track_of(self, operation: Operation) -> Track:
         cta: Cta = operation.cta

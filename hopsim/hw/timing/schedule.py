@@ -161,7 +161,12 @@ class TimedSchedule(Schedule):
         if self._recording is not None:
             machine.probe.barrier.append(self._recording.barrier)
         self._launcher = Launcher(config.launch, machine, chip, env, self._start_cluster)
-        ended = self._loop(machine)
+        try:
+            ended = self._loop(machine)
+        finally:
+            # A fault ends it too.
+            if self._recording is not None:
+                self._recording.ended(float(env.now))
         self._end = max(self._end, self._landings.last)
         self._end = max(self._end, float(env.now)) if ended != "finished" else self._end
         if ended == "finished":
