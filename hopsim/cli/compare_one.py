@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import csv
-import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
 from hopsim.errors import ConfigError
-from hopsim.report.quantities import plural
+from hopsim.kernels.measured.ncu_export import Extents, is_named, middle, read_csv, three
 
 CYCLES: Final = "gpc__cycles_elapsed.max"
 REPEATS: Final = 20
@@ -92,10 +91,13 @@ def compare_one(
         "comparisons": plain(comparisons),
     }
     if ncu is not None:
-        shape = (math.prod(described.grid), math.prod(described.block))
-        content["ncu"] = _of_export(ncu, kernel.name, *shape, predicted)
+        launches = _launches(ncu, kernel.name, three(described.grid), three(described.block))
+        content["ncu"] = _comparable(ncu, kernel.name, launches, predicted)
+        content["ncu_launches"] = len(launches)
+        of_several = f", median of {len(launches)} launches" if len(launches) > 1 else ""
         output.show(
-            Text(f"{kernel.name}: Nsight Compute, {ncu}"), counter_table(content["ncu"], predicted)
+            Text(f"{kernel.name}: Nsight Compute, {ncu}{of_several}"),
+            counter_table(content["ncu"], predicted),
         )
         if CYCLES not in content["ncu"]:
             output.show(Text(f"the file has no {CYCLES}, so that cycles are not compared"))
@@ -118,19 +120,15 @@ def compare_one(
     output.finish(content, code_with(exit_code(result), comparisons))
 
 
-def _of_export(
-    path: Path, kernel: str, grid: int, block: int, predicted: Iterable[str]
-) -> dict[str, float]:
-    """Return the median metrics of the launches of a kernel in an export.
+def _launches(path: Path, kernel: str, grid: Extents, block: Extents) -> list[Mapping[str, float]]:
+    """Return the metrics of the launches of a kernel in an export.
 
     Args:
-        kernel: its entry in the PTX.  grid: CTAs.  block: threads of one.  predicted: counters that can stand beside them.
-    Raises: ConfigError: it cannot be read, has no such launch, those of several kernels, or nothing to compare.
+        kernel: its entry in the PTX.  grid, block: of the launches that count.
+    Raises: ConfigError: it cannot be read, has no such launch, or those of several kernels.
     """
-    from hopsim.kernels.measured.ncu_export import is_named, middle, read_csv
-
     try:
-        launches = list(read_csv(path))
+        launches = read_csv(path)
     except OSError as error:
         raise ConfigError(
             f"cannot read {path}: {error.strerror}", where="--ncu", hint=EXPORT
@@ -159,7 +157,19 @@ def _of_export(
             where="--ncu",
             hint="ncu --print-kernel-base mangled names instances of a template apart",
         )
-    found = middle([one.metrics for one in same if kernel not in names or one.kernel == kernel])
+    return [one.metrics for one in same if kernel not in names or one.kernel == kernel]
+
+
+def _comparable(
+    path: Path, kernel: str, launches: Sequence[Mapping[str, float]], predicted: Iterable[str]
+) -> dict[str, float]:
+    """Return the median metrics of launches.
+
+    Args:
+        predicted: counters that can stand beside them.
+    Raises: ConfigError: there is none of these.
+    """
+    found = middle(launches)
     if not found.keys() & set(predicted):
         raise ConfigError(
             f"{path} has launches of {kernel}, and of the counters that hopsim predicts none",
@@ -169,11 +179,11 @@ def _of_export(
     return found
 
 
-def _shape(grid: int | None, block: int | None) -> str:
-    """Return ` with 8 CTAs of 128 threads`, as far as it is known."""
+def _shape(grid: Extents | None, block: Extents | None) -> str:
+    """Return ` with a grid of (8, 4, 1) and blocks of (64, 1, 1)`, as far as they are known."""
     if grid is None:
         return ""
-    return f" with {plural(grid, 'CTA')}" + (f" of {plural(block, 'thread')}" if block else "")
+    return f" with a grid of {grid}" + (f" and blocks of {block}" if block else "")
 
 
 def _few(names: Sequence[str]) -> str:

@@ -148,15 +148,15 @@ def test_one_program_and_an_export(tmp_path: Path) -> None:
     (tmp_path / "ncu.csv").write_text(EXPORT.replace("(4, 2, 1)", "(3, 1, 1)"))
     refused = hopsim(*arguments, "--ncu", str(tmp_path / "ncu.csv"))
     assert refused.exit_code == 2
-    assert "no launch of copy with 8 CTAs" in refused.stderr
+    assert "no launch of copy with a grid of (4, 2, 1)" in refused.stderr
     # Where the file says how many threads a CTA had, these count too; one launch without a metric leaves it to others.
     head, units, row = EXPORT.splitlines()
     wide = f'{head},"Block Size"\n{units},""\n{row},"(64, 1, 1)"\n'
     (tmp_path / "ncu.csv").write_text(wide)
     refused = hopsim(*arguments, "--ncu", str(tmp_path / "ncu.csv"))
     assert refused.exit_code == 2
-    assert "no launch of copy with 8 CTAs of 32 threads" in refused.stderr
-    assert "it has copy with 8 CTAs of 64 threads" in refused.stderr
+    assert "no launch of copy with a grid of (4, 2, 1) and blocks of (32, 1, 1)" in refused.stderr
+    assert "it has copy with a grid of (4, 2, 1) and blocks of (64, 1, 1)" in refused.stderr
     missing = row.replace('"0"', '"1"').replace("5,000", "n/a").replace("56", "58")
     same = wide + f'{row},"(32, 1, 1)"\n{missing},"(32, 1, 1)"\n'
     (tmp_path / "ncu.csv").write_text(same)
@@ -170,6 +170,33 @@ def test_one_program_and_an_export(tmp_path: Path) -> None:
         assert (refused.exit_code, refused.exception.__class__) == (2, SystemExit)
         assert "ncu.csv is no export of Nsight Compute" in refused.stderr
     assert hopsim(*arguments).exit_code == 2
+
+
+def test_launches_of_a_transposed_grid_or_block_are_others(tmp_path: Path) -> None:
+    head, units, row = EXPORT.splitlines()
+    turned = row.replace("(4, 2, 1)", "(2, 4, 1)").replace("5,000", "9,000")
+    again = row.replace("5,000", "5,200")
+    lines = [f'{head},"Block Size"', f'{units},""', f'{row},"(32, 1, 1)"', f'{turned},"(32, 1, 1)"']
+    lines += [
+        f'{row.replace("5,000", "9,000")},"(1, 32, 1)"',
+        f'{again.replace("0", "1", 1)},"(32, 1, 1)"',
+    ]
+    export = "\n".join(lines)
+    for name, text in (("k.ptx", COPY), ("l.toml", LAUNCH), ("ncu.csv", export)):
+        (tmp_path / name).write_text(text)
+    words = [
+        "compare",
+        str(tmp_path / "k.ptx"),
+        "--args",
+        str(tmp_path / "l.toml"),
+        "--ncu",
+        str(tmp_path / "ncu.csv"),
+    ]
+    done = hopsim(*words)
+    assert "ncu.csv, median of 2 launches" in done.stdout.replace("\n", "")
+    told = {line.split()[0]: line.split() for line in done.stdout.splitlines() if line}
+    assert told["gpc__cycles_elapsed.max"][2] == "5,100"
+    assert json.loads(hopsim(*words, "--json", "-").stdout)["ncu_launches"] == 2
 
 
 def test_an_export_without_what_is_to_be_compared_is_refused(tmp_path: Path) -> None:
@@ -191,7 +218,10 @@ def test_an_export_without_what_is_to_be_compared_is_refused(tmp_path: Path) -> 
         head + row.format(0, "reduce", "a__b.sum") + row.format(1, "scan", "a__b.sum")
     )
     refused = hopsim(*arguments)
-    assert "try: it has reduce with 8 CTAs; scan with 8 CTAs" in refused.stderr
+    assert (
+        "try: it has reduce with a grid of (4, 2, 1); scan with a grid of (4, 2, 1)"
+        in refused.stderr
+    )
     counted = "smsp__inst_executed.sum"
     export.write_text(
         head + row.format(0, "copy<1>()", counted) + row.format(1, "copy<2>()", counted)

@@ -115,11 +115,11 @@ EXPORT = """==PROF== Connected to process 1
 
 def test_an_export_of_nsight_compute(tmp_path: Path) -> None:
     (tmp_path / "ncu.csv").write_text(EXPORT)
-    found = list(read_csv(tmp_path / "ncu.csv"))
+    found = read_csv(tmp_path / "ncu.csv")
     assert [(p.kernel, p.grid) for p in found] == [
-        ("gemm_x(A, B)", 16),
-        ("gemm_x(A, B)", 16),
-        ("other", 1),
+        ("gemm_x(A, B)", (8, 2, 1)),
+        ("gemm_x(A, B)", (8, 2, 1)),
+        ("other", (1, 1, 1)),
     ]
     assert found[2].metrics == {"gpc__cycles_elapsed.max": 5.0}
     assert middle([p.metrics for p in found[:2]]) == {

@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from hopsim.kernels.measured.ncu_export import in_base_units, is_named, read_csv
+from hopsim.errors import ConfigError
+from hopsim.kernels.measured.ncu_export import is_named, read_csv
+from hopsim.kernels.measured.ncu_numbers import Mark, in_base_units
 
 DETAILS = """==PROF== Connected to process 1
 block 0 sum 3
@@ -22,8 +24,8 @@ def test_the_details_page_has_a_row_a_metric(tmp_path: Path) -> None:
     path = tmp_path / "ncu.csv"
     path.write_text(DETAILS)
     assert [(one.kernel, one.grid, dict(one.metrics)) for one in read_csv(path)] == [
-        ("copy", 8, {"gpc__cycles_elapsed.max": 5000.0, "dram__bytes_read.sum": 1.05e6}),
-        ("copy", 8, {}),
+        ("copy", (4, 2, 1), {"gpc__cycles_elapsed.max": 5000.0, "dram__bytes_read.sum": 1.05e6}),
+        ("copy", (4, 2, 1), {}),
     ]
 
 
@@ -31,7 +33,7 @@ def test_the_raw_page_is_in_base_units_whatever_units_it_has(tmp_path: Path) -> 
     path = tmp_path / "ncu.csv"
     path.write_text(
         '\ufeff"ID","Kernel Name","dram__bytes_read.sum","lts__t_sector_hit_rate.pct"\n'
-        '"","","Kbyte","%"\n"0","copy","1,048.58","75,95"\n'
+        '"","","Kbyte","%"\n"0","copy","1,048.58","75.95"\n'
     )
     (one,) = read_csv(path)
     assert one.grid is None
@@ -39,19 +41,81 @@ def test_the_raw_page_is_in_base_units_whatever_units_it_has(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize(
-    ("text", "unit", "value"),
+    ("text", "unit", "decimals", "value"),
     [
-        ("1,234,567", "byte", 1234567.0),
-        ("1.5", "Gbyte/second", 1.5e9),
-        ("2.5", "usecond", 2.5e-6),
-        ("0,125", "%", 0.125),
-        ("1.234,5", "inst", 1234.5),
-        ("32", "register/thread", 32.0),
-        ("", "byte", None),
+        ("1,234,567", "byte", ".", 1234567.0),
+        ("1.5", "Gbyte/second", ".", 1.5e9),
+        ("2.5", "usecond", ".", 2.5e-6),
+        ("2.5", "us", ".", 2.5e-6),
+        ("2560", "ns", ".", 2.56e-6),
+        ("3", "ms", ".", 3e-3),
+        ("3", "s", ".", 3.0),
+        ("1.6", "cycle/nsecond", ".", 1.6e9),
+        ("2.5", "Gbyte/s", ".", 2.5e9),
+        ("1.6", "Ghz", ".", 1.6e9),
+        ("7", "inst/cycle", ".", 7.0),
+        ("0,125", "%", ",", 0.125),
+        ("1.234,5", "inst", ",", 1234.5),
+        ("1.234.567", "cycle", ",", 1234567.0),
+        ("5.000", "cycle", ",", 5000.0),
+        ("5,000", "cycle", ".", 5000.0),
+        ("1\u202f234,5", "inst", ",", 1234.5),
+        ("32", "register/thread", ".", 32.0),
+        ("", "byte", ".", None),
     ],
 )
-def test_numbers(text: str, unit: str, value: float | None) -> None:
-    assert in_base_units(text, unit) == pytest.approx(value)
+def test_numbers(text: str, unit: str, decimals: Mark, value: float | None) -> None:
+    assert in_base_units(text, unit, decimals) == pytest.approx(value)
+
+
+def exported(tmp_path: Path, **cells: tuple[str, str]) -> Path:
+    """Write a raw page of one launch; cells are (unit, number)."""
+    names = {
+        "cycles": "gpc__cycles_elapsed.max",
+        "read": "dram__bytes_read.sum",
+        "rate": "lts__t_sector_hit_rate.pct",
+    }
+    rows = (
+        ["Kernel Name", *(names[name] for name in cells)],
+        ["", *(unit for unit, _ in cells.values())],
+        ["copy", *(number for _, number in cells.values())],
+    )
+    path = tmp_path / "ncu.csv"
+    path.write_text("".join(",".join(f'"{cell}"' for cell in row) + "\n" for row in rows))
+    return path
+
+
+@pytest.mark.parametrize(
+    ("cells", "values"),
+    [
+        # What can be read in one way decides for the whole file.
+        ({"cycles": ("cycle", "5.000"), "read": ("Kbyte", "1,024"), "rate": ("%", "50,00")}, [5000, 1024, 50]),
+        ({"cycles": ("cycle", "1.234.567"), "read": ("byte", "1.024")}, [1234567, 1024]),
+        ({"cycles": ("cycle", "5,000"), "read": ("Mbyte", "1.02")}, [5000, 1.02e6]),
+        ({"read": ("Kbyte", "1,024"), "rate": ("%", "50.00")}, [1024000, 50]),
+        # A count has no decimals, so that its mark is that of thousands.
+        ({"cycles": ("cycle", "5.000"), "read": ("Kbyte", "1,024")}, [5000, 1024]),
+        ({"cycles": ("cycle", "5,000"), "read": ("Mbyte", "1.024")}, [5000, 1.024e6]),
+        ({"cycles": ("cycle", "5000"), "rate": ("%", "n/a")}, [5000]),
+    ],
+)  # fmt: skip
+def test_one_locale_for_a_file(
+    cells: dict[str, tuple[str, str]], values: list[float], tmp_path: Path
+) -> None:
+    (one,) = read_csv(exported(tmp_path, **cells))
+    assert list(one.metrics.values()) == pytest.approx(values)
+
+
+def test_a_file_that_can_be_read_in_two_ways_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(
+        ConfigError, match=r"bytes_read.sum is 1,024 Kbyte: nothing in the file says"
+    ):
+        read_csv(exported(tmp_path, cycles=("cycle", "5000"), read=("Kbyte", "1,024")))
+    with pytest.raises(
+        ConfigError, match=r"is 1\.5, with a point .* 50,00, with a comma"
+    ) as caught:
+        read_csv(exported(tmp_path, read=("Kbyte", "1.5"), rate=("%", "50,00")))
+    assert str(caught.value).startswith(str(tmp_path / "ncu.csv"))
 
 
 @pytest.mark.parametrize(

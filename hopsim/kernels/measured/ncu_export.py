@@ -1,53 +1,80 @@
 """What Nsight Compute exports as CSV: its raw page, a row a launch, and its details page, a row a metric.
 
-Numbers come in base units whatever unit the file has them in: by default `ncu` writes `1.05` and `Mbyte`.
+Numbers come in base units whatever unit the file has them in: by default `ncu` writes `1.05` and `Mbyte` (`ncu_numbers`).
 """
 
 from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
-from typing import Final
+from typing import Final, NamedTuple
 
-PREFIXES: Final[Mapping[str, float]] = {
-    "": 1.0, "n": 1e-9, "u": 1e-6, "m": 1e-3, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12
-}  # fmt: skip
-"""Nsight Compute's are powers of ten. Source: Nsight Compute CLI documentation, `--print-units`."""
-COUNTED: Final = ("byte", "cycle", "sector", "inst", "request", "second", "hz")
-"""Units that it writes prefixes before; any other is taken as it is (`%`, `register/thread`)."""
+from hopsim.kernels.measured.ncu_numbers import Cell, in_base_units, locale_of
+
 METRIC, UNIT, VALUE = "Metric Name", "Metric Unit", "Metric Value"
 KERNEL, GRID, BLOCK = "Kernel Name", "Grid Size", "Block Size"
 _ANONYMOUS: Final = "(anonymous namespace)"
 
 
+Extents = tuple[int, int, int]
+
+
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """One launch: its kernel, its metrics in base units, its CTAs and the threads of one (None where it is not said)."""
+    """One launch: its kernel, its metrics in base units, its grid and its blocks (None where they are not said)."""
 
     kernel: str
-    grid: int | None
+    grid: Extents | None
     metrics: Mapping[str, float]
-    block: int | None = None
+    block: Extents | None = None
 
 
-def read_csv(path: Path) -> Iterator[Profile]:
-    """Give the launches of an export, in order.
+def read_csv(path: Path) -> list[Profile]:
+    """Return the launches of an export, in order.
 
-    Raises: OSError.  UnicodeDecodeError, csv.Error, KeyError: it is no export.
+    Raises:
+        OSError.
+        UnicodeDecodeError, csv.Error, KeyError: it is no export.
+        ConfigError: its numbers can be read in two ways.
     """
     text = path.read_text(encoding="utf-8-sig")
     # What the program printed, and what Nsight Compute says itself, may stand between.
     table = csv.DictReader([line for line in text.splitlines() if line.startswith('"')])
     if KERNEL not in (table.fieldnames or ()):
         raise KeyError(KERNEL)
-    return _by_metric(table) if METRIC in (table.fieldnames or ()) else _by_launch(table)
+    by_metric = METRIC in (table.fieldnames or ())
+    launches = list(_by_metric(table) if by_metric else _by_launch(table))
+    decimals = locale_of((cell for one in launches for cell in one.cells), str(path))
+    return [
+        Profile(
+            one.row[KERNEL],
+            _extents(one.row.get(GRID)),
+            # What has no name of its own is words: `Elapsed Cycles`.
+            _known(
+                {
+                    c.metric: in_base_units(c.text, c.unit, decimals)
+                    for c in one.cells
+                    if "__" in c.metric
+                }
+            ),
+            _extents(one.row.get(BLOCK)),
+        )
+        for one in launches
+    ]
 
 
-def _by_launch(table: csv.DictReader[str]) -> Iterator[Profile]:
+class _Launch(NamedTuple):
+    """A launch as it stands in the file: its row, or the first of them, and what it says of metrics."""
+
+    row: Mapping[str, str]
+    cells: list[Cell]
+
+
+def _by_launch(table: csv.DictReader[str]) -> Iterator[_Launch]:
     """Give the launches of a raw page: the first row has the units."""
     units: Mapping[str, str] = {}
     for row in table:
@@ -55,60 +82,34 @@ def _by_launch(table: csv.DictReader[str]) -> Iterator[Profile]:
             units = row
             continue
         named = {name: text for name, text in row.items() if name and "__" in name}
-        metrics = {name: in_base_units(text, units.get(name)) for name, text in named.items()}
-        yield Profile(
-            row[KERNEL], _product(row.get(GRID)), _known(metrics), _product(row.get(BLOCK))
+        yield _Launch(
+            row, [Cell(name, units.get(name) or "", text or "") for name, text in named.items()]
         )
 
 
-def _by_metric(table: csv.DictReader[str]) -> Iterator[Profile]:
-    """Give the launches of a details page: rows that have one ID."""
-    launches: dict[str, tuple[Profile, dict[str, float | None]]] = {}
+def _by_metric(table: csv.DictReader[str]) -> Iterable[_Launch]:
+    """Give the launches of a details page: rows that have one ID; the same metric may stand in several sections."""
+    launches: dict[str, _Launch] = {}
     for row in table:
-        where = launches.setdefault(
-            row.get("ID") or row[KERNEL],
-            (Profile(row[KERNEL], _product(row.get(GRID)), {}, _product(row.get(BLOCK))), {}),
-        )
-        # The same metric may stand in several sections; what has no name of its own is words: `Elapsed Cycles`.
-        if "__" in row[METRIC]:
-            where[1][row[METRIC]] = in_base_units(row[VALUE], row.get(UNIT))
-    for launch, metrics in launches.values():
-        yield replace(launch, metrics=_known(metrics))
+        launch = launches.setdefault(row.get("ID") or row[KERNEL], _Launch(row, []))
+        launch.cells.append(Cell(row[METRIC], row.get(UNIT) or "", row[VALUE] or ""))
+    return launches.values()
 
 
 def _known(metrics: Mapping[str, float | None]) -> dict[str, float]:
     return {name: value for name, value in metrics.items() if value is not None}
 
 
-def in_base_units(text: str | None, unit: str | None) -> float | None:
-    """Return a number in bytes, cycles, seconds, ...; None where there is none (`n/a`).
-
-    >>> in_base_units("1,048.5", "Kbyte"), in_base_units("1,38", "%"), in_base_units("n/a", "")
-    (1048500.0, 1.38, None)
-    """
-    digits = (text or "").strip()
-    if re.fullmatch(r"-?[1-9]\d{0,2}(,\d{3})+(\.\d+)?", digits):
-        digits = digits.replace(",", "")
-    elif digits.count(",") == 1:
-        # A locale whose decimals follow a comma.
-        digits = digits.replace(".", "").replace(",", ".")
-    try:
-        value = float(digits)
-    except ValueError:
-        return None
-    prefixed = re.fullmatch(rf"([numKMGT]?)({'|'.join(COUNTED)})(/.*)?", unit or "")
-    return value * PREFIXES[prefixed[1]] if prefixed else value
+def _extents(text: str | None) -> Extents | None:
+    """Return the three extents of `(8, 4, 1)`; what is not said is 1."""
+    extents = [int(extent) for extent in re.findall(r"\d+", text or "")]
+    return three(extents) if extents else None
 
 
-def _product(text: str | None) -> int | None:
-    """Return the product of `(8, 4, 1)`."""
-    extents = re.findall(r"\d+", text or "")
-    if not extents:
-        return None
-    count = 1
-    for extent in extents:
-        count *= int(extent)
-    return count
+def three(extents: Sequence[int]) -> Extents:
+    """Return the three extents of a grid or a block of which the last may be left out."""
+    x, y, z = (*extents, 1, 1)[:3]
+    return x, y, z
 
 
 def is_named(entry: str, told: str) -> bool:
