@@ -225,6 +225,13 @@ def _random(table: TomlTable, shape: tuple[int, ...], dtype: np.dtype[Any]) -> F
         mean, deviation = _bound(table, "mean", 0.0), _bound(table, "std", 1.0)
         if deviation < 0:
             raise table.error(f"std: expected 0 or more, got {deviation}")
+        if dtype.kind in "iu" and not (table.has("std") and deviation >= 1):
+            raise _fractions(
+                table,
+                f"normal numbers of std {deviation:g}",
+                dtype,
+                "a std of 1 or more: they are rounded",
+            )
         return _drawn(
             table,
             f"normal numbers of mean {mean:g} and std {deviation:g}",
@@ -237,15 +244,29 @@ def _random(table: TomlTable, shape: tuple[int, ...], dtype: np.dtype[Any]) -> F
         raise table.error(f"low = {low:g} is above high = {high:g}")
     _check_range(table, name, dtype, low, high)
     if name == "uniform":
-        return _drawn(
-            table,
-            f"uniform numbers from {low:g} to {high:g}",
-            dtype,
-            lambda rng: rng.uniform(low, high, shape),
-        )
+        if dtype.kind not in "iu":
+            said = f"uniform numbers from {low:g} to {high:g}"
+            return _drawn(table, said, dtype, lambda rng: rng.uniform(low, high, shape))
+        if not (table.has("low") and table.has("high") and low == int(low) and high == int(high)):
+            raise _fractions(
+                table, f"uniform numbers from {low:g} to {high:g}", dtype, "whole low and high"
+            )
     # Drawn as wide ones: a seed gives the same numbers in every type that holds them.
     drawn = np.uint64 if dtype.kind == "u" else np.int64
     return lambda rng: rng.integers(int(low), int(high), shape, drawn, endpoint=True).astype(dtype)
+
+
+def _fractions(table: TomlTable, said: str, dtype: np.dtype[Any], enough: str) -> ConfigError:
+    """Return the error of numbers of which an integer type keeps zeros, or little else.
+
+    Args:
+        enough: what to give for the type to hold them.
+    """
+    least = 0 if dtype.kind == "u" else -8
+    return table.error(
+        f"{said} are fractions, which {dtype} does not hold",
+        hint=f'random = "integers", low = {least} and high = 8; or {enough}',
+    )
 
 
 def _bound(table: TomlTable, name: str, default: float) -> float:
@@ -297,14 +318,15 @@ def _drawn(
     dtype: np.dtype[Any],
     draw: Callable[[np.random.Generator], NDArray[Any]],
 ) -> Fill:
-    """Return a fill that refuses numbers which the type does not hold."""
+    """Return a fill that refuses numbers which the type does not hold; to integers they are rounded."""
 
     def fill(rng: np.random.Generator) -> NDArray[Any]:
         exact = draw(rng)
         if dtype.kind in "iu":
             limits = np.iinfo(dtype)
-            # Towards 0, as they are converted; of the largest ones doubles have no neighbours to compare with.
-            outside = (np.trunc(exact) < limits.min) | (np.trunc(exact) >= float(limits.max) + 1)
+            exact = np.rint(exact)
+            # Of the largest ones doubles have no neighbours to compare with.
+            outside = (exact < limits.min) | (exact >= float(limits.max) + 1)
             bounds = f"{limits.min} to {limits.max}"
             found = np.where(outside, 0, exact).astype(dtype)
         else:

@@ -228,6 +228,26 @@ def test_random_arrays_follow_the_seed(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("random", "values"),
+    [
+        ('random = "uniform"\nlow = -2\nhigh = 2', {-2, -1, 0, 1, 2}),
+        ('random = "normal"\nmean = 5\nstd = 1', {3, 4, 5, 6, 7}),
+    ],
+)
+def test_integers_are_drawn_whole_where_bounds_say_which(
+    random: str, values: set[int], tmp_path: Path
+) -> None:
+    toml = scale(
+        tmp_path,
+        'dtype = "float32"\nshape = [64]\nrandom = "integers"',
+        f'dtype = "int32"\nshape = [64]\n{random}',
+    )
+    drawn = read_launch_file(toml).arrays["x"].values(0, 0)
+    assert drawn is not None
+    assert values <= set(drawn.tolist())
+
+
+@pytest.mark.parametrize(
     ("old", "new", "message"),
     [
         ("grid = 1", "", "args.toml: grid is missing\n  try: grid = [8, 8]   (CTAs)"),
@@ -249,6 +269,28 @@ def test_random_arrays_follow_the_seed(tmp_path: Path) -> None:
         ('random = "integers"', 'random = "normal"\nfill = 0', "got random and fill"),
         ('random = "integers"', 'random = "integers"\nlow = 1.5', "expected whole low and high, got 1.5 and 8"),
         ('random = "integers"', 'random = "uniform"\nlow = 3', "low = 3 is above high = 1"),
+        (
+            'dtype = "float32"\nshape = [64]\nrandom = "integers"',
+            'dtype = "int32"\nshape = [64]\nrandom = "uniform"',
+            'uniform numbers from 0 to 1 are fractions, which int32 does not hold\n'
+            '  try: random = "integers", low = -8 and high = 8; or whole low and high',
+        ),
+        (
+            'dtype = "float32"\nshape = [64]\nrandom = "integers"',
+            'dtype = "int32"\nshape = [64]\nrandom = "uniform"\nlow = -0.5\nhigh = 9',
+            'uniform numbers from -0.5 to 9 are fractions, which int32 does not hold',
+        ),
+        (
+            'dtype = "float32"\nshape = [64]\nrandom = "integers"',
+            'dtype = "uint8"\nshape = [64]\nrandom = "normal"\nmean = 99',
+            'normal numbers of std 1 are fractions, which uint8 does not hold\n'
+            '  try: random = "integers", low = 0 and high = 8; or a std of 1 or more: they are rounded',
+        ),
+        (
+            'dtype = "float32"\nshape = [64]\nrandom = "integers"',
+            'dtype = "int8"\nshape = [64]\nrandom = "normal"\nstd = 0.1',
+            'normal numbers of std 0.1 are fractions, which int8 does not hold',
+        ),
         (
             'dtype = "float32"\nshape = [64]\nrandom = "integers"',
             'dtype = "uint8"\nshape = [64]\nrandom = "integers"\nlow = 0\nhigh = 1000',

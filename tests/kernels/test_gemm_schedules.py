@@ -295,3 +295,12 @@ def test_time_without_values(case: Case) -> None:
         launch(Gpu(), kernel, a, b, values=values, check=False).result for values in (False, True)
     ]
     assert results[0].cycles == results[1].cycles
+
+
+@pytest.mark.parametrize(("m", "rows", "hint"), [(20, 16, 24), (57, 8, 0), (128, 8, 0)])
+def test_fewer_rows_than_m_has_are_refused(m: int, rows: int, hint: int) -> None:
+    many = GemmProblem(m, 128, 128)
+    with pytest.raises(LaunchError, match=f"a_rows={rows} leaves out rows of A") as caught:
+        build("pipelined", many, (64, 64, 64), 2, a_rows=rows)
+    assert caught.value.hint == f"a_rows={hint}, or leave it out"
+    assert build("pipelined", many, (64, 64, 64), 2, a_rows=hint).plan.a_rows == hint

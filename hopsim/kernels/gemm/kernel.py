@@ -203,6 +203,13 @@ def make_plan(
             given = {**given, name: major}
     if "a_rows" in schedule.options and "a_rows" not in given:
         given = {**given, "a_rows": _rows_of_a(problem, tile, given)}
+    if 0 < given.get("a_rows", 0) < min(problem.m, tile.m):
+        least = -(-problem.m // 8) * 8
+        raise LaunchError(
+            f"a_rows={given['a_rows']} leaves out rows of A: a tile has {min(problem.m, tile.m)} of M = {problem.m}",
+            where="gemm",
+            hint=f"a_rows={least if least < tile.m else 0}, or leave it out",
+        )
     plan = GemmPlan(
         dtype=element_type(problem.dtype),
         out_dtype=element_type(problem.out_dtype),
