@@ -124,6 +124,10 @@ class FaultPlace(str):
         place.line, place.cta, place.warp, place.lanes = line, cta, warp, lanes
         return place
 
+    def __reduce__(self) -> tuple[object, ...]:
+        """Return how to make it again, so that a fault comes back from another process."""
+        return FaultPlace, (str(self), self.line, self.cta, self.warp, self.lanes)
+
 
 class MachineFault(HopsimError):
     """The program did something at run time for which the hardware would trap or that PTX leaves undefined.

@@ -32,6 +32,10 @@ class Place(int):
         place.column = column
         return place
 
+    def __reduce__(self) -> tuple[object, ...]:
+        """Return how to make it again, for pickles."""
+        return Place, (int(self), self.column)
+
     def _order(self, other: int) -> int:
         """Return a number below, equal to or above 0: where this stands to another; a plain line begins at column 0."""
         column = other.column if isinstance(other, Place) else 0

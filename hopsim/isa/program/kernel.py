@@ -67,6 +67,15 @@ class Kernel:
     def __repr__(self) -> str:
         return f"<Kernel {self.name} of {self.module.path}>"
 
+    def __getstate__(self) -> dict[str, object]:
+        """Return what the text says: compiled functions are not pickled, and what is made of the text is made again."""
+        return {
+            "module": self.module,
+            "function": self.function,
+            "name": self.name,
+            "_programs": {},
+        }
+
     # -- what the text says ------------------------------------------------------------------------
 
     @cached_property
@@ -280,6 +289,10 @@ class Module:
 
     def __repr__(self) -> str:
         return f"<Module {self.path}: {', '.join(self._kernels) or 'no entry'}>"
+
+    def __getstate__(self) -> dict[str, object]:
+        """Return the text and its kernels, without what is made of them."""
+        return {"tree": self.tree, "path": self.path, "_kernels": self._kernels}
 
     @cached_property
     def lines(self) -> list[str]:
