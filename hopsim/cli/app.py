@@ -35,6 +35,7 @@ from hopsim.cli import (
     zoo,
 )
 from hopsim.cli.command import Command, Group
+from hopsim.cli.encoding import settle_streams
 
 app = typer.Typer(
     cls=Group,
@@ -93,4 +94,5 @@ def common(
 
 def main() -> None:
     """Run the command line; `hopsim.__main__` is the entry point of the script."""
+    settle_streams()
     app()

@@ -14,6 +14,7 @@ import ml_dtypes
 import numpy as np
 from numpy.typing import NDArray
 
+from hopsim.cli.encoding import file_name
 from hopsim.cli.toml_table import TomlTable
 from hopsim.errors import ConfigError
 from hopsim.toml_text import TooLarge
@@ -70,7 +71,9 @@ def read_array(table: TomlTable, folder: Path) -> ArraySpec:
     shape = table.numbers("shape")
     fill: Fill | None = None
     if sources[0] == "npy":
-        host = read_npy(folder / table.required("npy", str, '"x.npy"'), dtype, table.where)
+        host = read_npy(
+            folder / file_name(table.required("npy", str, '"x.npy"')), dtype, table.where
+        )
         if shape is not None and shape != host.shape:
             raise table.error(
                 f"shape: expected {list(shape)}, got {list(host.shape)} from the file",
@@ -104,7 +107,7 @@ def read_array(table: TomlTable, folder: Path) -> ArraySpec:
 def _file(table: TomlTable, name: str, folder: Path) -> Path | None:
     """Return the path that an entry names, or None where there is no such entry."""
     path = table.text(name, "a file", '"x.npy"', f'{name} = "x.npy", or leave it out')
-    return None if path is None else folder / path
+    return None if path is None else folder / file_name(path)
 
 
 def dtype_named(name: str) -> np.dtype[Any]:

@@ -178,7 +178,9 @@ def write_file(path: str | Path, content: str | bytes | memoryview, where: str) 
     Raises: ConfigError: it cannot be written.
     """
     try:
-        Path(path).write_bytes(content.encode() if isinstance(content, str) else content)
+        # (Names of files in a text may hold bytes that are no UTF-8.)
+        data = content.encode(errors="surrogateescape") if isinstance(content, str) else content
+        Path(path).write_bytes(data)
     except OSError as error:
         raise ConfigError(
             f"cannot write {path}: {error.strerror}",

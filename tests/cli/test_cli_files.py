@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -178,3 +179,42 @@ def test_files_are_written_where_nobody_reads_on(tmp_path: Path) -> None:
         said = started.stderr.read()
         assert (started.wait(), said) == (0, "")
     assert json.loads(file.read_text())["exit_code"] == 0
+
+
+PLAIN = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+
+
+@pytest.mark.parametrize("locale", [{"PYTHONIOENCODING": "latin-1"}, PLAIN], ids=["latin-1", "C"])
+def test_another_encoding_gets_plain_signs_and_the_names_of_files(
+    locale: dict[str, str], tmp_path: Path
+) -> None:
+    text = (
+        (DATA / "scale.toml")
+        .read_text()
+        .replace("uninitialised = true", 'fill = 0\nsave = "ü.npy"')
+    )
+    launch, trace = tmp_path / "è.toml", tmp_path / "ö.json"
+    launch.write_text(text)
+    words = [
+        sys.executable,
+        "-m",
+        "hopsim",
+        "run",
+        str(DATA / "scale.ptx"),
+        "--args",
+        str(launch),
+        "--trace",
+        str(trace),
+    ]
+    done = subprocess.run(words, capture_output=True, env={**os.environ, **locale}, check=False)
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert b" ##" in done.stdout
+    assert (tmp_path / "ü.npy").exists()
+    assert json.loads(trace.read_text())["traceEvents"]
+    assert "ö.json".encode("utf-8" if locale is PLAIN else "latin-1") in done.stdout
+    # Nor does an error end in a traceback.
+    launch.write_text(text.replace("grid = 1", 'grid = "ü█"'))
+    done = subprocess.run(words, capture_output=True, env={**os.environ, **locale}, check=False)
+    assert done.returncode == 2
+    assert b"grid: expected a whole number" in done.stderr
+    assert b"Traceback" not in done.stderr
