@@ -87,9 +87,10 @@ def ladder(
             hint="leave --recorded out, or --backend cuda",
         )
     measured: list[_Measured] = [(None, None)] * len(steps)
-    missing = ""
+    missing: dict[str, str] = {}
+    nothing = ""
     if recorded is not None:
-        measured, missing = _recorded(steps, recorded)
+        measured, missing, nothing = _recorded(steps, recorded)
     times = _times(steps, gpu, changes, jobs or os.cpu_count() or 1)
     if backend is Backend.CUDA:
         measured = [(rate, None) for rate in _measure(steps)]
@@ -110,12 +111,16 @@ def ladder(
         notes.append(("device", "cycles of the kernel alone, caches cold, as recorded"))
     elif any(rung.measured_tflops is not None for rung in rungs):
         notes.append(("device", "TFLOP/s by events, which include the launch"))
-    elif missing:
-        notes.append(("device", missing))
+    elif nothing:
+        notes.append(("device", nothing))
+    notes += [
+        ("not recorded" if not position else "", one) for position, one in enumerate(_told(missing))
+    ]
     output.show(fact_table(notes), "", ladder_table(rungs))
     content = {
         "command": "ladder",
         "set": changes,
+        "not_recorded": missing,
         "problem": {
             "m": m, "n": n, "k": k, "dtype": problem.dtype, "out_dtype": problem.out_dtype, "flops": problem.flops,
         },
@@ -163,8 +168,11 @@ def _measure(steps: list[Step]) -> list[float | None]:
     return rates
 
 
-def _recorded(steps: list[Step], folder: Path) -> tuple[list[_Measured], str]:
-    """Return the recorded TFLOP/s and cycles of the same programs on the same problem, and why there are none."""
+def _recorded(steps: list[Step], folder: Path) -> tuple[list[_Measured], dict[str, str], str]:
+    """Return the recorded TFLOP/s and cycles of the same programs on the same problem, and why there are none.
+
+    That is told by step, or, where the problem was not recorded at all, in one sentence.
+    """
     from hopsim.kernels.gemm.recorded import read_ladders
     from hopsim.kernels.gemm.silicon import sha256
 
@@ -179,12 +187,36 @@ def _recorded(steps: list[Step], folder: Path) -> tuple[list[_Measured], str]:
     measured: list[_Measured] = [
         found.get((m, n, k, sha256(step.build().ptx)), (None, None)) for step in steps
     ]
-    if any(rate is not None for rate, _ in measured):
-        return measured, ""
-    size = f"{m} x {n} x {k} in {problem.dtype}"
-    if problem not in [one.problem for one in ladders]:
-        return measured, f"{folder} has no measurements of {size}"
-    return measured, f"{folder} has measurements of {size}, but of other programs"
+    recorded = [one for one in ladders if one.problem == problem]
+    if not recorded:
+        return measured, {}, f"{folder} has no measurements of {m} x {n} x {k} in {problem.dtype}"
+    others = {step.step.name: step.step for one in recorded for step in one.steps}
+    missing = {
+        step.name: _why_not(step, others.get(step.name))
+        for step, (rate, _) in zip(steps, measured, strict=True)
+        if rate is None
+    }
+    return measured, missing, ""
+
+
+def _why_not(step: Step, other: Step | None) -> str:
+    """Return why a step has no recording where its problem has some.
+
+    Args:
+        other: the recorded step of its name.
+    """
+    if other is None:
+        return "this step was not recorded"
+    if (other.tile, other.stages) != (step.tile, step.stages):
+        return f"recorded with {other.tile}, {other.stages}"
+    return "recorded with other options, or other PTX"
+
+
+def _told(missing: dict[str, str]) -> list[str]:
+    """Return a line for each step that was not recorded; one for all where the reason is the same."""
+    if len(set(missing.values())) == 1 and len(missing) > 1:
+        return [f"{', '.join(missing)}: {next(iter(missing.values()))}"]
+    return [f"{name}: {why}" for name, why in missing.items()]
 
 
 def _plain(value: Any) -> Any:

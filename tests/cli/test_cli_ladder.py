@@ -67,6 +67,30 @@ def test_what_an_h100_did_with_the_same_program_stands_beside_it() -> None:
     assert (both.exit_code, "got a recorded and a real one" in both.stderr) == (2, True)
 
 
+def test_steps_without_a_recording_are_told_with_the_reason(tmp_path: Path) -> None:
+    folder = Path(__file__).parents[1] / "silicon" / "ladder"
+    content = json.loads((folder / "bf16.json").read_text())
+    (problem,) = [one for one in content["problems"] if (one["m"], one["k"]) == (512, 512)]
+    content["problems"] = [problem]
+    steps = {one["step"]: one for one in problem["steps"]}
+    steps["pipelined"].update(tile=[128, 128, 64], ptx_sha256="0" * 64)
+    steps["cooperative"]["ptx_sha256"] = "1" * 64
+    problem["steps"].remove(steps["wgmma-simple"])
+    (tmp_path / "bf16.json").write_text(json.dumps(content))
+    names = ("warp-specialized", "pipelined", "cooperative", "wgmma-simple")
+    words = ["--m", "512", "--n", "512", "--k", "512", "--recorded", str(tmp_path), "--jobs", "1"]
+    words += [word for name in names for word in ("--only", name)]
+    shown = ladder(*words).stdout.splitlines()
+    assert [line.strip() for line in shown if "recorded" in line] == [
+        "device        cycles of the kernel alone, caches cold, as recorded",
+        "not recorded  wgmma-simple: this step was not recorded",
+        "pipelined: recorded with 128x128x64, 4",
+        "cooperative: recorded with other options, or other PTX",
+    ]
+    told = json.loads(ladder(*words, "--json", "-").stdout)
+    assert set(told["not_recorded"]) == set(names) - {"warp-specialized"}
+
+
 def test_recorded_cycles_of_the_kernel_go_before_rates_that_include_the_launch() -> None:
     rungs = [
         Rung("pipelined", "64x32x64, 4", 9000, 40.0, "latency", 30.0, False, 10000.0),

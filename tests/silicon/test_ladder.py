@@ -11,6 +11,7 @@ import pytest
 import hopsim as hs
 from hopsim.config import load
 from hopsim.errors import ConfigError
+from hopsim.kernels.gemm.ladder import ladder
 from hopsim.kernels.gemm.recorded import (
     Order,
     RecordedLadder,
@@ -54,6 +55,18 @@ def test_the_programs_are_those_that_were_measured(one: RecordedLadder) -> None:
         kernel = step.step.build()
         assert sha256(kernel.ptx) == step.ptx_sha256, kernel.entry
         assert kernel.grid == (step.grid, 1, 1)
+
+
+@pytest.mark.parametrize("one", LADDERS, ids=lambda one: f"{one.problem.dtype}-{one.problem.m}")
+def test_the_ladder_of_today_has_the_steps_that_were_measured(one: RecordedLadder) -> None:
+    steps = {
+        step.name: (step.schedule, step.tile, step.stages, step.options)
+        for step in ladder(one.problem, load("h100-sxm"))
+    }
+    recorded = [row.step for row in one.steps]
+    assert steps == {
+        step.name: (step.schedule, step.tile, step.stages, step.options) for step in recorded
+    }
 
 
 def replayed(step: RecordedStep) -> bool:
