@@ -29,19 +29,27 @@ def calibrate(
     json_file: JsonOption = None,
 ) -> None:
     """Derive what microbenchmarks decide, and show where it differs from a configuration."""
-    from hopsim.cli.output import Output, check_targets, write_file
+    from hopsim.cli.output import Output, check_suffix, check_targets, write_file
     from hopsim.config import load
     from hopsim.kernels.micro.calibration import derive
     from hopsim.report.columns import LEAST_SENTENCE, Column, Columns, Kind, Words
 
     output = Output(json_file)
     check_targets((out, "--out"))
+    if out is not None:
+        # By another name it would be taken for that of a configuration.
+        check_suffix(out, "--out", (".toml",))
     recordings = _read(folder)
     try:
         derived = derive(recordings)
     except KeyError as missing:
         raise ConfigError(
             f"{folder} has no recording {missing.args[0]!r}",
+            hint="on an H100: hopsim record tests/silicon --part micro --part gemm",
+        ) from None
+    except ZeroDivisionError:
+        raise ConfigError(
+            f"{folder} has recordings that should differ and do not",
             hint="on an H100: hopsim record tests/silicon --part micro --part gemm",
         ) from None
     held = load(gpu)
@@ -83,14 +91,15 @@ def calibrate(
 
 
 def _read(folder: Path) -> Recordings:
-    from hopsim.kernels.micro.calibration import Recordings
+    from hopsim.kernels.micro.calibration import EMPTIES, MICRO, Recordings
+    from hopsim.kernels.recordings import read_recording
 
     found: list[list[dict[str, Any]]] = []
-    for name in ("micro.json", "judging/empty_kernel.json"):
+    for name, kind in (("micro.json", MICRO), ("judging/empty_kernel.json", EMPTIES)):
         file = folder / name
         if not file.exists():
             raise ConfigError(f"there is no {file}", hint="tests/silicon of a checkout")
-        found.append(json.loads(file.read_text(encoding="utf-8")))
+        found.append(read_recording(file, kind))
     return Recordings(*found)
 
 

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, cast
 import typer
 
 from hopsim.cli.options import JsonOption
-from hopsim.cli.run_json import (
+from hopsim.errors import ConfigError, HopsimError
+from hopsim.json_kinds import (
     ANYTHING,
     NUMBER,
     NUMBER_OR_TEXT,
@@ -25,7 +26,6 @@ from hopsim.cli.run_json import (
     table_of,
     what_is_wrong,
 )
-from hopsim.errors import ConfigError, HopsimError
 
 if TYPE_CHECKING:
     from hopsim.report.difference import TimedRun

@@ -94,7 +94,7 @@ def write_lines(file: Path, held: Mapping[str, Any]) -> None:
 def _read(file: Path) -> dict[str, dict[str, Any]]:
     try:
         held = json.loads(file.read_text(encoding="utf-8"))
-    except json.JSONDecodeError as error:
+    except (ValueError, RecursionError) as error:
         raise ConfigError(f"not JSON: {error}", where=str(file)) from None
     rows: list[Any] = list(cast("dict[str, Any]", held).values()) if isinstance(held, dict) else [0]
     if not all(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -84,11 +83,13 @@ def _chosen(name: str) -> list[Benchmark]:
 
 
 def _recorded(folder: Path) -> dict[str, dict[str, Any]]:
+    from hopsim.kernels.micro.calibration import MICRO
+    from hopsim.kernels.recordings import read_recording
+
     file = folder / "micro.json"
     if not file.exists():
         raise ConfigError(f"there is no {file}", hint="tests/silicon of a checkout: --folder")
-    rows: list[dict[str, Any]] = json.loads(file.read_text(encoding="utf-8"))
-    return {row["name"]: row for row in rows}
+    return {row["name"]: row for row in read_recording(file, MICRO)}
 
 
 def _table(row: dict[str, Any], real: dict[str, Any] | None, backend: str) -> Columns:

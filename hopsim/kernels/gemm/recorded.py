@@ -6,7 +6,6 @@ for one in read_ladders(Path("tests/silicon/ladder")):
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,12 +13,42 @@ from statistics import median
 from typing import Any, Final
 
 from hopsim.errors import ConfigError
+from hopsim.json_kinds import (
+    ANYTHING,
+    NUMBER,
+    SHAPE,
+    TEXT,
+    WHOLE,
+    each,
+    perhaps,
+    rows,
+    some,
+    table_of,
+    with_besides,
+)
 from hopsim.kernels.gemm.ladder import Step
 from hopsim.kernels.gemm.problem import GemmProblem
 from hopsim.kernels.gemm.tile import Tile
+from hopsim.kernels.recordings import check, read_recording
 
 APART: Final = 0.05
 """Two steps that silicon separates by more should be in the same order in a prediction."""
+
+_CYCLES: Final = perhaps(rows(NUMBER))
+_STEP: Final = with_besides(
+    table_of(
+        step=TEXT, words=TEXT, schedule=TEXT, tile=SHAPE, stages=WHOLE,
+        options=with_besides(table_of(), cluster=some(WHOLE)),
+        out_dtype=TEXT, ptx_sha256=TEXT, grid=WHOLE, time_us_l2_flushed=NUMBER, time_us_back_to_back=NUMBER,
+        clock_hz_back_to_back=perhaps(NUMBER),
+    ),
+    cycles=_CYCLES,
+)  # fmt: skip
+_CUBLAS: Final = with_besides(table_of(), cycles=_CYCLES, time_us_l2_flushed=perhaps(NUMBER))
+_PROBLEM: Final = table_of(m=WHOLE, n=WHOLE, k=WHOLE, cublas=_CUBLAS, steps=rows(each(ANYTHING)))
+_LADDERS: Final = table_of(dtype=TEXT, problems=rows(_PROBLEM))
+_FILE: Final = each(ANYTHING)
+"""Beside ladders lie files of other kernels."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,13 +90,15 @@ def read_ladders(folder: Path, dtypes: Sequence[str] = ()) -> list[RecordedLadde
 
     Args:
         dtypes: types of A and B; all without.
-    Raises: ConfigError: there are none.
+    Raises: ConfigError: there are none, or a file holds something else.
     """
     found: list[RecordedLadder] = []
     for file in sorted(folder.glob("*.json")):
-        content: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
-        if "problems" in content and (not dtypes or content["dtype"] in dtypes):
-            found += [_ladder(content["dtype"], row) for row in content["problems"]]
+        content: dict[str, Any] = read_recording(file, _FILE)
+        if "problems" in content:
+            check(content, _LADDERS, file)
+            if not dtypes or content["dtype"] in dtypes:
+                found += [_ladder(content["dtype"], row, file) for row in content["problems"]]
     if not found:
         raise ConfigError(
             f"no recorded ladder in {folder}", hint="hopsim record tests/silicon --part ladder"
@@ -77,15 +108,20 @@ def read_ladders(folder: Path, dtypes: Sequence[str] = ()) -> list[RecordedLadde
 
 def read_bits(folder: Path) -> dict[str, dict[str, str]]:
     """Return by type the hash of C on the small problem, by the hash of the program."""
-    files = [json.loads(file.read_text(encoding="utf-8")) for file in sorted(folder.glob("*.json"))]
+    files = [read_recording(file, _FILE) for file in sorted(folder.glob("*.json"))]
     return {one["dtype"]: one["bits"]["c_sha256"] for one in files if "bits" in one}
 
 
-def _ladder(dtype: str, row: Mapping[str, Any]) -> RecordedLadder:
+def _ladder(dtype: str, row: Mapping[str, Any], file: Path) -> RecordedLadder:
     size = (row["m"], row["n"], row["k"])
     cublas = row["cublas"]
+    # (A step that could not be measured says why.)
+    measured = {
+        str(position): one for position, one in enumerate(row["steps"]) if "error" not in one
+    }
+    check({"steps": measured}, table_of(steps=each(_STEP)), file)
     return RecordedLadder(
-        GemmProblem(*size, dtype), tuple(_step(dtype, size, one) for one in row["steps"] if "error" not in one),
+        GemmProblem(*size, dtype), tuple(_step(dtype, size, one) for one in measured.values()),
         _middle(cublas), cublas.get("time_us_l2_flushed"),
     )  # fmt: skip
 

@@ -8,7 +8,6 @@ No prediction can be held to less than that.
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -16,16 +15,21 @@ from statistics import median
 from typing import Any, Final
 
 from hopsim.errors import DeviceError
+from hopsim.json_kinds import NUMBER, TEXT, WHOLE, rows, some, table_of
 from hopsim.kernels.gemm import silicon
 from hopsim.kernels.gemm.recorded import read_ladders
 from hopsim.kernels.measured.ncu import Profile, profile
 from hopsim.kernels.measured.program import Size, launch
 from hopsim.kernels.measured.record import CYCLES, PROFILES, Held
 from hopsim.kernels.measured.sets import Measured, load_sets
+from hopsim.kernels.recordings import read_recording
 
 FILE: Final = "again.json"
 LADDER: Final = "ladder"
 """Of a folder of recordings."""
+ROWS: Final = rows(
+    table_of(ptx_sha256=TEXT, m=WHOLE, n=WHOLE, k=WHOLE, grid=WHOLE, cycles=some(NUMBER))
+)
 NCU_LIMIT_S: Final = 500.0
 HASH_DIGITS: Final = 16
 Key = tuple[str, Size, int]
@@ -38,13 +42,14 @@ def key(ptx_sha256: str, size: Size, grid: int) -> Key:
 
 
 def read(folder: Path) -> dict[Key, float]:
-    """Return the cycles of what was measured again, the median of its launches; nothing where it was not."""
+    """Return the cycles of what was measured again, the median of its launches; nothing where it was not.
+
+    Raises: ConfigError: the file holds something else.
+    """
     file = folder / FILE
-    rows: list[dict[str, Any]] = (
-        json.loads(file.read_text(encoding="utf-8")) if file.exists() else []
-    )
+    measured: list[dict[str, Any]] = read_recording(file, ROWS) if file.exists() else []
     found: dict[Key, list[float]] = {}
-    for row in rows:
+    for row in measured:
         # Some programs are both judged and a step of a ladder.
         launch_key = key(row["ptx_sha256"], (row["m"], row["n"], row["k"]), row["grid"])
         found.setdefault(launch_key, []).extend(row["cycles"])

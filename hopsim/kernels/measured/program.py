@@ -8,7 +8,6 @@ C[M,N] = A[M,K] B[N,K]^T, all row-major.  A program is kept as text, so that it 
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,8 +17,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hopsim.errors import ConfigError
+from hopsim.json_kinds import ANYTHING, TEXT, WHOLE, each, perhaps, rows, table_of, with_besides
 from hopsim.kernels.gemm.launch import NUMPY_TYPES
 from hopsim.kernels.probes.probe import load_module
+from hopsim.kernels.recordings import read_recording
 from hopsim.launch.arrays import DeviceArray, TensorMap
 from hopsim.results import LaunchResult
 
@@ -29,6 +30,14 @@ Parameter = Mapping[str, Any]
 """One parameter of an entry: `{"map": "A", "box": [64, 128], ...}`, `{"pointer": "A"}`, `{"i32": "M"}`, `{"i64": 1}`
 or `{"null": true}`."""
 SCALARS: Final = {"i32": np.int32, "u32": np.uint32, "i64": np.int64}
+PROGRAM: Final = with_besides(
+    table_of(
+        kernel=TEXT, entry=TEXT, tile=table_of(bm=WHOLE, bn=WHOLE, bk=WHOLE), block=WHOLE, shared_bytes=WHOLE
+    ),
+    dtype=TEXT, out_dtype=TEXT, ptx=TEXT, ptx_sha256=TEXT, cluster=WHOLE, operands=TEXT, options=perhaps(each(ANYTHING)),
+    parameters=perhaps(rows(each(ANYTHING))),
+)  # fmt: skip
+"""A program as plain data, see `read`."""
 MAP_OPTIONS: Final = {"swizzle": "128B", "l2_promotion": "128B"}
 ROW_BYTES: Final = 128
 """Bytes of a row of a box with the 128-byte swizzle."""
@@ -123,8 +132,7 @@ def read_all(file: Path, folder: Path | None = None) -> Iterator[Program]:
 
     Raises: ConfigError.
     """
-    rows: list[dict[str, Any]] = json.loads(file.read_text(encoding="utf-8"))
-    for row in rows:
+    for row in read_recording(file, rows(PROGRAM)):
         yield read(row, folder or file.parent)
 
 
@@ -135,12 +143,12 @@ def triton_maps(tile: Size, dtype: str, out_dtype: str) -> list[Parameter]:
     """
     bm, bn, bk = tile
     found: list[Parameter] = []
-    for name, kind, (rows, columns), (down, across) in (
+    for name, kind, (lines, columns), (down, across) in (
         ("A", dtype, "MK", (bm, bk)), ("B", dtype, "NK", (bn, bk)), ("C", out_dtype, "MN", (bm, bn)),
     ):  # fmt: skip
         width = min(across, ROW_BYTES // NUMPY_TYPES[kind].itemsize)
         found.append({"map": name, "box": [width, down]})
-        found += [{"i32": rows}, {"i32": columns}, {"i64": columns}, {"i64": 1}]
+        found += [{"i32": lines}, {"i32": columns}, {"i64": columns}, {"i64": 1}]
     return [*found, {"i32": "M"}, {"i32": "N"}, {"i32": "K"}, {"null": True}, {"null": True}]
 
 

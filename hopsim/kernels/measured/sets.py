@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,7 +9,9 @@ from statistics import median
 from typing import Any, Final
 
 from hopsim.errors import ConfigError
-from hopsim.kernels.measured.program import Program, Size, read
+from hopsim.json_kinds import NUMBER, NUMBERS, WHOLE, perhaps, rows, table_of, with_besides
+from hopsim.kernels.measured.program import PROGRAM, Program, Size, read
+from hopsim.kernels.recordings import read_recording
 
 CYCLES: Final = "gpc__cycles_elapsed.max"
 SETS: Final = (
@@ -19,6 +20,15 @@ SETS: Final = (
     ("judging", "judging/gemm_triton.json"),
 )
 """Role of a set, and its file from the folder of recordings."""
+
+_TIME: Final = perhaps(NUMBER)
+_MEASUREMENT: Final = with_besides(
+    table_of(m=WHOLE, n=WHOLE, k=WHOLE, grid=WHOLE),
+    counters=perhaps(NUMBERS), cycles=perhaps(rows(NUMBER)), time_us_l2_flushed=_TIME, time_us_back_to_back=_TIME,
+    clock_hz_back_to_back=_TIME,
+)  # fmt: skip
+ROWS: Final = rows(PROGRAM._replace(inside={**PROGRAM.inside, "measured": rows(_MEASUREMENT)}))
+"""What a file of a set holds."""
 
 
 @dataclass(frozen=True)
@@ -56,14 +66,13 @@ class Measured:
 def load_sets(folder: Path) -> list[Measured]:
     """Return all measurements of a folder of recordings (`tests/silicon` of a checkout).
 
-    Raises: ConfigError: there are none, or a program is not the one that was measured.
+    Raises: ConfigError: there are none, they are something else, or a program is not the one that was measured.
     """
     found: list[Measured] = []
     for role, name in SETS:
         file = folder / name
         if file.exists():
-            rows = json.loads(file.read_text(encoding="utf-8"))
-            for row in rows:
+            for row in read_recording(file, ROWS):
                 found += _measured(role, row, file.parent)
     if not found:
         raise ConfigError(

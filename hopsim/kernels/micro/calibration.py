@@ -9,8 +9,19 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from hopsim.json_kinds import NUMBERS, SIGNED, TEXT, WHOLE, each, rows, table_of, with_besides
+
 RECORDING: Final = "tests/silicon/micro.json"
 EMPTY: Final = "tests/silicon/judging/empty_kernel.json"
+_FIGURES: Final = each(SIGNED)
+MICRO: Final = rows(
+    with_besides(table_of(name=TEXT), cycles=_FIGURES, slopes=_FIGURES, bytes_per_clk=_FIGURES)
+)
+"""What `micro.json` holds."""
+EMPTIES: Final = rows(
+    table_of(grid=WHOLE, block=WHOLE, cluster=WHOLE, shared_bytes=WHOLE, counters=NUMBERS)
+)
+"""What `empty_kernel.json` holds."""
 
 
 class Recordings:
