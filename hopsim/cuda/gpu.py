@@ -290,10 +290,10 @@ class CudaGpu:
             time_limit_s: instead of the device's own.
         Raises: LaunchError, DeviceError.
         """
-        del check, progress
+        del check
         chosen = options(
             kernel, values=values, timing=timing, schedule=schedule, numerics=numerics, seed=seed, max_cycles=max_cycles,
-            warm=warm, trace=trace,
+            warm=warm, trace=trace, progress=progress,
         )  # fmt: skip
         for holds, what in (
             (chosen.values, "values=False"), (chosen.numerics == "hopper", f"numerics={chosen.numerics!r}"),

@@ -169,7 +169,9 @@ def _by_value(param: Parameter) -> str:
         return "hs.TensorMap(x, box=(64, 128)) for a tensor map"
     if param.is_array:
         return f"bytes, or hs.ParamBytes(bytes({param.size}), pointers={{0: x}})"
-    return "pass a numpy scalar such as np.int32(n)"
+    kind = {"u": "uint", "f": "float", "s": "int"}.get(param.type[0], "uint")
+    letter = "x" if kind == "float" else "n"
+    return f"pass a numpy scalar such as np.{kind}{8 * param.size}({letter})"
 
 
 def _arrays_in(value: Any) -> list[DeviceArray]:

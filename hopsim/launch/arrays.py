@@ -74,6 +74,24 @@ def _offset(value: object) -> int:
     return numbers[0]
 
 
+def _extents(array: DeviceArray, data_type: TensorDataType) -> tuple[int, ...]:
+    """Return the extents of an array whose bytes are elements of another type, innermost first.
+
+    Raises: TensorMapError: its rows are no whole number of these.
+    """
+    extents = tuple(reversed(array.shape))
+    if not extents or array.dtype.itemsize == data_type.itemsize:
+        return extents
+    row_bytes = extents[0] * array.dtype.itemsize
+    if row_bytes % data_type.itemsize:
+        raise TensorMapError(
+            f"dtype={data_type.text!r}: expected rows of whole elements of {data_type.itemsize} bytes, got {row_bytes} bytes"
+            f" ({extents[0]} of {array.dtype.name})",
+            hint="dims= and strides=, or another dtype",
+        )
+    return (row_bytes // data_type.itemsize, *extents[1:])
+
+
 def _window(lower: Sequence[int] | None, upper: Sequence[int] | None) -> PixelWindow | None:
     if lower is None and upper is None:
         return None
@@ -115,7 +133,8 @@ class TensorMap:
         array: the tensor in device memory, row-major; for im2col images by (D by (H by)) W by channels.
         box: elements of a box, innermost dimension first; for im2col channels per pixel and pixels per column.
         swizzle: `none`, `32B`, `64B` or `128B`.
-        dims: extents, innermost first; default: those of the array, reversed.
+        dims: extents, innermost first, in elements of the map; default: those of the array, reversed; the innermost one
+            is longer or shorter where `dtype` is narrower or wider than the array's, over the same bytes.
         strides: bytes between neighbours of each dimension but the innermost; default: dense.  0 is allowed.
         element_strides: 1 to 8 for each dimension; default 1.
         interleave: `none`; `16B` and `32B` can be encoded, and using them is not modelled (DEVIATIONS D-TMAKIND).
@@ -162,13 +181,14 @@ class TensorMap:
                 f"a tensor map has no type for {array.dtype.name}",
                 hint=f"pass dtype=, one of {', '.join(MAP_TYPES)}",
             )
-        extents = tuple(reversed(array.shape)) if dims is None else _whole(dims, "dims")
+        data_type = TensorDataType.from_name(name)
+        extents = _extents(array, data_type) if dims is None else _whole(dims, "dims")
         if strides is None:
-            strides = row_major_strides(extents, array.dtype.itemsize)
+            strides = row_major_strides(extents, data_type.itemsize)
         self.array = array
         self.swizzle = next(word for word, one in SWIZZLES.items() if one is pattern)
         self.spec = TensorMapSpec(
-            data_type=TensorDataType.from_name(name),
+            data_type=data_type,
             global_address=array.address + _offset(offset),
             dims=extents,
             strides=_whole(strides, "strides"),

@@ -51,12 +51,13 @@ def options(
     max_cycles: int | None,
     warm: str,
     trace: bool,
+    progress: object = None,
 ) -> Options:
     """Check a kernel and the options of its launch.
 
     Args:
         kernel: what is launched.
-        values, timing, schedule, numerics, seed, max_cycles, warm, trace: as `hopsim.Gpu.launch` takes them.
+        values, timing, schedule, numerics, seed, max_cycles, warm, trace, progress: as `hopsim.Gpu.launch` takes them.
     Raises: LaunchError.
     """
     check_kernel(kernel)
@@ -66,6 +67,12 @@ def options(
             raise LaunchError(
                 f"{name}: expected True or False, got {given!r}", where=where, hint=f"{name}=True"
             )
+    if progress is not None and not callable(progress):
+        raise LaunchError(
+            f"progress: expected a function of the share that is done, got {progress!r}",
+            where=where,
+            hint="progress=print",
+        )
     _check_word(schedule, "schedule", SCHEDULES, where)
     _check_word(numerics, "numerics", NUMERICS, where)
     _check_word(warm, "warm", WARM, where)

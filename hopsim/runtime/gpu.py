@@ -215,7 +215,7 @@ class Gpu:
         """
         chosen = options(
             kernel, values=values, timing=timing, schedule=schedule, numerics=numerics, seed=seed, max_cycles=max_cycles,
-            warm=warm, trace=trace,
+            warm=warm, trace=trace, progress=progress,
         )  # fmt: skip
         readings, listeners = readings_of(check, kernel), listeners_of(observers, kernel)
         device = self.config.device

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from hopsim.errors import LaunchError
 from hopsim.kernels.gemm.kernel import GemmKernel, build
 from hopsim.kernels.gemm.problem import GemmProblem
 
@@ -133,3 +134,37 @@ def test_rotating_store_buffers_wait_for_the_box_before_last() -> None:
     assert waits == [(".read", "0"), (".read", "1"), ("", "0")]
     everything = build(WS, problem, (64, 256, 64), 3, store_buffers=4)
     assert "wait_group.read" not in everything.ptx
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"problem": (64, 64, 64)}, "problem: expected a GemmProblem, got (64, 64, 64)"),
+        ({"tile": "128x128x64"}, "tile: expected 3 whole numbers, got '128x128x64'"),
+        ({"tile": (128, 64)}, "tile: expected 3 whole numbers, got (128, 64)"),
+        ({"tile": (128, 64.0, 64)}, "tile: expected 3 whole numbers, got (128, 64.0, 64)"),
+        ({"stages": "2"}, "stages: expected a whole number, got '2'"),
+        ({"stages": None}, "stages: expected a whole number, got None"),
+        ({"warpgroups": "2"}, "warpgroups: expected a whole number, got '2'"),
+        ({"cluster": 2}, "cluster: expected 2 whole numbers, got 2"),
+        ({"cluster": (2,)}, "cluster: expected 2 whole numbers, got (2,)"),
+        ({"group_m": "8"}, "group_m: expected a whole number, got '8'"),
+        ({"store_buffers": 1.5}, "store_buffers: expected a whole number, got 1.5"),
+        ({"splits": "2"}, "splits: expected a whole number, got '2'"),
+        ({"a_rows": "8"}, "a_rows: expected a whole number, got '8'"),
+        ({"resident_ctas": "1"}, "resident_ctas: expected a whole number, got '1'"),
+        ({"persistent": "no"}, "persistent: expected True or False, got 'no'"),
+        ({"swizzle": "128B"}, "swizzle: expected one of Swizzle.NONE, Swizzle.B32, Swizzle.B64, Swizzle.B128, got '128B'"),
+    ],
+)  # fmt: skip
+def test_what_is_no_number_is_told_in_words(given: dict[str, Any], words: str) -> None:
+    usual: dict[str, Any] = {"problem": GemmProblem(64, 64, 64), "tile": (128, 64, 64), "stages": 2}
+    with pytest.raises(LaunchError) as refused:
+        build("cooperative", **(usual | given))
+    assert (refused.value.where, refused.value.what) == ("gemm", words)
+    assert refused.value.hint
+
+
+def test_extents_of_a_problem_are_whole() -> None:
+    with pytest.raises(LaunchError, match="m: expected a whole number, got 128.0"):
+        GemmProblem(128.0, 128, 128)  # type: ignore[arg-type]

@@ -101,6 +101,20 @@ def test_a_number_of_the_other_kind_is_refused(kind: str, value: Any, advice: st
 
 
 @pytest.mark.parametrize(
+    ("kind", "advice"),
+    [
+        ("f32", "np.float32(x)"), ("f64", "np.float64(x)"), ("s32", "np.int32(n)"), ("u16", "np.uint16(n)"), ("b32", "np.uint32(n)"),
+    ],
+)  # fmt: skip
+def test_nothing_in_the_place_of_a_number_says_which_number_goes_there(
+    kind: str, advice: str
+) -> None:
+    with pytest.raises(hs.LaunchError, match=rf"expected \.{kind}, got None") as refused:
+        launch(hs.Gpu(), kernel=scale(kind), args=[None, None])
+    assert refused.value.hint == f"pass a numpy scalar such as {advice}"
+
+
+@pytest.mark.parametrize(
     ("kind", "value"),
     [
         ("f32", F32(2)), ("f32", F32(2).tobytes()), ("b32", F32(2)), ("b32", np.uint32(0x40000000)),
@@ -330,6 +344,24 @@ def test_a_map_takes_the_names_of_the_types_that_arrays_have() -> None:
     assert hs.TensorMap(x, box=(64,), dtype="float8_e4m3fn").spec == hs.TensorMap(x, box=(64,)).spec
 
 
+def test_a_map_of_another_width_lies_over_the_bytes_of_the_array() -> None:
+    gpu = hs.Gpu()
+    x = gpu.array(np.zeros((8, 4, 32), np.uint8))
+    wide = hs.TensorMap(x, box=(8, 4, 8), dtype="uint32").spec
+    assert (wide.dims, wide.strides) == ((8, 4, 8), (32, 128))
+    halves = hs.TensorMap(
+        gpu.array(np.zeros((8, 32), np.uint32)), box=(64, 8), dtype="float16"
+    ).spec
+    assert (halves.dims, halves.strides) == ((64, 8), (128,))
+    # Extents are elements of the map, so that dense rows are of these.
+    given = hs.TensorMap(x, box=(16, 8), dims=(16, 16), dtype="uint32").spec
+    assert given.strides == (64,)
+    with pytest.raises(
+        hs.TensorMapError, match=r"rows of whole elements of 8 bytes, got 12 bytes \(12 of uint8\)"
+    ):
+        hs.TensorMap(gpu.array(np.zeros((8, 12), np.uint8)), box=(1, 8), dtype="float64")
+
+
 @pytest.mark.parametrize("text", [MAP.encode(), None])
 def test_text_is_text(text: Any) -> None:
     with pytest.raises(hs.PtxError, match="expected PTX text, got "):
@@ -479,6 +511,7 @@ def test_a_host_array_in_the_place_of_an_address_is_put_on_the_device_first() ->
         ({"values": "no"}, "values: expected True or False, got 'no'"),
         ({"timing": 0}, "timing: expected True or False, got 0"),
         ({"trace": "x.json"}, "trace: expected True or False, got 'x.json'"),
+        ({"progress": 3}, "progress: expected a function of the share that is done, got 3"),
     ],
 )
 def test_options_that_would_be_taken_for_others(given: dict[str, object], words: str) -> None:

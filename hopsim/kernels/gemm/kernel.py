@@ -14,6 +14,7 @@ from typing import Any
 from hopsim.errors import LaunchError
 from hopsim.kernels.gemm import stream_k
 from hopsim.kernels.gemm.frame import SHARED_SYMBOL
+from hopsim.kernels.gemm.given import check_given
 from hopsim.kernels.gemm.plan import GemmPlan
 from hopsim.kernels.gemm.problem import GemmProblem, element_type
 from hopsim.kernels.gemm.scheduler import H100_CTAS, grid_ctas, units
@@ -137,15 +138,17 @@ def build(
 
     Raises: LaunchError: the schedule, or the hardware, cannot do it.
     """
-    found = schedule if isinstance(schedule, Schedule) else schedule_named(schedule)
-    if resident_ctas is not None and resident_ctas < 1:
-        raise LaunchError(f"resident_ctas must be at least 1, got {resident_ctas}", where="gemm")
-    given = plan_options({
+    options = {
         "warpgroups": warpgroups, "cluster": cluster, "persistent": persistent, "order": order,
         "group_m": group_m, "store_buffers": store_buffers, "release_scope": release_scope,
         "swizzle": swizzle, "a_in_registers": a_in_registers, "splits": splits,
         "reduction": reduction, "a_rows": a_rows,
-    })  # fmt: skip
+    }  # fmt: skip
+    check_given(problem, tile, stages, {**options, "resident_ctas": resident_ctas})
+    found = schedule if isinstance(schedule, Schedule) else schedule_named(schedule)
+    if resident_ctas is not None and resident_ctas < 1:
+        raise LaunchError(f"resident_ctas must be at least 1, got {resident_ctas}", where="gemm")
+    given = plan_options(options)
     tile = tile if isinstance(tile, Tile) else Tile(*tile)
     plan = make_plan(found, problem, tile, stages, given)
     resident = resident_ctas or H100_CTAS[plan.cluster_size]

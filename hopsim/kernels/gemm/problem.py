@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from hopsim.errors import LaunchError
+from hopsim.launch.given import whole_number
 from hopsim.layout.descriptor import Major
 
 _TMA_SOURCE = "CUDA driver API 13.0, cuTensorMapEncodeTiled"
@@ -107,6 +108,7 @@ class GemmProblem:
                 hint="int8 goes with s32 and with nothing else",
             )
         for name, size in (("m", self.m), ("n", self.n), ("k", self.k)):
+            whole_number(size, name, "GemmProblem", f"{name}=4096")
             if not 1 <= size < 1 << 31:
                 raise LaunchError(
                     f"{name} must be from 1 to 2147483647, got {size}",
