@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 
 from hopsim.errors import LaunchError
+from hopsim.runtime.gpu import Gpu
 from tests.machine.programs import (
     IN_ORDER,
+    TIMED,
     UNTIMED,
     build,
     expect,
@@ -295,6 +297,68 @@ def test_module_variables_and_their_initialisers() -> None:
         *np.array([1.5, -2.0], np.float16).view(np.uint32), 0xFFFFFFFD, 0xFFFFFFF9, 1, 0xFFFFFFFF, 105, 0, 9, 60,
     ]  # fmt: skip
     expect(body, np.array(expected, np.uint32), block=1, module=module, orders=UNTIMED[:2])
+
+
+# A body, what stands before it in the module, and the words that it stores.
+VARIABLES_OF_BODIES = {
+    "one": (".global .u32 a = 7; ld.global.u32 %r1, [a]; mov.u32 %r2, 0;", "", (7, 0)),
+    "constants": (".const .u32 a[2] = {1, 2}; ld.const.v2.u32 {%r1, %r2}, [a];", "", (1, 2)),
+    "two scopes": (
+        """
+        { .global .u32 a = 7; .global .u64 at = a; ld.global.u64 %rd1, [at]; ld.global.u32 %r1, [%rd1]; }
+        { .global .u32 a = 8; .global .u64 at = a; ld.global.u64 %rd1, [at]; ld.global.u32 %r2, [%rd1]; }
+        """, "", (7, 8),
+    ),
+    "hides one of the module": (
+        """
+        ld.global.u32 %r1, [a];
+        { .const .u32 a = 8; .const .u64 at = generic(a); ld.const.u64 %rd1, [at]; ld.u32 %r2, [%rd1]; }
+        """, ".global .u32 a = 7;", (7, 8),
+    ),
+    "hides shared memory": (
+        """
+        st.shared.u32 [a], 7;
+        { .shared .u32 a; st.shared.u32 [a], 8; ld.shared.u32 %r2, [a]; }
+        ld.shared.u32 %r1, [a];
+        """, ".shared .u32 a;", (7, 8),
+    ),
+    "address of one of the module": (
+        ".global .u64 at[2] = {a, a+4}; ld.global.u64 %rd1, [at+8]; ld.global.u32 %r1, [%rd1]; mov.u32 %r2, 0;",
+        ".global .u32 a[2] = {3, 4};", (4, 0),
+    ),
+    "of a function": (
+        "call (%r1), count; call (%r1), count; ld.global.u32 %r2, [kept];",
+        """
+        .global .u32 kept = 1;
+        .func (.reg .u32 r) count() { .global .u32 kept = 7; ld.global.u32 r, [kept]; add.u32 r, r, 1; st.global.u32 [kept], r; }
+        """, (9, 1),
+    ),
+    "pointer to a function": (
+        """
+        .global .u64 at = five;
+        P: .callprototype (.reg .u32 _) _ ();
+        ld.global.u64 %rd1, [at];
+        call (%r1), %rd1, (), P;
+        mov.u32 %r2, 0;
+        """, ".func (.reg .u32 r) five() { mov.u32 r, 5; }", (5, 0),
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("body", "module", "words"), VARIABLES_OF_BODIES.values(), ids=VARIABLES_OF_BODIES
+)
+def test_variables_that_a_body_declares(body: str, module: str, words: tuple[int, int]) -> None:
+    body += "st.global.v2.u32 [%out], {%r1, %r2};"
+    for order in (*UNTIMED[:2], TIMED):
+        expect(body, words, block=1, module=module, orders=[order], device=Gpu(), check=True)
+
+
+def test_what_a_launch_leaves_in_the_variable_of_a_body_the_next_finds() -> None:
+    body = ".global .u32 turns = 4; atom.global.add.u32 %r1, [turns], 1; st.global.u32 [%out], %r1;"
+    device = Gpu()
+    for turn in (4, 5):
+        expect(body, [turn], block=1, orders=UNTIMED[:1], device=device)
 
 
 def test_floats_of_another_width_as_initial_values() -> None:

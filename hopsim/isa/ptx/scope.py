@@ -94,7 +94,7 @@ def flatten(function: Function, module: PtxModule) -> Flattened:
 class _Flattening:
     def __init__(self, function: Function, module: PtxModule) -> None:
         self.function = function
-        self.names = Names(module)
+        self.names = Names(module, function.name)
         self.instructions: list[FlatInstruction] = []
         self.errors: dict[str, PtxError] = {}
         self.labels: dict[str, int] = {}
