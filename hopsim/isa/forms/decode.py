@@ -23,6 +23,7 @@ from hopsim.isa.forms.operand_rules import (
     Mismatch,
     OtherCount,
     check_address,
+    check_addressed,
     check_limit,
     check_part,
     check_place,
@@ -213,6 +214,7 @@ class _Binder:
                 width = 32
             base = RegisterArg(operand.base, width)
         elif isinstance(operand.base, SymbolRef):
+            check_addressed(spec, operand.base)
             check_space(self.slots, spec, operand.base)
             width = 64
             base = SymbolArg(operand.base, 64)

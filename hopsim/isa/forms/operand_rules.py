@@ -6,7 +6,7 @@ What ptxas refuses is refused here.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -91,6 +91,25 @@ def _clash(kind: ScalarType, declared: ScalarType) -> bool:
     if "float" in kinds:
         return not kinds <= UNTYPED
     return kind.name in PAIRS_OF_FLOATS and declared.kind in ("signed", "unsigned")
+
+
+_NO_VARIABLES: Final = {
+    "special": "a special register, which is read by mov and cvt",
+    "prototype": "the label of a prototype",
+    "function": "a function",
+    "part": "a part of a register",
+}
+
+
+def check_addressed(spec: OperandSpec, symbol: SymbolRef) -> None:
+    """Check whether a name is one of memory; ptxas 13.0 takes some special registers, which PTX has for no address.
+
+    Raises: Mismatch: it is none.
+    """
+    if symbol.kind in _NO_VARIABLES:
+        raise Mismatch(
+            f"address {spec.name} is {symbol.name}, {_NO_VARIABLES[symbol.kind]}: expected a register or a variable"
+        )
 
 
 def check_special(
