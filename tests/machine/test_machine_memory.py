@@ -21,6 +21,27 @@ from tests.machine.programs import (
 LANES = np.arange(32)
 ONE = (IN_ORDER,)
 
+# --- kinds of accesses -----------------------------------------------------------------------------
+
+
+def test_registers_of_devices_and_uniform_loads_are_accesses_like_others() -> None:
+    body = """
+    mov.v4.u32 {%r1, %r2, %r3, %r4}, %ntid;
+    mad.lo.u32 %r1, %r1, %r2, %t;
+    st.mmio.relaxed.sys.global.u32 [%mine], %r1;
+    ld.mmio.relaxed.sys.u32 %r2, [%mine];
+    bar.sync 0;
+    ldu.global.v2.u32 {%r3, %r4}, [%out+8];
+    add.u32 %r2, %r2, %r3;
+    mad.lo.u32 %r2, %r4, 1000, %r2;
+    bar.sync 0;
+    st.global.u32 [%mine], %r2;
+    """
+    expected = 64 + np.arange(64) + (64 + 2) + (64 + 3) * 1000
+    for order in (*UNTIMED[:3], TIMED):
+        expect(body, expected, block=64, orders=[order], check=True)
+
+
 # --- addresses -------------------------------------------------------------------------------------
 
 

@@ -53,6 +53,8 @@ from hopsim.isa.ptx.flat import (
     Register,
     SymbolRef,
 )
+from hopsim.isa.ptx.names import COMPONENTS
+from hopsim.isa.ptx.special import has_components
 from hopsim.isa.types import TYPES, ScalarType
 
 CLOCKS = frozenset(
@@ -66,6 +68,13 @@ def _labels(operand: FlatOperand) -> tuple[LabelRef, ...]:
         if labels:
             return labels
     raise Mismatch("the targets must be the label of a .branchtargets list that stands before")
+
+
+def _components(symbol: SymbolRef) -> FlatOperand:
+    """Return a special register of several components as the vector of them."""
+    if symbol.kind != "special" or not has_components(symbol.name):
+        return symbol
+    return FlatVector(tuple(SymbolRef("special", f"{symbol.name}.{one}") for one in COMPONENTS))
 
 
 def _type_of(spec: OperandSpec, slots: dict[str, str]) -> ScalarType | None:
@@ -169,6 +178,8 @@ class _Binder:
         elif spec.shape in ("address", "tensor"):
             self._address(spec, operand)
         elif spec.shape == "vector":
+            if isinstance(operand, SymbolRef) and self.form.base[0] == "mov":
+                operand = _components(operand)
             if not isinstance(operand, FlatVector):
                 raise Mismatch(f"operand {spec.name} must be a vector in braces")
             self._vector(spec, operand)

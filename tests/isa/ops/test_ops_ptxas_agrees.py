@@ -22,6 +22,17 @@ BODY = """.visible .entry k(.param .u64 p)
 .reg .pred %p<4>; .reg .b16 %h<4>; .reg .b32 %r<9>; .reg .b64 %a<5>; .reg .f32 %f<9>; .reg .f64 %d<3>;
 """
 TAKEN: list[tuple[str, str]] = [
+    ("ld.mmio.relaxed.sys.global.u32 %r1, [%a1];", ""),
+    ("ld.relaxed.mmio.sys.u32 %r1, [%a1];", ""),
+    ("st.mmio.relaxed.sys.global.u32 [%a1], %r1;", ""),
+    ("ldu.global.v4.f32 {%f1, %f2, %f3, %f4}, [%a1];", ""),
+    ("ldu.u8 %h1, [%a1];", ""),
+    ("mov.v4.u16 {%h0, %h1, %h2, %h3}, %ctaid;", ""),
+    ("mov.v2.f64 {%d1, %d2}, {%d2, %d1};", ""),
+    ("mov.v2.u32 {_, %r1}, {%r2, 5};", ""),
+    ("fma.rn.relu.oob.bf16x2 %r1, %r2, %r3, %r4;", ""),
+    ("mul24.hi.s32 %r1, %r2, %r3;", ""),
+    ("mad24.hi.sat.s32 %r1, %r2, %r3, %r4;", ""),
     ("prefetchu.L1 [%a1];", ""),
     ("applypriority.global.L2::evict_normal [%a1], 128;", ""),
     ("applypriority.L2::evict_normal [%a1], 128;", ""),
