@@ -382,6 +382,33 @@ def test_what_a_launch_leaves_in_the_variable_of_a_body_the_next_finds() -> None
         expect(body, [turn], block=1, orders=UNTIMED[:1], device=device)
 
 
+def test_elements_of_arrays() -> None:
+    """An index counts elements, a vector's numbers each; of mov it is an address.  Source: ptxas 13.0."""
+    module = """
+    .global .align 8 .u32 words[4] = {10, 11, 12, 13};
+    .global .u16 halves[3] = {20, 21, 22};
+    .const .u32 table[2] = {30, 31};
+    .shared .align 8 .u32 tile[8];
+    """
+    body = """
+    .local .u64 kept[2];
+    st.shared.v2.u32 tile[4], {40, 41};
+    st.local.u64 kept[1], 50;
+    ld.global.u32 %r1, words[3-1];
+    ldu.global.v2.u32 {%r2, %r3}, words[2];
+    ld.global.u16 %r4, halves[2];
+    ld.const.u32 %r5, table[0x1];
+    mov.u32 %r6, tile[5];
+    ld.shared.u32 %r6, [%r6];
+    ld.local.u32 %r7, kept[1];
+    mov.u64 %rd1, words[1];
+    ld.global.u32 %r8, [%rd1];
+    st.global.v4.u32 [%out], {%r1, %r2, %r3, %r4};
+    st.global.v4.u32 [%out+16], {%r5, %r6, %r7, %r8};
+    """
+    expect(body, [12, 12, 13, 22, 31, 41, 50, 11], block=1, module=module, orders=UNTIMED[:2])
+
+
 def test_floats_of_another_width_as_initial_values() -> None:
     """As an H100 gave them: doubles are converted, `0f` literals keep their bits."""
     module = """

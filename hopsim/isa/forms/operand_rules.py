@@ -97,7 +97,6 @@ _NO_VARIABLES: Final = {
     "special": "a special register, which is read by mov and cvt",
     "prototype": "the label of a prototype",
     "function": "a function",
-    "part": "a part of a register",
 }
 
 
@@ -106,6 +105,7 @@ def check_addressed(spec: OperandSpec, symbol: SymbolRef) -> None:
 
     Raises: Mismatch: it is none.
     """
+    check_part(symbol)
     if symbol.kind in _NO_VARIABLES:
         raise Mismatch(
             f"address {spec.name} is {symbol.name}, {_NO_VARIABLES[symbol.kind]}: expected a register or a variable"
@@ -177,12 +177,16 @@ def check_variable(form: Form, slots: dict[str, str], spec: OperandSpec, symbol:
 
 
 def check_part(operand: FlatOperand) -> None:
-    """Check that an operand is no part of a register, as video instructions take them.
+    """Check that an operand is no part of a register, as video instructions take them, and no element found by a register.
 
     Raises: NotModelled.
     """
     if isinstance(operand, SymbolRef) and operand.kind == "part":
         raise NotModelled(f"part {operand.name} of a register is not modelled")
+    if isinstance(operand, SymbolRef) and operand.kind == "element":
+        raise NotModelled(
+            f"{operand.name}, an index in a register, is not modelled; compute the address in a register"
+        )
 
 
 def check_policy(slots: dict[str, str], names: Sequence[str], args: Sequence[Arg]) -> None:

@@ -111,7 +111,16 @@ class Sink:
     """`_`: a destination that is thrown away."""
 
 
-Operand: TypeAlias = Name | Immediate | Sum | Address | Vector | Pair | Negated | Sink
+@dataclass(frozen=True, slots=True)
+class Element:
+    """`a[2]`, `a[%r1]`, `a[%r1+2]`: an element of an array; `offset` counts elements."""
+
+    base: Name
+    index: Name | None
+    offset: int
+
+
+Operand: TypeAlias = Name | Immediate | Sum | Element | Address | Vector | Pair | Negated | Sink
 Initialiser: TypeAlias = Immediate | Name | Sum | GenericAddress | AddressByte
 
 

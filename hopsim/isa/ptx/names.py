@@ -90,7 +90,7 @@ class Names:
 
     Attributes:
         registers: those used so far, in order of first use.
-        variables: those declared in the body so far, with unique names.
+        variables, parameters: those declared so far, with unique names.
         span: the statement that messages point at.
 
     Raises:
@@ -103,6 +103,7 @@ class Names:
         self.span = Span(1, 1)
         self.registers: list[Register] = []
         self.variables: list[Variable] = []
+        self.parameters: list[Variable] = []
         self.kinds = module.kinds
         self.register_names: set[str] = set()
         self.serials: dict[str, int] = {}
@@ -177,6 +178,14 @@ class Names:
             variable = replace(variable, name=unique, init=init if variable.init else variable.init)
         self.variables.append(variable)
 
+    def declaration(self, unique: str) -> Variable | None:
+        """Return the declaration of a symbol by its unique name; None of what is no variable."""
+        for variable in (*self.variables, *self.parameters):
+            if variable.name == unique:
+                return variable
+        last = self.module.named.get(unique, [None])[-1]
+        return last if isinstance(last, Variable) else None
+
     def initial(self, variable: Variable, value: Initialiser, scope: Scope) -> Initialiser:
         """Return an initial value of a variable of the body, with the unique name of the symbol that it holds."""
         name = symbol_of(value)
@@ -193,6 +202,7 @@ class Names:
     def declare_parameter(self, scope: Scope, parameter: Variable) -> None:
         """Declare a parameter or a return value; those in `.reg` are registers."""
         unique = self.unique_name(parameter.name)
+        self.parameters.append(replace(parameter, name=unique))
         meaning: Meaning = SymbolRef("param", unique)
         if parameter.space == "reg":
             meaning = Declared(unique, parameter.type, parameter.vector)
