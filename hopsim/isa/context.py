@@ -182,7 +182,13 @@ class Context(Protocol):
         space: str,
     ) -> None: ...
     def bulk_peer(
-        self, target: Value, source: Value, count_bytes: Value, barrier: Value
+        self,
+        target: Value,
+        source: Value,
+        count_bytes: Value,
+        barrier: Value,
+        reduce: str = "",
+        kind: ScalarType | None = None,
     ) -> None: ...
     def bulk_store(
         self, target: Value, shared: Value, count_bytes: Value, reduce: str, kind: ScalarType | None

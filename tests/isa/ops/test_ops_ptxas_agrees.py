@@ -32,6 +32,11 @@ TAKEN: list[tuple[str, str]] = [
     ("mov.v2.u32 {_, %r1}, {%r2, 5};", ""),
     ("fma.rn.relu.oob.bf16x2 %r1, %r2, %r3, %r4;", ""),
     ("mul24.hi.s32 %r1, %r2, %r3;", ""),
+    ("membar.proxy.alias;", ""),
+    (
+        "cp.reduce.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes.inc.u32 [%r1], [%r2], 16, [%r3];",
+        "",
+    ),
     ("mad24.hi.sat.s32 %r1, %r2, %r3, %r4;", ""),
     ("prefetchu.L1 [%a1];", ""),
     ("applypriority.global.L2::evict_normal [%a1], 128;", ""),
@@ -59,6 +64,10 @@ TAKEN: list[tuple[str, str]] = [
 ]
 """What ptxas 13.0 takes, and what hopsim says that it lacks of it."""
 REFUSED: list[tuple[str, str]] = [
+    (
+        "cp.reduce.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes.max.u64 [%r1], [%r2], 16, [%r3];",
+        ".max into shared memory does not take .u64; expected .u32, .s32",
+    ),
     ("applypriority.L2::evict_normal [%a1], 64;", "operand n is 64, expected 128"),
     ("barrier.red.popc.u32 %r1, 16, %p1;", "operand a is 16, expected 0 to 15"),
     ("neg.ftz.bf16x2 %r1, %r2;", ".ftz does not apply to .bf16x2, expected .f32, .f16 or .f16x2"),

@@ -78,6 +78,14 @@ def test_what_no_ptx_can_have_is_wrong(line: str, what: str, hint: str) -> None:
             "{ .shared .b32 s[4]; mov.b32 %r1, s[%r2+1]; }",
             "s[%r2], an index in a register, is not modelled",
         ),
+        (
+            "fence.acquire.sync_restrict::shared::cluster.cluster;",
+            "is not modelled: fence.acquire.cluster orders more",
+        ),
+        (
+            "fence.release.sync_restrict::shared::cta.cluster;",
+            "is not modelled: fence.release.cluster orders more",
+        ),
         ("alloca.u64 %a, %a, 16;", "memory of a size that is known at run time only"),
         ("vadd4.s32.s32.s32.sat %r0, %r1, %r1, %r2;", "only vabsdiff2 and vabsdiff4"),
     ],
