@@ -37,6 +37,7 @@ class Context(Protocol):
     def store(
         self, space: str, address: Value, word: int, values: Any, sem: str = "weak", scope: str = ""
     ) -> None: ...
+    def discard(self, space: str, address: Value, count_bytes: int) -> None: ...
     def atomic(
         self,
         space: str,

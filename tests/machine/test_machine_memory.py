@@ -542,6 +542,45 @@ def test_shared_addresses_of_another_cta_need_the_cluster_form() -> None:
     )
 
 
+def test_a_line_that_was_discarded_is_written_before_it_is_read() -> None:
+    body = """
+    setp.eq.u32 %p1, %t, 0;
+    @%p1 discard.global.L2 [%out], 128;
+    bar.sync 0;
+    st.global.u32 [%mine], %t;
+    ld.global.u32 %r1, [%mine];
+    add.u32 %r1, %r1, 1;
+    st.global.u32 [%mine], %r1;
+    """
+    for order in (*UNTIMED[:2], TIMED):
+        expect(body, np.arange(1, 65), block=64, fill=9, orders=[order], check=True, device=Gpu())
+    early = body.replace("st.global.u32 [%mine], %t;", "")
+    result, _, _ = launch(early, out=64, block=64, check=True, device=Gpu())
+    (found,) = result.hazards
+    assert (found.rule, "never written since a discard" in found.message) == ("HS702", True)
+    unordered, _, _ = launch(
+        body.replace("bar.sync 0;", ""), out=64, block=64, check=True, device=Gpu()
+    )
+    assert {one.rule for one in unordered.hazards} == {"HS502"}
+
+
+@pytest.mark.parametrize(
+    ("address", "what"),
+    [
+        ("%out+256", "leave array uint32[64]"),
+        ("%out+4", "is not aligned to 128 bytes"),
+        ("tile", "discard of what is not global memory"),
+    ],
+)
+def test_discards_of_what_cannot_be_thrown_away(address: str, what: str) -> None:
+    body = f".shared .align 128 .b8 tile[128]; mov.u64 %rd1, {address}; cvta.shared.u64 %rd1, %rd1; discard.L2 [%rd1], 128;"
+    if address != "tile":
+        body = f"discard.global.L2 [{address}], 128;"
+    text = fault_of(body, orders=ONE, out=64, device=Gpu())
+    assert "discard" in text
+    assert what in text
+
+
 def test_memory_that_was_never_written_is_found() -> None:
     body = ".shared .align 4 .b32 box[8];\nld.shared.u32 %r1, [box+4];"
     kernel = build(body)

@@ -285,6 +285,22 @@ def apply_priority(space: str) -> Any:
     return hint
 
 
+LINE_BYTES = 128
+
+
+@shared_form(
+    "discard{.space}.L2 [a], #n:u32", space=("global",), limits={"n": (LINE_BYTES,)}, unit="lsu_global", effects=("writes [a]",),
+    source='PTX ISA 8.7, "discard"',
+)  # fmt: skip
+def discard(space: str) -> Any:
+    """Throws a line away: its bytes are not known until they are written again."""
+
+    def run(ctx: Context, a: Value, n: int) -> None:
+        ctx.discard(space, a, n)
+
+    return run
+
+
 POLICIES = {
     "L2::evict_unchanged": 0x100,
     "L2::evict_first": 0x120,

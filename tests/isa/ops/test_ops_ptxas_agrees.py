@@ -33,6 +33,8 @@ TAKEN: list[tuple[str, str]] = [
     ("fma.rn.relu.oob.bf16x2 %r1, %r2, %r3, %r4;", ""),
     ("mul24.hi.s32 %r1, %r2, %r3;", ""),
     ("membar.proxy.alias;", ""),
+    ("discard.global.L2 [%a1], 128;", ""),
+    ("discard.L2 [%a1], 128;", ""),
     (
         "cp.reduce.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes.inc.u32 [%r1], [%r2], 16, [%r3];",
         "",
@@ -64,6 +66,7 @@ TAKEN: list[tuple[str, str]] = [
 ]
 """What ptxas 13.0 takes, and what hopsim says that it lacks of it."""
 REFUSED: list[tuple[str, str]] = [
+    ("discard.global.L2 [%a1], 64;", "operand n is 64, expected 128"),
     (
         "cp.reduce.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes.max.u64 [%r1], [%r2], 16, [%r3];",
         ".max into shared memory does not take .u64; expected .u32, .s32",
