@@ -435,3 +435,28 @@ def test_blocks_in_blocks_so_deep_and_no_deeper() -> None:
         NotModelled, match=rf"^<ptx>:5:\d+: blocks nested over {MOST_NESTED} deep are not"
     ):
         kernel(MOST_NESTED)
+
+
+def test_a_name_with_a_number_stands_for_so_many_variables() -> None:
+    first, *_, last = module(".global .u32 a, g<3>, b;").items
+    names = [
+        item.name for item in module(".global .u32 a, g<3>, b;").items if isinstance(item, Variable)
+    ]
+    assert names == ["a", "g0", "g1", "g2", "b"]
+    assert isinstance(first, Variable)
+    assert isinstance(last, Variable)
+    assert (first.type, last.type) == ("u32", "u32")
+    assert [
+        one.name for one in body(".shared .align 8 .b64 s<2>;") if isinstance(one, Variable)
+    ] == ["s0", "s1"]
+    assert module(".global .u32 g<0>;").items == ()
+    with pytest.raises(
+        NotModelled, match=r"^<ptx>:4:14: 'g<100000>' is 100,000 variables: over 10,000 of one name"
+    ):
+        module(".global .u32 g<100000>;")
+    for wrong in (".global .u32 g<2>[3];", ".global .u32 g<2> = 1;", ".global .u32 g[3]<2>;"):
+        with pytest.raises(hs.PtxError, match="can be neither an array nor begin with values"):
+            module(wrong)
+    twice = hs.loads(f"{HEADER}.global .u32 g1; .global .u32 g<2>; .entry k() {{ ret; }}")["k"]
+    with pytest.raises(hs.PtxError, match="'g1' is already defined"):
+        assert twice.errors
