@@ -148,6 +148,19 @@ def test_vectors_store_and_load(kind: str, count: int) -> None:
     expect(body, expected.reshape(-1), dtype=expected.dtype, orders=UNTIMED[:2])
 
 
+def test_stores_of_a_register_of_128_bits_write_its_low_bits() -> None:
+    body = """
+    .reg .b128 %q;
+    mov.b64 %rd1, 0x1122334455667788;
+    mov.b64 %rd2, 9;
+    mov.b128 %q, {%rd1, %rd2};
+    st.global.b64 [%out], %q;
+    st.global.v2.b32 [%out+8], {%q, 5};
+    st.global.b8 [%out+16], %q;
+    """
+    expect(body, [0x55667788, 0x11223344, 0x55667788, 5, 0x88], block=1, orders=ONE)
+
+
 def test_sub_word_stores_keep_their_neighbours() -> None:
     body = """
     add.u64 %rd1, %out, 1;

@@ -80,6 +80,17 @@ def check_register(spec: OperandSpec, kind: ScalarType, register: Register) -> N
     )
 
 
+def check_wide(slots: dict[str, str], halves: tuple[Register, ...]) -> None:
+    """Check that a load does not fill a register of 128 bits from one word.
+
+    Raises: NotModelled.
+    """
+    if halves:
+        raise NotModelled(
+            f"{halves[0].name.removesuffix('.lo')} of .b128 filled by .{slots['t']} is not modelled; load into .b64"
+        )
+
+
 def _clash(kind: ScalarType, declared: ScalarType) -> bool:
     """Whether a register of a declared type cannot be an operand of some type, whatever their widths.
 

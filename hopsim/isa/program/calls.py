@@ -31,7 +31,14 @@ from hopsim.isa.program.signatures import (
 )
 from hopsim.isa.program.symbols import function_addresses
 from hopsim.isa.ptx.ast import Function, Immediate, Span
-from hopsim.isa.ptx.flat import FlatBody, FlatInstruction, FlatOperand, Register, SymbolRef
+from hopsim.isa.ptx.flat import (
+    FlatBody,
+    FlatInstruction,
+    FlatOperand,
+    FlatVector,
+    Register,
+    SymbolRef,
+)
 from hopsim.isa.ptx.scope import Flattened
 
 POINTERS: Final = ("b32", "u32", "s32", "b64", "u64", "s64")
@@ -217,7 +224,12 @@ class _Expansion(Handover):
         if function.body is None and name in RUNTIME:
             wrong = wrong or runtime_problem(name, wanted)
         wrong = wrong or problem(name, wanted, given, frame.params)
-        if wrong:
+        if any(_is_wide(one) for one in (*given.args, *given.returns)):
+            self.not_modelled(
+                call,
+                "a register of .b128 as an argument or a result is not modelled; two of .b64 are, or a .param variable",
+            )
+        elif wrong:
             self.wrong(call, wrong)
         elif name in RUNTIME and function.body is None:
             here = operands_of(call)
@@ -367,6 +379,13 @@ class _Expansion(Handover):
         self.set_mark(inner.end)
         for formal, actual in zip(wanted.returns, given.returns, strict=True):
             self.take(inner, call, formal, actual)
+
+
+def _is_wide(operand: FlatOperand) -> bool:
+    """Whether an operand is a register of 128 bits, which is a vector of its halves."""
+    return isinstance(operand, FlatVector) and all(
+        isinstance(item, Register) and item.type == "b128" for item in operand.items
+    )
 
 
 def _run(emission: Emission) -> None:

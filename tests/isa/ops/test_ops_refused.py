@@ -86,6 +86,7 @@ def test_what_no_ptx_can_have_is_wrong(line: str, what: str, hint: str) -> None:
             "fence.release.sync_restrict::shared::cta.cluster;",
             "is not modelled: fence.release.cluster orders more",
         ),
+        ("ld.global.b64 %q1, [%a];", "%q1 of .b128 filled by .b64 is not modelled; load into .b64"),
         ("alloca.u64 %a, %a, 16;", "memory of a size that is known at run time only"),
         ("vadd4.s32.s32.s32.sat %r0, %r1, %r1, %r2;", "only vabsdiff2 and vabsdiff4"),
     ],
