@@ -15,7 +15,7 @@ Ints = NDArray[np.int64]
 Addresses: TypeAlias = "int | Ints | Callable[[], Ints] | None"
 
 # Operations that fill shared memory and tell an mbarrier.
-LOADS: Final = frozenset({"tma load", "bulk load", "bulk peer copy"})
+LOADS: Final = frozenset({"tma load", "bulk load", "bulk peer copy", "bulk peer reduce"})
 # Words into a peer's shared memory, counted on its mbarrier.
 REMOTE_STORES: Final = frozenset({"st.async", "red.async"})
 

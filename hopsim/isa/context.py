@@ -37,6 +37,7 @@ class Context(Protocol):
     def store(
         self, space: str, address: Value, word: int, values: Any, sem: str = "weak", scope: str = ""
     ) -> None: ...
+    def discard(self, space: str, address: Value, count_bytes: int) -> None: ...
     def atomic(
         self,
         space: str,
@@ -182,7 +183,13 @@ class Context(Protocol):
         space: str,
     ) -> None: ...
     def bulk_peer(
-        self, target: Value, source: Value, count_bytes: Value, barrier: Value
+        self,
+        target: Value,
+        source: Value,
+        count_bytes: Value,
+        barrier: Value,
+        reduce: str = "",
+        kind: ScalarType | None = None,
     ) -> None: ...
     def bulk_store(
         self, target: Value, shared: Value, count_bytes: Value, reduce: str, kind: ScalarType | None

@@ -45,9 +45,9 @@ class LoadedModules:
         for variable in kernel.placement.globals_used:
             if variable.name not in held:
                 size = max(size_of(variable), 1)
-                region = self._memory.allocate(
-                    size, f"variable {variable.name}", np.zeros(size, np.uint8)
-                )
+                # One of a body has the name of its function behind its own.
+                name = variable.name.partition("@")[0]
+                region = self._memory.allocate(size, f"variable {name}", np.zeros(size, np.uint8))
                 held[variable.name] = region
                 fresh.append((variable, region))
         addresses = {name: region.base for name, region in held.items()}

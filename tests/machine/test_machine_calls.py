@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.machine.programs import build, expect, fault_of, launch, line_of
+from tests.machine.programs import ORDERS, build, expect, fault_of, launch, line_of
 
 LANES = np.arange(32)
 
@@ -113,6 +113,16 @@ def test_a_call_in_a_loop_and_calls_in_calls() -> None:
     st.global.u32 [%mine], %r1;
     """
     expect(body, LANES * 729, module=module)
+
+
+def test_a_chain_of_calls_as_long_as_a_program_may_be() -> None:
+    functions = [".func (.reg .u32 r) f0(.reg .u32 a) { add.u32 r, a, 1; ret; }"]
+    functions += [
+        f".func (.reg .u32 r) f{n}(.reg .u32 a) {{ add.u32 a, a, 1; call (r), f{n - 1}, (a); ret; }}"
+        for n in range(1, 1000)
+    ]
+    body = "call (%r1), f999, (%t); st.global.u32 [%mine], %r1;"
+    expect(body, LANES + 1000, module="\n".join(functions), orders=ORDERS[:1])
 
 
 def test_a_structure_by_value() -> None:

@@ -300,6 +300,48 @@ def test_blocks_that_are_no_multiple_of_a_warp(block: int) -> None:
     expect(body, tid + np.where(tid & 1, 10, 20), block=block)
 
 
+# What parts a warp for nothing: both ways of it end at the same place at once.
+NOTHING = {
+    "branch": "@%p1 bra NEXT; NEXT:",
+    "not, and an empty block": "@!%p1 bra NEXT; { } NEXT:",
+    "call of nothing": "@%p1 call nothing;",
+}
+
+
+@pytest.mark.parametrize("block", [32, 33, 64, 96, 128, 160, 256])
+@pytest.mark.parametrize("nothing", NOTHING.values(), ids=NOTHING)
+def test_every_warp_goes_on_from_a_branch_to_the_next_statement(nothing: str, block: int) -> None:
+    body = f"""
+    and.b32 %r1, %t, 1;
+    setp.eq.u32 %p1, %r1, 0;
+    {nothing}
+    activemask.b32 %r2;
+    popc.b32 %r2, %r2;
+    bar.sync 0;
+    mad.lo.u32 %r3, %t, 100, %r2;
+    st.global.u32 [%mine], %r3;
+    """
+    tids = np.arange(block)
+    together = np.minimum(block - tids // 32 * 32, 32)
+    expect(
+        body, tids * 100 + together, block=block, orders=(*ORDERS, TIMED),
+        module=".func nothing() { ret; }",
+    )  # fmt: skip
+
+
+def test_only_some_warps_part_at_a_branch_to_the_next_statement() -> None:
+    body = """
+    and.b32 %r1, %t, 65;
+    setp.eq.u32 %p1, %r1, 65;
+    @%p1 bra NEXT;
+    NEXT:
+    activemask.b32 %r2;
+    popc.b32 %r2, %r2;
+    st.global.u32 [%mine], %r2;
+    """
+    expect(body, np.full(256, 32), block=256, orders=(*ORDERS, TIMED))
+
+
 def test_warps_part_at_a_branch_and_go_on_together_after_a_barrier() -> None:
     body = """
     .shared .align 4 .b32 box[128];

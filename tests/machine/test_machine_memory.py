@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 
 from hopsim.errors import LaunchError
+from hopsim.runtime.gpu import Gpu
 from tests.machine.programs import (
     IN_ORDER,
+    TIMED,
     UNTIMED,
     build,
     expect,
@@ -18,6 +20,27 @@ from tests.machine.programs import (
 
 LANES = np.arange(32)
 ONE = (IN_ORDER,)
+
+# --- kinds of accesses -----------------------------------------------------------------------------
+
+
+def test_registers_of_devices_and_uniform_loads_are_accesses_like_others() -> None:
+    body = """
+    mov.v4.u32 {%r1, %r2, %r3, %r4}, %ntid;
+    mad.lo.u32 %r1, %r1, %r2, %t;
+    st.mmio.relaxed.sys.global.u32 [%mine], %r1;
+    ld.mmio.relaxed.sys.u32 %r2, [%mine];
+    bar.sync 0;
+    ldu.global.v2.u32 {%r3, %r4}, [%out+8];
+    add.u32 %r2, %r2, %r3;
+    mad.lo.u32 %r2, %r4, 1000, %r2;
+    bar.sync 0;
+    st.global.u32 [%mine], %r2;
+    """
+    expected = 64 + np.arange(64) + (64 + 2) + (64 + 3) * 1000
+    for order in (*UNTIMED[:3], TIMED):
+        expect(body, expected, block=64, orders=[order], check=True)
+
 
 # --- addresses -------------------------------------------------------------------------------------
 
@@ -123,6 +146,19 @@ def test_vectors_store_and_load(kind: str, count: int) -> None:
     k = np.arange(count)[::-1]
     expected = (LANES[:, None] + k * 50).astype(f"u{size}")
     expect(body, expected.reshape(-1), dtype=expected.dtype, orders=UNTIMED[:2])
+
+
+def test_stores_of_a_register_of_128_bits_write_its_low_bits() -> None:
+    body = """
+    .reg .b128 %q;
+    mov.b64 %rd1, 0x1122334455667788;
+    mov.b64 %rd2, 9;
+    mov.b128 %q, {%rd1, %rd2};
+    st.global.b64 [%out], %q;
+    st.global.v2.b32 [%out+8], {%q, 5};
+    st.global.b8 [%out+16], %q;
+    """
+    expect(body, [0x55667788, 0x11223344, 0x55667788, 5, 0x88], block=1, orders=ONE)
 
 
 def test_sub_word_stores_keep_their_neighbours() -> None:
@@ -297,6 +333,95 @@ def test_module_variables_and_their_initialisers() -> None:
     expect(body, np.array(expected, np.uint32), block=1, module=module, orders=UNTIMED[:2])
 
 
+# A body, what stands before it in the module, and the words that it stores.
+VARIABLES_OF_BODIES = {
+    "one": (".global .u32 a = 7; ld.global.u32 %r1, [a]; mov.u32 %r2, 0;", "", (7, 0)),
+    "constants": (".const .u32 a[2] = {1, 2}; ld.const.v2.u32 {%r1, %r2}, [a];", "", (1, 2)),
+    "two scopes": (
+        """
+        { .global .u32 a = 7; .global .u64 at = a; ld.global.u64 %rd1, [at]; ld.global.u32 %r1, [%rd1]; }
+        { .global .u32 a = 8; .global .u64 at = a; ld.global.u64 %rd1, [at]; ld.global.u32 %r2, [%rd1]; }
+        """, "", (7, 8),
+    ),
+    "hides one of the module": (
+        """
+        ld.global.u32 %r1, [a];
+        { .const .u32 a = 8; .const .u64 at = generic(a); ld.const.u64 %rd1, [at]; ld.u32 %r2, [%rd1]; }
+        """, ".global .u32 a = 7;", (7, 8),
+    ),
+    "hides shared memory": (
+        """
+        st.shared.u32 [a], 7;
+        { .shared .u32 a; st.shared.u32 [a], 8; ld.shared.u32 %r2, [a]; }
+        ld.shared.u32 %r1, [a];
+        """, ".shared .u32 a;", (7, 8),
+    ),
+    "address of one of the module": (
+        ".global .u64 at[2] = {a, a+4}; ld.global.u64 %rd1, [at+8]; ld.global.u32 %r1, [%rd1]; mov.u32 %r2, 0;",
+        ".global .u32 a[2] = {3, 4};", (4, 0),
+    ),
+    "of a function": (
+        "call (%r1), count; call (%r1), count; ld.global.u32 %r2, [kept];",
+        """
+        .global .u32 kept = 1;
+        .func (.reg .u32 r) count() { .global .u32 kept = 7; ld.global.u32 r, [kept]; add.u32 r, r, 1; st.global.u32 [kept], r; }
+        """, (9, 1),
+    ),
+    "pointer to a function": (
+        """
+        .global .u64 at = five;
+        P: .callprototype (.reg .u32 _) _ ();
+        ld.global.u64 %rd1, [at];
+        call (%r1), %rd1, (), P;
+        mov.u32 %r2, 0;
+        """, ".func (.reg .u32 r) five() { mov.u32 r, 5; }", (5, 0),
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("body", "module", "words"), VARIABLES_OF_BODIES.values(), ids=VARIABLES_OF_BODIES
+)
+def test_variables_that_a_body_declares(body: str, module: str, words: tuple[int, int]) -> None:
+    body += "st.global.v2.u32 [%out], {%r1, %r2};"
+    for order in (*UNTIMED[:2], TIMED):
+        expect(body, words, block=1, module=module, orders=[order], device=Gpu(), check=True)
+
+
+def test_what_a_launch_leaves_in_the_variable_of_a_body_the_next_finds() -> None:
+    body = ".global .u32 turns = 4; atom.global.add.u32 %r1, [turns], 1; st.global.u32 [%out], %r1;"
+    device = Gpu()
+    for turn in (4, 5):
+        expect(body, [turn], block=1, orders=UNTIMED[:1], device=device)
+
+
+def test_elements_of_arrays() -> None:
+    """An index counts elements, a vector's numbers each; of mov it is an address.  Source: ptxas 13.0."""
+    module = """
+    .global .align 8 .u32 words[4] = {10, 11, 12, 13};
+    .global .u16 halves[3] = {20, 21, 22};
+    .const .u32 table[2] = {30, 31};
+    .shared .align 8 .u32 tile[8];
+    """
+    body = """
+    .local .u64 kept[2];
+    st.shared.v2.u32 tile[4], {40, 41};
+    st.local.u64 kept[1], 50;
+    ld.global.u32 %r1, words[3-1];
+    ldu.global.v2.u32 {%r2, %r3}, words[2];
+    ld.global.u16 %r4, halves[2];
+    ld.const.u32 %r5, table[0x1];
+    mov.u32 %r6, tile[5];
+    ld.shared.u32 %r6, [%r6];
+    ld.local.u32 %r7, kept[1];
+    mov.u64 %rd1, words[1];
+    ld.global.u32 %r8, [%rd1];
+    st.global.v4.u32 [%out], {%r1, %r2, %r3, %r4};
+    st.global.v4.u32 [%out+16], {%r5, %r6, %r7, %r8};
+    """
+    expect(body, [12, 12, 13, 22, 31, 41, 50, 11], block=1, module=module, orders=UNTIMED[:2])
+
+
 def test_floats_of_another_width_as_initial_values() -> None:
     """As an H100 gave them: doubles are converted, `0f` literals keep their bits."""
     module = """
@@ -428,6 +553,45 @@ def test_shared_addresses_of_another_cta_need_the_cluster_form() -> None:
         "cta (0,0,0) warp 0: shared::cta access to address 0x1000400 of CTA rank 1 from rank 0\n"
         "  try: use the .shared::cluster form for an address from mapa"
     )
+
+
+def test_a_line_that_was_discarded_is_written_before_it_is_read() -> None:
+    body = """
+    setp.eq.u32 %p1, %t, 0;
+    @%p1 discard.global.L2 [%out], 128;
+    bar.sync 0;
+    st.global.u32 [%mine], %t;
+    ld.global.u32 %r1, [%mine];
+    add.u32 %r1, %r1, 1;
+    st.global.u32 [%mine], %r1;
+    """
+    for order in (*UNTIMED[:2], TIMED):
+        expect(body, np.arange(1, 65), block=64, fill=9, orders=[order], check=True, device=Gpu())
+    early = body.replace("st.global.u32 [%mine], %t;", "")
+    result, _, _ = launch(early, out=64, block=64, check=True, device=Gpu())
+    (found,) = result.hazards
+    assert (found.rule, "never written since a discard" in found.message) == ("HS702", True)
+    unordered, _, _ = launch(
+        body.replace("bar.sync 0;", ""), out=64, block=64, check=True, device=Gpu()
+    )
+    assert {one.rule for one in unordered.hazards} == {"HS502"}
+
+
+@pytest.mark.parametrize(
+    ("address", "what"),
+    [
+        ("%out+256", "leave array uint32[64]"),
+        ("%out+4", "is not aligned to 128 bytes"),
+        ("tile", "discard of what is not global memory"),
+    ],
+)
+def test_discards_of_what_cannot_be_thrown_away(address: str, what: str) -> None:
+    body = f".shared .align 128 .b8 tile[128]; mov.u64 %rd1, {address}; cvta.shared.u64 %rd1, %rd1; discard.L2 [%rd1], 128;"
+    if address != "tile":
+        body = f"discard.global.L2 [{address}], 128;"
+    text = fault_of(body, orders=ONE, out=64, device=Gpu())
+    assert "discard" in text
+    assert what in text
 
 
 def test_memory_that_was_never_written_is_found() -> None:

@@ -16,6 +16,7 @@ from tests.machine.programs import (
     ADVERSARIAL,
     IN_ORDER,
     ORDERS,
+    TIMED,
     UNTIMED,
     Order,
     build,
@@ -460,6 +461,83 @@ def test_bulk_loads_multicast_and_peer_copies() -> None:
     lane, rank = np.arange(32), np.arange(4)[:, None]
     expected = data + np.where(lane < 4, (rank + 3) & 3, rank)
     expect(body, expected.reshape(-1), inputs=[data], grid=4, cluster=4)
+
+
+REDUCTIONS = {
+    "and.b32": np.bitwise_and, "or.b32": np.bitwise_or, "xor.b32": np.bitwise_xor, "add.u32": np.add, "add.s32": np.add,
+    "add.u64": lambda a, b: (a.view(np.uint64) + b.view(np.uint64)).view(np.uint32),
+    "min.u32": np.minimum, "max.u32": np.maximum,
+    "min.s32": lambda a, b: np.minimum(a.view(np.int32), b.view(np.int32)).view(np.uint32),
+    "max.s32": lambda a, b: np.maximum(a.view(np.int32), b.view(np.int32)).view(np.uint32),
+    "inc.u32": lambda a, b: np.where(a >= b, 0, a + 1),
+    "dec.u32": lambda a, b: np.where((a == 0) | (a > b), b, a - 1),
+}  # fmt: skip
+
+
+def reducing(
+    op: str, wait: str = "WAIT: mbarrier.try_wait.parity.shared.b64 %p3, [bar], 0; @!%p3 bra WAIT;"
+) -> str:
+    """Each of two CTAs reduces its words into those of the other, and stores what it has then."""
+    return f"""
+    .shared .align 128 .b8 box[256];
+    .shared .align 8 .b64 bar;
+    mov.u32 %r1, box;
+    mov.u32 %r2, bar;
+    mov.u32 %r3, %cluster_ctarank;
+    ld.param.u64 %rd1, [p0];
+    mad.wide.u32 %rd1, %word, 4, %rd1;
+    setp.eq.u32 %p1, %t, 0;
+    @%p1 mbarrier.init.shared.b64 [bar], 1;
+    @%p1 fence.mbarrier_init.release.cluster;
+    @%p1 mbarrier.arrive.expect_tx.shared.b64 _, [bar], 128;
+    mad.lo.u32 %r4, %t, 4, %r1;
+    ld.global.u32 %r5, [%rd1];
+    st.shared.u32 [%r4+128], %r5;
+    not.b32 %r5, %r5;
+    st.shared.u32 [%r4], %r5;
+    fence.proxy.async;
+    barrier.cluster.arrive;
+    barrier.cluster.wait;
+    xor.b32 %r6, %r3, 1;
+    mapa.shared::cluster.u32 %r7, %r1, %r6;
+    mapa.shared::cluster.u32 %r8, %r2, %r6;
+    add.u32 %r9, %r1, 128;
+    @%p1 cp.reduce.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes.{op} [%r7], [%r9], 128, [%r8];
+    {wait}
+    ld.shared.u32 %r5, [%r4];
+    st.global.u32 [%mine], %r5;
+    barrier.cluster.arrive;
+    barrier.cluster.wait;
+    """
+
+
+@pytest.mark.parametrize("op", REDUCTIONS)
+def test_reductions_into_the_shared_memory_of_a_peer(op: str) -> None:
+    words = np.random.default_rng(4).integers(0, 1 << 32, (2, 32), dtype=np.uint32)
+    expected = np.stack([REDUCTIONS[op](~words[k], words[1 - k]) for k in (0, 1)]).astype(np.uint32)
+    expect(
+        reducing(op), expected.reshape(-1), inputs=[words.reshape(-1)], grid=2, cluster=2, check=True,
+        orders=(*ORDERS, TIMED),
+    )  # fmt: skip
+
+
+def test_a_reduction_into_a_peer_is_waited_for_and_adds_to_words_that_are_there() -> None:
+    words = np.zeros(64, np.uint32)
+    result, _, _ = launch(
+        reducing("add.u32", wait=""),
+        IN_ORDER,
+        inputs=[words],
+        out=64,
+        grid=2,
+        cluster=2,
+        check=True,
+    )
+    assert {found.rule for found in result.hazards} == {"HS001"}
+    unwritten = reducing("add.u32").replace("st.shared.u32 [%r4], %r5;", "")
+    result, _, _ = launch(
+        unwritten, IN_ORDER, inputs=[words], out=64, grid=2, cluster=2, check=True
+    )
+    assert "HS701" in {found.rule for found in result.hazards}
 
 
 def test_tensor_loads_multicast_to_some_ctas() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Literal
 
 import numpy as np
 import pytest
@@ -455,3 +456,20 @@ def test_a_64_bit_product_from_mad_carry() -> None:
     second, flag = high(a, b, c >> 32, flag)
     assert (second << 32 | first) == (a * b + c) & 0xFFFFFFFF_FFFFFFFF
     assert flag is True
+
+
+@pytest.mark.parametrize("is_signed", [False, True])
+@pytest.mark.parametrize("half", ["lo", "hi"])
+def test_products_of_24_bits(half: Literal["lo", "hi"], is_signed: bool) -> None:
+    """As an H200 gave 9,216 of them."""
+
+    def product(a: int, b: int) -> int:
+        whole = number(a & 0xFFFFFF, 24, is_signed) * number(b & 0xFFFFFF, 24, is_signed)
+        return (whole >> 16 if half == "hi" else whole) & 0xFFFFFFFF
+
+    a, b, c = (words(32, seed) for seed in (51, 52, 53))
+    check(integer_products.make_mul24(half, is_signed), product, a, b, widths=(32, 32), result=32)
+    check(
+        integer_products.make_mad24(half, is_signed), lambda x, y, z: (product(x, y) + z) & 0xFFFFFFFF,
+        a, b, c, widths=(32, 32, 32), result=32,
+    )  # fmt: skip

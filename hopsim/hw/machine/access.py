@@ -109,6 +109,33 @@ class MemoryOps(AddressedRegions):
                 f"store to {space}: {fault.what}", hint_of(fault), fault, address
             ) from None
 
+    def discard(self, space: str, address: Value, count_bytes: int) -> None:
+        """Let aligned bytes of global memory at each address hold nothing, as a weak write of no certain value does."""
+        found = self.find_space(space, address)
+        if found is None or found[0] != "global":
+            raise self.fault(
+                "discard of what is not global memory",
+                "pass an address of global memory",
+                'PTX ISA 8.7, "discard"',
+            )
+        _, address = found
+        self._note("w", "global", address, count_bytes, "weak", "", None)
+        machine = self.machine
+        machine.version += 1
+        for one in np.unique(address).tolist():
+            region = self.region("global", one, of=address)
+            try:
+                start = region.check(one, count_bytes, count_bytes)
+            except RegionFault as fault:
+                raise self._region_fault(
+                    f"discard: {fault.what}", hint_of(fault), fault, address
+                ) from None
+            assert isinstance(start, int), start
+            if machine.values:
+                region.discard(start, start + count_bytes)
+            elif machine.follows_bytes:
+                machine.lost.add(region.base)
+
     def need_known(self, region: Region, start: int, count_bytes: int) -> None:
         """Stop a `values=False` run that asks for bytes, from `start` on in a region, which it did not compute."""
         machine = self.machine

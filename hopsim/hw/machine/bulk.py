@@ -207,11 +207,27 @@ class BulkOps(CopyOps):
             self.tell_flight(operation, "mbarrier", (run_of("r", None, origin, size), *places))
         machine.issue(operation)
 
-    def bulk_peer(self, target: Value, source: Value, count_bytes: Value, barrier: Value) -> None:
-        """cp.async.bulk from this CTA's shared memory into a peer's."""
-        self._each_lane("_bulk_peer", target, source, count_bytes, barrier)
+    def bulk_peer(
+        self,
+        target: Value,
+        source: Value,
+        count_bytes: Value,
+        barrier: Value,
+        reduce: str = "",
+        kind: ScalarType | None = None,
+    ) -> None:
+        """cp.async.bulk and cp.reduce.async.bulk from this CTA's shared memory into a peer's."""
+        self._each_lane("_bulk_peer", target, source, count_bytes, barrier, reduce, kind)
 
-    def _bulk_peer(self, target: Value, source: Value, count_bytes: Value, barrier: Value) -> None:
+    def _bulk_peer(
+        self,
+        target: Value,
+        source: Value,
+        count_bytes: Value,
+        barrier: Value,
+        reduce: str,
+        kind: ScalarType | None,
+    ) -> None:
         to = self._uniform(target, "the destination")
         origin = self._uniform(source, "the source")
         size = self._bulk_size(count_bytes, to, origin)
@@ -226,20 +242,28 @@ class BulkOps(CopyOps):
         operation: Operation
 
         def land() -> None:
-            if machine.values:
-                peer.shared.data[offset : offset + size] = cta.shared.data[first : first + size]
-            peer.shared.mark(offset, offset + size, machine.values)
+            into, data = peer.shared.data[offset : offset + size], cta.shared.data
+            if machine.values and kind is not None:
+                _reduce_run(into, data[first : first + size], reduce, REDUCE_TYPES[kind.name])
+            elif machine.values:
+                into[:] = data[first : first + size]
+            if not (reduce and machine.values):
+                # What a reduction adds to bytes that hold none is none either.
+                peer.shared.mark(offset, offset + size, machine.values)
             self.complete_tx_of(one, size, operation)
 
         operation = Operation(
-            machine, "bulk peer copy", "tma", [land], cta=cta, issuer=self, line=self.line,
+            machine, "bulk peer reduce" if reduce else "bulk peer copy", "tma", [land], cta=cta, issuer=self, line=self.line,
             work=CopyWork("peer", plain, size, 1, (peer,)),
         )  # fmt: skip
         if machine.probe.flight:
             self.tell_flight(
                 operation,
                 "mbarrier",
-                (run_of("r", cta, first, size, one), run_of("w", peer, offset, size, one)),
+                (
+                    run_of("r", cta, first, size, one),
+                    run_of("a" if reduce else "w", peer, offset, size, one),
+                ),
             )
         machine.issue(operation)
 

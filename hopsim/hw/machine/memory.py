@@ -82,6 +82,7 @@ class Region:
         "base",
         "bytes",
         "data",
+        "has_discarded",
         "name",
         "read_only",
         "size",
@@ -99,6 +100,7 @@ class Region:
         self.size = size
         self.name = name
         self.read_only = False
+        self.has_discarded = False
         self.views: dict[int, NDArray[Any]] = {
             w // 8: data.view(dtype) for w, dtype in DTYPES.items()
         }
@@ -116,6 +118,14 @@ class Region:
         """Say that bytes `[start, stop)`, relative to the base, hold data; or that what they hold was not computed."""
         if self.written is not None:
             self.written[start:stop] = known
+
+    def discard(self, start: int, stop: int) -> None:
+        """Let bytes `[start, stop)`, relative to the base, hold nothing until they are written again."""
+        if self.written is None:
+            self.track()
+            self.mark(0, len(self.data))
+        self.mark(start, stop, False)
+        self.has_discarded = True
 
     def check(self, address: Value, count_bytes: int, align: int) -> Value:
         """Return the offset of an access, or raise `RegionFault`."""
@@ -145,9 +155,11 @@ class Region:
         """Raise `RegionFault` where a byte of `[start, stop)`, relative to the base, holds no data and that is tracked."""
         if self.written is not None and not self.written[start:stop].all():
             first = self.base + start + int(np.argmin(self.written[start:stop]))
-            raise RegionFault(
-                f"bytes {first:#x}.. of {self.name} were never written", first, "unwritten"
-            )
+            raise RegionFault(self._unwritten(first), first, "unwritten")
+
+    def _unwritten(self, first: int) -> str:
+        since = " since a discard" if self.has_discarded else ""
+        return f"bytes {first:#x}.. of {self.name} were never written{since}"
 
     def _outside(self, address: int, count_bytes: int) -> str:
         end = self.base + self.size
@@ -175,11 +187,7 @@ class Region:
                         if isinstance(address, int)
                         else int(address[np.argmax(fresh != full)])
                     )
-                    raise RegionFault(
-                        f"bytes {where + k * word:#x}.. of {self.name} were never written",
-                        where,
-                        "unwritten",
-                    )
+                    raise RegionFault(self._unwritten(where + k * word), where, "unwritten")
         if isinstance(index, int):
             return [int(view[index + k]) for k in range(count)]
         return [view[index + k] for k in range(count)]

@@ -255,7 +255,10 @@ class StrandCore(Placed):
         if target == EXIT:
             other._exit(self.machine.program[self.segment])
         elif point is not None and target == point.segment:
-            meet(other, point)
+            leader = meet(other, point)
+            if leader is not None:
+                # Both parts of a warp came here that is not the first of this strand.
+                self.machine.spawned(leader)
         else:
             self.machine.spawned(other)
 

@@ -47,7 +47,7 @@ def sequence_of(bound: BoundInstruction) -> str | None:
         return f"{name}_{kind}"
     if opcode in SPELLED:
         return SPELLED[opcode]
-    if name == "div" and kind == "f32" and "ftz" in opcode and "rn" not in opcode:
+    if name == "div" and kind == "f32" and "ftz" in opcode and opcode[1] in ("approx", "full"):
         return f"div_{opcode[1]}_ftz"
     if name in APPROXIMATED and kind == "f32" and "ftz" not in opcode:
         # Small operands are scaled before, and results after.

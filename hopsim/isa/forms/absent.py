@@ -24,3 +24,9 @@ ABSENT: Final = {
     "multimem": SEVERAL_DEVICES,
 }  # fmt: skip
 """The words that follow `is not modelled: `."""
+
+ONE_WAY: Final[dict[tuple[str, ...], str]] = {
+    ("fence", "acquire", "sync_restrict::shared::cluster"): "fence.acquire.cluster orders more",
+    ("fence", "release", "sync_restrict::shared::cta"): "fence.release.cluster orders more",
+}
+"""Fences of shared memory alone, by their first words: what does the same and more."""

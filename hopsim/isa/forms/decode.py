@@ -5,6 +5,8 @@ Imports the text layer's tree and the declared forms; knows no machine.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from hopsim.errors import NotModelled, PtxError
 from hopsim.isa.forms.bound import (
     AddressArg,
@@ -23,6 +25,7 @@ from hopsim.isa.forms.operand_rules import (
     Mismatch,
     OtherCount,
     check_address,
+    check_addressed,
     check_limit,
     check_part,
     check_place,
@@ -33,6 +36,7 @@ from hopsim.isa.forms.operand_rules import (
     check_space,
     check_special,
     check_variable,
+    check_wide,
     check_width,
     literal_bits,
     names_shared_alone,
@@ -52,7 +56,9 @@ from hopsim.isa.ptx.flat import (
     Register,
     SymbolRef,
 )
-from hopsim.isa.types import TYPES, ScalarType
+from hopsim.isa.ptx.names import COMPONENTS
+from hopsim.isa.ptx.special import has_components
+from hopsim.isa.types import TYPES, WIDEST_BITS, ScalarType
 
 CLOCKS = frozenset(
     {"%clock", "%clock_hi", "%clock64", "%globaltimer", "%globaltimer_lo", "%globaltimer_hi"}
@@ -65,6 +71,25 @@ def _labels(operand: FlatOperand) -> tuple[LabelRef, ...]:
         if labels:
             return labels
     raise Mismatch("the targets must be the label of a .branchtargets list that stands before")
+
+
+def _components(symbol: SymbolRef) -> FlatOperand:
+    """Return a special register of several components as the vector of them."""
+    if symbol.kind != "special" or not has_components(symbol.name):
+        return symbol
+    return FlatVector(tuple(SymbolRef("special", f"{symbol.name}.{one}") for one in COMPONENTS))
+
+
+def _halves_of(operand: FlatOperand) -> tuple[Register, ...]:
+    """Return the two halves of a register of .b128; nothing of what is none."""
+    items = operand.items if isinstance(operand, FlatVector) else ()
+    halves = tuple([item for item in items if isinstance(item, Register) and item.type == "b128"])
+    return halves if len(halves) == len(items) == 2 else ()
+
+
+def _low_half(operand: FlatOperand) -> FlatOperand:
+    halves = _halves_of(operand)
+    return replace(halves[0], type="b64") if halves else operand
 
 
 def _type_of(spec: OperandSpec, slots: dict[str, str]) -> ScalarType | None:
@@ -168,16 +193,26 @@ class _Binder:
         elif spec.shape in ("address", "tensor"):
             self._address(spec, operand)
         elif spec.shape == "vector":
+            if isinstance(operand, SymbolRef) and self.form.base[0] == "mov":
+                operand = _components(operand)
             if not isinstance(operand, FlatVector):
                 raise Mismatch(f"operand {spec.name} must be a vector in braces")
             self._vector(spec, operand)
         elif spec.shape == "parameter":
             self._vector(spec, FlatVector(self._parameter(operand)))
         elif spec.shape == "maybe_vector":
-            items = operand if isinstance(operand, FlatVector) else FlatVector((operand,))
-            self._vector(spec, items)
+            self._vector(spec, FlatVector(self._elements(spec, operand)))
         else:
             self.args.append(self._value(spec, operand))
+
+    def _elements(self, spec: OperandSpec, operand: FlatOperand) -> tuple[FlatOperand, ...]:
+        """Return what a store writes: of registers that are wider than its type the low bits."""
+        kind = _type_of(spec, self.slots)
+        halves = _halves_of(operand)
+        if kind is None or kind.width_bits > WIDEST_BITS:
+            return operand.items if isinstance(operand, FlatVector) else (operand,)
+        items = operand.items if isinstance(operand, FlatVector) and not halves else (operand,)
+        return tuple([_low_half(item) for item in items])
 
     def _vector(self, spec: OperandSpec, operand: FlatVector) -> None:
         self._check_count(spec, len(operand.items))
@@ -213,6 +248,7 @@ class _Binder:
                 width = 32
             base = RegisterArg(operand.base, width)
         elif isinstance(operand.base, SymbolRef):
+            check_addressed(spec, operand.base)
             check_space(self.slots, spec, operand.base)
             width = 64
             base = SymbolArg(operand.base, 64)
@@ -284,6 +320,8 @@ class _Binder:
             if not isinstance(operand, FlatVector):
                 raise Mismatch(f"operand {spec.name} must be a vector in braces")
             self.single = False
+            if self.counts.get(spec.name) == 1:
+                check_wide(self.slots, _halves_of(operand))
             self._check_count(spec, len(operand.items))
             check_sinks(self.form, spec, operand.items)
             for item in operand.items:

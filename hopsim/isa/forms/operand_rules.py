@@ -6,7 +6,7 @@ What ptxas refuses is refused here.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -80,6 +80,17 @@ def check_register(spec: OperandSpec, kind: ScalarType, register: Register) -> N
     )
 
 
+def check_wide(slots: dict[str, str], halves: tuple[Register, ...]) -> None:
+    """Check that a load does not fill a register of 128 bits from one word.
+
+    Raises: NotModelled.
+    """
+    if halves:
+        raise NotModelled(
+            f"{halves[0].name.removesuffix('.lo')} of .b128 filled by .{slots['t']} is not modelled; load into .b64"
+        )
+
+
 def _clash(kind: ScalarType, declared: ScalarType) -> bool:
     """Whether a register of a declared type cannot be an operand of some type, whatever their widths.
 
@@ -91,6 +102,25 @@ def _clash(kind: ScalarType, declared: ScalarType) -> bool:
     if "float" in kinds:
         return not kinds <= UNTYPED
     return kind.name in PAIRS_OF_FLOATS and declared.kind in ("signed", "unsigned")
+
+
+_NO_VARIABLES: Final = {
+    "special": "a special register, which is read by mov and cvt",
+    "prototype": "the label of a prototype",
+    "function": "a function",
+}
+
+
+def check_addressed(spec: OperandSpec, symbol: SymbolRef) -> None:
+    """Check whether a name is one of memory; ptxas 13.0 takes some special registers, which PTX has for no address.
+
+    Raises: Mismatch: it is none.
+    """
+    check_part(symbol)
+    if symbol.kind in _NO_VARIABLES:
+        raise Mismatch(
+            f"address {spec.name} is {symbol.name}, {_NO_VARIABLES[symbol.kind]}: expected a register or a variable"
+        )
 
 
 def check_special(
@@ -158,12 +188,16 @@ def check_variable(form: Form, slots: dict[str, str], spec: OperandSpec, symbol:
 
 
 def check_part(operand: FlatOperand) -> None:
-    """Check that an operand is no part of a register, as video instructions take them.
+    """Check that an operand is no part of a register, as video instructions take them, and no element found by a register.
 
     Raises: NotModelled.
     """
     if isinstance(operand, SymbolRef) and operand.kind == "part":
         raise NotModelled(f"part {operand.name} of a register is not modelled")
+    if isinstance(operand, SymbolRef) and operand.kind == "element":
+        raise NotModelled(
+            f"{operand.name}, an index in a register, is not modelled; compute the address in a register"
+        )
 
 
 def check_policy(slots: dict[str, str], names: Sequence[str], args: Sequence[Arg]) -> None:

@@ -17,7 +17,7 @@ import re
 from difflib import get_close_matches
 from typing import Final
 
-from hopsim.isa.forms.absent import ABSENT
+from hopsim.isa.forms.absent import ABSENT, ONE_WAY
 from hopsim.isa.forms.form import FORMS
 
 _TYPE: Final = re.compile(r"([subf])(\d+)(x\d+)?", re.ASCII)
@@ -65,6 +65,8 @@ def strange(opcode: tuple[str, ...]) -> str:
     first, *rest = opcode
     if first in ABSENT:
         return f"is not modelled: {ABSENT[first]}"
+    if opcode[:3] in ONE_WAY:
+        return f"is not modelled: {ONE_WAY[opcode[:3]]}"
     forms = FORMS.by_word.get(first, ())
     doubt = "is wrong PTX or not modelled"
     if not forms:

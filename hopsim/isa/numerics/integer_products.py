@@ -1,9 +1,9 @@
-"""Products of integers on raw bits: mul, mad, dp4a, dp2a; factories as in `hopsim.isa.numerics.integer`.
+"""Products of integers on raw bits: mul, mad, mul24, mad24, dp4a, dp2a; factories as in `hopsim.isa.numerics.integer`.
 
     >>> make_mul_hi(32, signed=True)(0xFFFFFFFF, 2) == 0xFFFFFFFF  # the high half of -2
     True
 
-Source: PTX ISA 8.7 "mul", "mad", "dp4a", "dp2a".
+Source: PTX ISA 8.7 "mul", "mad", "mul24", "mad24", "dp4a", "dp2a".
 """
 
 from __future__ import annotations
@@ -111,6 +111,38 @@ def make_mad_hi(width: int, signed: bool) -> Ternary:
 def make_mad_hi_sat() -> Ternary:
     """`mad.hi.sat.s32`: the sum clamps to the signed range."""
     multiply, add = make_mul_hi(32, signed=True), make_add_sat(32)
+    return lambda a, b, c: add(multiply(a, b), c)
+
+
+def make_mul24(half: Literal["lo", "hi"], signed: bool) -> Binary:
+    """`mul24`: bits 31 to 0 or 47 to 16 of the product of the low 24 bits of each operand (an H200 gives the same)."""
+
+    def low(value: Value) -> Value:
+        if isinstance(value, int):
+            bits = value & 0xFFFFFF
+            return bits - (bits >> 23 << 24) if signed else bits
+        bits = value.astype(np.int64) & 0xFFFFFF
+        return bits - (bits >> 23 << 24) if signed else bits
+
+    def mul24(a: Value, b: Value) -> Value:
+        product = low(a) * low(b)
+        if half == "hi":
+            product = product >> 16
+        if isinstance(product, int):
+            return product & 0xFFFFFFFF
+        return product.astype(np.uint32)
+
+    return mul24
+
+
+def make_mad24(half: Literal["lo", "hi"], signed: bool) -> Ternary:
+    """`mad24`: `mul24` plus a 32-bit addend, wrapping."""
+    return _make_mad(make_mul24(half, signed), 32)
+
+
+def make_mad24_hi_sat() -> Ternary:
+    """`mad24.hi.sat.s32`."""
+    multiply, add = make_mul24("hi", signed=True), make_add_sat(32)
     return lambda a, b, c: add(multiply(a, b), c)
 
 

@@ -112,6 +112,35 @@ def bulk_reduce(hint: str, op: str, ftz: str, t: ScalarType) -> Any:
     return run
 
 
+REDUCED_IN_A_CLUSTER = {
+    "add": ("u32", "s32", "u64"),
+    **dict.fromkeys(("min", "max"), ("u32", "s32")),
+    **dict.fromkeys(("inc", "dec"), ("u32",)),
+    **dict.fromkeys(("and", "or", "xor"), ("b32",)),
+}
+"""The same of a reduction into shared memory."""
+
+
+def _cluster_reduce_problem(slots: dict[str, str]) -> str:
+    op, t = slots["op"], slots["t"]
+    if t not in REDUCED_IN_A_CLUSTER[op]:
+        return f".{op} into shared memory does not take .{t}; expected .{', .'.join(REDUCED_IN_A_CLUSTER[op])}"
+    return ""
+
+
+@shared_form("cp.reduce.async.bulk.shared::cluster.shared::cta.{tx}.{op}.{t} [b], [a], n:u32, [m]", limits=WHOLE, tx=TX, op=REDUCE,
+             t=("u32", "s32", "u64", "s64", "b32", "b64"), check=_cluster_reduce_problem, unit="tma",
+             effects=("reads [a] async", "reads and writes [b] async", "completes_tx [m]"),
+             source='PTX ISA 8.7, "cp.reduce.async.bulk"')  # fmt: skip
+def bulk_peer_reduce(tx: str, op: str, t: ScalarType) -> Any:
+    """Reduces n bytes from this CTA's shared memory into a peer's."""
+
+    def run(ctx: Context, b: Value, a: Value, n: Value, m: Value) -> None:
+        ctx.bulk_peer(b, a, n, m, op, t)
+
+    return run
+
+
 @shared_form("cp.async.bulk.prefetch.L2.global{.hint} [a], n:u32, policy:b64?", limits=WHOLE, hint=HINT, unit="tma",
              source='PTX ISA 8.7, "cp.async.bulk.prefetch"')  # fmt: skip
 def bulk_prefetch(hint: str) -> Any:

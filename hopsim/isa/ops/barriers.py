@@ -152,6 +152,7 @@ def membar(level: str) -> Any:
     return _fence("fence", "sc", {"cta": "cta", "gl": "gpu", "sys": "sys"}[level])
 
 
+@shared_form("membar.proxy.alias", quiet=True, unit="fence", effects=("proxy fence",), source=FENCE)
 @shared_form("fence.proxy.alias", quiet=True, unit="fence", effects=("proxy fence",), source=FENCE)
 def fence_proxy_alias() -> Any:
     """Bridges virtual aliases of one address."""

@@ -12,7 +12,8 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from hopsim.isa.forms.form import form
-from hopsim.isa.numerics import approximate, floating, ordering
+from hopsim.isa.numerics import approximate, floating, integer, ordering
+from hopsim.isa.numerics.out_of_bounds import make_oob
 from hopsim.isa.types import ScalarType
 from hopsim.isa.values import Predicate, Value
 
@@ -111,6 +112,14 @@ def fma_half(ftz: str, sat: str, relu: str, t: ScalarType) -> Callable[..., Valu
 def fma_brain(relu: str, t: ScalarType) -> Callable[..., Value]:
     """a * b + c, rounded once."""
     return floating.make_fma(t.name, "rn", relu=bool(relu))
+
+
+@form("fma.rn.oob{.relu}.{t} d, a, b, c", relu=RELU, t=HALVES, unit="fp16", source=_source("fma"))
+def fma_oob(relu: str, t: ScalarType) -> Callable[..., Value]:
+    """a * b + c, rounded once; 0 where a or b is what a TMA load fills in outside of its tensor."""
+    one = t.name.removesuffix("x2")
+    oob = make_oob(floating.make_fma(one, "rn", relu=bool(relu)))
+    return oob if one == t.name else integer.make_packed16(oob)
 
 
 # --- div, rcp, sqrt and the approximate functions -------------------------------------------------

@@ -120,6 +120,24 @@ def mad_wide32(t: ScalarType) -> str:
     return wrapping(wide_product(32, t.is_signed) + " + {2}", 64)
 
 
+@form("mul24.{half}.{t} d, a, b", half=HALF, t=MIDDLE, unit="imad", source=_source("mul24"))
+def mul24(half: Any, t: ScalarType) -> Callable[..., Value]:
+    """Bits 31 to 0 (`.lo`) or 47 to 16 (`.hi`) of the product of the low 24 bits of a and b."""
+    return integer_products.make_mul24(half, t.is_signed)
+
+
+@form("mad24.{half}.{t} d, a, b, c", half=HALF, t=MIDDLE, unit="imad", source=_source("mad24"))
+def mad24(half: Any, t: ScalarType) -> Callable[..., Value]:
+    """mul24 of a and b, plus c, wrapping."""
+    return integer_products.make_mad24(half, t.is_signed)
+
+
+@form("mad24.hi.sat.s32 d, a, b, c", unit="imad", source=_source("mad24"))
+def mad24_hi_sat() -> Callable[..., Value]:
+    """mul24.hi of a and b, plus c, clamped to the signed range."""
+    return integer_products.make_mad24_hi_sat()
+
+
 @form("sad.{t} d, a, b, c", t=ALL, unit="alu", source=_source("sad"))
 def sad(t: ScalarType) -> Callable[..., Value]:
     """c plus the absolute difference of a and b, wrapping."""

@@ -30,10 +30,11 @@ LEVEL = (
     "L1::no_allocate",
 )
 L2 = ("L2::64B", "L2::128B", "L2::256B", "L2::evict_first", "L2::evict_last", "L2::evict_normal")
-LOAD_ORDER = ("weak", "relaxed", "acquire", "volatile", "mmio")
-STORE_ORDER = ("weak", "relaxed", "release", "volatile", "mmio")
+LOAD_ORDER = ("weak", "relaxed", "acquire", "volatile")
+STORE_ORDER = ("weak", "relaxed", "release", "volatile")
 SHARED = ("shared", "shared::cta", "shared::cluster")
 ORDERED = {
+    "mmio": ("mmio",),
     "sem": LOAD_ORDER,
     "scope": SCOPE,
     "nc": ("nc",),
@@ -52,18 +53,32 @@ LOADS_ONLY, STORES_ONLY = ("ca", "lu", "cv"), ("wb", "wt")
 def _order_problem(slots: dict[str, str]) -> str:
     """Return what ordering, space and cache modifiers say that exclude each other."""
     sem, scope, space, cache = (slots.get(name, "") for name in ("sem", "scope", "space", "cache"))
+    if slots.get("mmio"):
+        wrong = _mmio_problem(slots)
+        if wrong:
+            return wrong
     if sem in SCOPED and not scope:
         return f".{sem} needs a scope: .{', .'.join(SCOPE)}"
     if scope and sem not in SCOPED:
         return f".{scope} needs .{' or .'.join(SCOPED[:2])} (or .release, of a store)"
-    if sem == "mmio":
-        return ".mmio needs .relaxed and a scope"
     if space in ("const", "local") and sem not in ("", "weak"):
         return f".{sem} cannot be applied to .{space}"
     if cache and sem not in ("", "weak"):
         return f".{sem} and the cache operator .{cache} exclude each other"
     if slots.get("nc") and (space != "global" or sem or cache == "cv"):
         return f".nc is of weak loads from .global, not .{sem or (cache if space == 'global' else space or 'generic')}"
+    return ""
+
+
+def _mmio_problem(slots: dict[str, str]) -> str:
+    """Return what an access to a device's registers has that it cannot have."""
+    if slots["sem"] != "relaxed" or slots["scope"] != "sys":
+        return ".mmio needs .relaxed.sys"
+    if slots["space"] not in ("", "global"):
+        return f".mmio cannot be applied to .{slots['space']}"
+    for name in ("v", "level", "l2", "hint"):
+        if slots.get(name):
+            return f".mmio and .{slots[name]} exclude each other"
     return ""
 
 
@@ -161,7 +176,7 @@ def give_param(v: str, t: ScalarType) -> str:
 
 
 @shared_form(
-    "ld{.space}{.sem}{.scope}{.nc}{.cache}{.level}{.l2}{.hint}{.v}.{t} {d}:t~?, [a], policy:b64?",
+    "ld{.space}{.mmio}{.sem}{.scope}{.nc}{.cache}{.level}{.l2}{.hint}{.v}.{t} {d}:t~?, [a], policy:b64?",
     space=(*SHARED, "local"), v=VECTOR, t=MEMORY_TYPES, check=_load_problem, counts=vector_counts, data=True, unit="lsu_shared",
     effects=("reads [a]",), source='PTX ISA 8.7, "ld"', **ORDERED,
 )  # fmt: skip
@@ -171,13 +186,22 @@ def load_shared(space: str, sem: str, scope: str, v: str, t: ScalarType, l2: str
 
 
 @shared_form(
-    "ld.{space}{.sem}{.scope}{.nc}{.cache}{.level}{.l2}{.hint}{.v}.{t} {d}:t~?, [a], policy:b64?",
+    "ld.{space}{.mmio}{.sem}{.scope}{.nc}{.cache}{.level}{.l2}{.hint}{.v}.{t} {d}:t~?, [a], policy:b64?",
     space=("global", "const"), v=VECTOR, t=MEMORY_TYPES, check=_load_problem, counts=vector_counts, data=True, unit="lsu_global",
     effects=("reads [a]",), source='PTX ISA 8.7, "ld", "ld.global.nc"', **ORDERED,
 )  # fmt: skip
 def load_global(space: str, sem: str, scope: str, v: str, t: ScalarType, l2: str, **_: Any) -> Any:
     """Loads from global or constant memory."""
     return _load(space, sem, scope, v, t, l2)
+
+
+@shared_form(
+    "ldu{.space}{.v}.{t} {d}:t~?, [a]", space=("global",), v=VECTOR, t=MEMORY_TYPES, check=_width_problem, counts=vector_counts,
+    data=True, unit="lsu_global", effects=("reads [a]",), source='PTX ISA 8.7, "ldu"',
+)  # fmt: skip
+def load_uniform(space: str, v: str, t: ScalarType) -> Any:
+    """A load whose address is the same in all lanes of a warp, which nothing checks: it is one like others."""
+    return _load(space, "", "", v, t)
 
 
 def _store(space: str, sem: str, scope: str, v: str, t: ScalarType) -> Any:
@@ -191,6 +215,7 @@ def _store(space: str, sem: str, scope: str, v: str, t: ScalarType) -> Any:
 
 
 STORE_ORDERED = {
+    "mmio": ("mmio",),
     "sem": STORE_ORDER,
     "scope": SCOPE,
     "cache": CACHE,
@@ -201,7 +226,7 @@ STORE_ORDERED = {
 
 
 @shared_form(
-    "st{.space}{.sem}{.scope}{.cache}{.level}{.l2}{.hint}{.v}.{t} [a], {b}:t~?, policy:b64?",
+    "st{.space}{.mmio}{.sem}{.scope}{.cache}{.level}{.l2}{.hint}{.v}.{t} [a], {b}:t~?, policy:b64?",
     space=(*SHARED, "local"), v=VECTOR, t=MEMORY_TYPES, check=_store_problem, counts=vector_counts, data_operands=("b",), unit="lsu_shared",
     effects=("writes [a]",), source='PTX ISA 8.7, "st"', **STORE_ORDERED,
 )  # fmt: skip
@@ -211,7 +236,7 @@ def store_shared(space: str, sem: str, scope: str, v: str, t: ScalarType, **_: A
 
 
 @shared_form(
-    "st.{space}{.sem}{.scope}{.cache}{.level}{.l2}{.hint}{.v}.{t} [a], {b}:t~?, policy:b64?",
+    "st.{space}{.mmio}{.sem}{.scope}{.cache}{.level}{.l2}{.hint}{.v}.{t} [a], {b}:t~?, policy:b64?",
     space=("global",), v=VECTOR, t=MEMORY_TYPES, check=_store_problem, counts=vector_counts, data_operands=("b",), unit="lsu_global",
     effects=("writes [a]",), source='PTX ISA 8.7, "st"', **STORE_ORDERED,
 )  # fmt: skip
@@ -258,6 +283,22 @@ def apply_priority(space: str) -> Any:
         return None
 
     return hint
+
+
+LINE_BYTES = 128
+
+
+@shared_form(
+    "discard{.space}.L2 [a], #n:u32", space=("global",), limits={"n": (LINE_BYTES,)}, unit="lsu_global", effects=("writes [a]",),
+    source='PTX ISA 8.7, "discard"',
+)  # fmt: skip
+def discard(space: str) -> Any:
+    """Throws a line away: its bytes are not known until they are written again."""
+
+    def run(ctx: Context, a: Value, n: int) -> None:
+        ctx.discard(space, a, n)
+
+    return run
 
 
 POLICIES = {

@@ -6,7 +6,7 @@ operand itself.  Clock registers change while the program runs; they are read by
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -14,6 +14,8 @@ import numpy as np
 from hopsim.isa import types
 from hopsim.isa.context import Context
 from hopsim.isa.forms.form import form, local_form
+from hopsim.isa.ops.accesses import LENGTH
+from hopsim.isa.ptx.flat import FlatOperand, FlatVector, SymbolRef
 from hopsim.isa.types import DTYPES, ScalarType
 from hopsim.isa.values import Value
 
@@ -92,6 +94,36 @@ def _declare_vectors(part: str, part_bits: int, words: tuple[str, ...]) -> None:
     def unpack(t: ScalarType) -> Callable[[Value], tuple[Value, ...]]:
         """Cut a word into the elements of a vector, the lowest one first."""
         return _unpack(part_bits, t.width_bits)
+
+
+def _vector_counts(slots: dict[str, str]) -> dict[str, int]:
+    length = LENGTH[slots["v"]]
+    return {"d": length, "a": length}
+
+
+def _vector_problem(slots: dict[str, str]) -> str:
+    total = LENGTH[slots["v"]] * types.TYPES[slots["t"]].width_bits
+    return f"a vector of {total} bits; the widest is 128 bits" if total > 128 else ""
+
+
+def _elements_problem(slots: dict[str, str], operands: Sequence[FlatOperand]) -> str:
+    """Say which element of a vector is the address of a variable, which has none (ptxas 13.0)."""
+    del slots
+    source = operands[1] if len(operands) > 1 else None
+    for item in source.items if isinstance(source, FlatVector) else ():
+        if isinstance(item, SymbolRef) and item.kind != "special":
+            return f"operand a holds the address of {item.name}: mov puts it into a register of its own"
+    return ""
+
+
+@form(
+    "mov.{v}.{t} {d}:t, {a}:t", v=("v2", "v4"), t=TYPES, check=_vector_problem, agree=_elements_problem, counts=_vector_counts,
+    unit="move", source=MOV,
+)  # fmt: skip
+def mov_vector(v: str, t: ScalarType) -> str:
+    """Each element; a special register has those of a vector too."""
+    del v, t
+    return "{0}"
 
 
 _declare_vectors("b8", 8, ("b16", "b32"))

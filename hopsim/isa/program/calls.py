@@ -10,9 +10,9 @@ what ptxas 13.0 refuses.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from hopsim.errors import PtxError
 from hopsim.isa.program.call_parameters import settle
@@ -31,7 +31,14 @@ from hopsim.isa.program.signatures import (
 )
 from hopsim.isa.program.symbols import function_addresses
 from hopsim.isa.ptx.ast import Function, Immediate, Span
-from hopsim.isa.ptx.flat import FlatBody, FlatInstruction, FlatOperand, Register, SymbolRef
+from hopsim.isa.ptx.flat import (
+    FlatBody,
+    FlatInstruction,
+    FlatOperand,
+    FlatVector,
+    Register,
+    SymbolRef,
+)
 from hopsim.isa.ptx.scope import Flattened
 
 POINTERS: Final = ("b32", "u32", "s32", "b64", "u64", "s64")
@@ -42,6 +49,10 @@ PARAMETER_ADDRESS: Final = (
     " only an entry's have one"
 )
 INLINE: Final = "hopsim puts the body of a function where it is called; write a loop instead"
+
+
+Emission: TypeAlias = Iterator[Any]
+"""What puts out instructions, and gives the emission of a called body where that is to be put."""
 
 
 class Expanded(NamedTuple):
@@ -88,7 +99,7 @@ class _Expansion(Handover):
         self.note(flat.errors)
         self.declare(frame, body.variables)
         try:
-            self.emit(frame)
+            _run(self.emit(frame))
         except TooLong:
             assert self.outermost is not None
             self.not_modelled(
@@ -143,7 +154,7 @@ class _Expansion(Handover):
 
     # -- bodies ------------------------------------------------------------------------------------
 
-    def emit(self, frame: Frame) -> None:
+    def emit(self, frame: Frame) -> Emission:
         """Emit the body of a frame."""
         body = frame.body
         for target in sorted(set(body.labels.values())):
@@ -154,7 +165,7 @@ class _Expansion(Handover):
                 self.set_mark(frame.marks[index])
             word = instruction.opcode[0]
             if word == "call":
-                self.call(frame, instruction)
+                yield from self.call(frame, instruction)
             elif word == "ret" and frame.end is not None:
                 if index < last or instruction.guard is not None:
                     self.jump(frame, instruction)
@@ -179,7 +190,7 @@ class _Expansion(Handover):
 
     # -- calls -------------------------------------------------------------------------------------
 
-    def call(self, frame: Frame, call: FlatInstruction) -> None:
+    def call(self, frame: Frame, call: FlatInstruction) -> Emission:
         """Emit what a call does."""
         if frame.end is None:
             self.outermost = call
@@ -189,14 +200,16 @@ class _Expansion(Handover):
         if call.opcode not in CALLS:
             self.wrong(call, f"call has no modifier but .uni, got {call.mnemonic}")
         elif isinstance(target, Register):
-            self.indirect(frame, call, target, given)
+            yield from self.indirect(frame, call, target, given)
         elif not isinstance(target, SymbolRef) or target.kind != "function":
             what = "nothing" if target is None else getattr(target, "name", "no name")
             self.wrong(call, f"call needs a function, got {what}", "call (r), f, (a, b)")
         else:
-            self.direct(frame, call, target.name, given)
+            yield from self.direct(frame, call, target.name, given)
 
-    def direct(self, frame: Frame, call: FlatInstruction, name: str, given: CallOperands) -> None:
+    def direct(
+        self, frame: Frame, call: FlatInstruction, name: str, given: CallOperands
+    ) -> Emission:
         """Emit a call of a function by its name."""
         name = self.functions.aliases.get(name, name)
         if name not in self.functions.declared:
@@ -211,11 +224,16 @@ class _Expansion(Handover):
         if function.body is None and name in RUNTIME:
             wrong = wrong or runtime_problem(name, wanted)
         wrong = wrong or problem(name, wanted, given, frame.params)
-        if wrong:
+        if any(_is_wide(one) for one in (*given.args, *given.returns)):
+            self.not_modelled(
+                call,
+                "a register of .b128 as an argument or a result is not modelled; two of .b64 are, or a .param variable",
+            )
+        elif wrong:
             self.wrong(call, wrong)
         elif name in RUNTIME and function.body is None:
             here = operands_of(call)
-            self.guarded(call, lambda: self.runtime(call, name, here))
+            yield from self.guarded(call, self.runtime(call, name, here))
         elif function.body is None:
             why = f"function '{name}' has no body in this file; hopsim does not link files"
             self.not_modelled(call, why)
@@ -224,11 +242,11 @@ class _Expansion(Handover):
             self.not_modelled(call, f"recursion is not modelled: {path}; {INLINE}")
         else:
             here = operands_of(call)
-            self.guarded(call, lambda: self.body_of(frame, call, function, wanted, here))
+            yield from self.guarded(call, self.body_of(frame, call, function, wanted, here))
 
     def indirect(
         self, frame: Frame, call: FlatInstruction, pointer: Register, given: CallOperands
-    ) -> None:
+    ) -> Emission:
         """Emit a call through a register: a comparison with each function that it may be, and its body."""
         label = given.prototype
         directive = None
@@ -258,7 +276,7 @@ class _Expansion(Handover):
                 self.wrong(call, wrong)
                 return
         here = operands_of(call)
-        self.guarded(call, lambda: self.dispatch(frame, call, pointer, names, here))
+        yield from self.guarded(call, self.dispatch(frame, call, pointer, names, here))
 
     def dispatch(
         self,
@@ -267,7 +285,7 @@ class _Expansion(Handover):
         pointer: Register,
         names: Sequence[str],
         given: CallOperands,
-    ) -> None:
+    ) -> Emission:
         """Emit the body of the function whose address is in a register."""
         end = self.mark()
         addresses = function_addresses(self.functions.module)
@@ -285,14 +303,15 @@ class _Expansion(Handover):
                 self.emit_at(call, ("call", "again"))
             else:
                 function = self.functions.definition(name)
-                self.body_of(frame, call, function, signature_of(function), given)
+                yield from self.body_of(frame, call, function, signature_of(function), given)
                 self.emit_at(call, ("bra",), label_to(end))
             self.set_mark(after)
         self.emit_at(call, ("call", "nowhere"), pointer)
         self.set_mark(end)
 
-    def runtime(self, call: FlatInstruction, name: str, given: CallOperands) -> None:
-        """Emit a call of a function that CUDA's device runtime has."""
+    def runtime(self, call: FlatInstruction, name: str, given: CallOperands) -> Emission:
+        """Emit a call of a function that CUDA's device runtime has, which has no body."""
+        yield from ()
         results, arguments = RUNTIME[name]
         operands: list[FlatOperand] = []
         for actual, size in zip(given.args, arguments, strict=True):
@@ -313,15 +332,15 @@ class _Expansion(Handover):
         if not results:
             self.emit_at(call, ("call", name), *operands)
 
-    def guarded(self, call: FlatInstruction, emit: Callable[[], None]) -> None:
+    def guarded(self, call: FlatInstruction, emission: Emission) -> Emission:
         """Emit a call; a guarded one with a branch around it."""
         if call.guard is None:
-            emit()
+            yield from emission
             return
         after = self.mark()
         register, negated = call.guard
         self.append(replace(call, guard=(register, not negated), operands=(label_to(after),)))
-        emit()
+        yield from emission
         self.set_mark(after)
 
     def body_of(
@@ -331,7 +350,7 @@ class _Expansion(Handover):
         function: Function,
         wanted: Signature,
         given: CallOperands,
-    ) -> None:
+    ) -> Emission:
         """Emit the body of a function, between what hands over its arguments and what takes its results."""
         name = function.name
         self.copies[name] = self.copies.get(name, 0) + 1
@@ -355,8 +374,26 @@ class _Expansion(Handover):
                 inner.names[formal.name] = (
                     actual.name if isinstance(actual, SymbolRef) else self.parameter(formal, name)
                 )
-        self.emit(inner)
+        yield self.emit(inner)
         assert inner.end is not None
         self.set_mark(inner.end)
         for formal, actual in zip(wanted.returns, given.returns, strict=True):
             self.take(inner, call, formal, actual)
+
+
+def _is_wide(operand: FlatOperand) -> bool:
+    """Whether an operand is a register of 128 bits, which is a vector of its halves."""
+    return isinstance(operand, FlatVector) and all(
+        isinstance(item, Register) and item.type == "b128" for item in operand.items
+    )
+
+
+def _run(emission: Emission) -> None:
+    """Emit a body and those inside it; chains of calls may be longer than Python's."""
+    open_ones = [emission]
+    while open_ones:
+        inner = next(open_ones[-1], None)
+        if inner is None:
+            open_ones.pop()
+        else:
+            open_ones.append(inner)

@@ -18,7 +18,7 @@ from hopsim.isa.forms.bound import AddressArg, Arg, BoundInstruction, RegisterAr
 from hopsim.isa.program.flow import EXIT, SegmentPlan, is_synchronising
 from hopsim.isa.program.register_masks import mask_of
 
-PERFORMED: Final = ("ld", "atom")
+PERFORMED: Final = ("ld", "ldu", "atom")
 """Instructions that read memory and that such a run can perform."""
 STORES: Final = ("st", "st.async")
 

@@ -25,6 +25,7 @@ from hopsim.isa.ptx.flat import (
     Register,
     SymbolRef,
 )
+from hopsim.isa.ptx.names import STATIC
 from hopsim.isa.types import TYPES
 
 MOST_INSTRUCTIONS: Final = 50_000
@@ -89,12 +90,13 @@ class Builder:
     def declare(self, frame: Frame, variables: Iterable[Variable]) -> None:
         """Declare the variables of a body, under names that nothing else has.
 
-        What is `.shared` or `.local` exists once for a function: no two calls of it are active at a time.
+        What is `.shared` or `.local` exists once for a function: no two calls of it are active at a time.  What is `.global`
+        or `.const` exists once for the module and has such a name already.
         """
         name = frame.chain[-1] if frame.chain else ""
         for variable in variables:
             unique = variable.name
-            if name:
+            if name and variable.space not in STATIC:
                 unique = self.unique(variable.name, name, variable.space == "param")
             self.variables[unique] = replace(variable, name=unique)
             frame.names[variable.name] = unique

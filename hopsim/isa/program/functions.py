@@ -59,7 +59,7 @@ class Functions:
         return tuple(name for name in self.declared if name in found and self._can_be_called(name))
 
     def _mentions(self, block: Block) -> bool:
-        """Whether an instruction of a block, other than a call, has an operand spelt like a function."""
+        """Whether something in a block, other than a call, has an operand or an initial value spelt like a function."""
         for one in block.statements:
             if isinstance(one, Instruction):
                 if one.opcode[0] != "call" and any(
@@ -67,6 +67,10 @@ class Functions:
                     and (operand.name in self.declared or operand.name in self.aliases)
                     for operand in one.operands
                 ):
+                    return True
+            elif isinstance(one, Variable):
+                names = {symbol_of(value) for value in one.init or ()}
+                if not names.isdisjoint((*self.declared, *self.aliases)):
                     return True
             elif isinstance(one, Block) and self._mentions(one):
                 return True
@@ -109,10 +113,13 @@ class Functions:
 
 def addressed(body: FlatBody, kind: str) -> set[str]:
     """Return the symbols of a kind (`function`, `param`) whose address a body takes."""
-    return {
+    found = {
         operand.name
         for instruction in body.instructions
         if instruction.opcode[0] != "call"
         for operand in instruction.operands
         if isinstance(operand, SymbolRef) and operand.kind == kind
     }
+    if kind == "function":
+        found |= {symbol_of(value) for one in body.variables for value in one.init or ()}
+    return found

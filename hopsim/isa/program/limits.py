@@ -5,11 +5,12 @@ Source: ptxas 13.0, which refuses what is larger for sm_90a.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from hopsim.errors import PtxError
 from hopsim.isa.program.symbols import Placement, parameters, size_of
-from hopsim.isa.ptx.ast import Function, PtxModule, Span, Variable
+from hopsim.isa.ptx.ast import Block, Function, PtxModule, Span, Variable
 
 SHARED_MOST: Final = 232_448
 CONST_MOST: Final = 65_536
@@ -48,9 +49,7 @@ def too_large(function: Function, placement: Placement, module: PtxModule) -> li
         function.span,
         "a CTA of an SM has 227 KiB at most, dynamic memory included",
     )
-    constants = [
-        item for item in module.items if isinstance(item, Variable) and item.space == "const"
-    ]
+    constants = [item for item in _variables(module) if item.space == "const"]
     if constants:
         total = sum(size_of(item) for item in constants)
         judge(
@@ -58,3 +57,16 @@ def too_large(function: Function, placement: Placement, module: PtxModule) -> li
             "keep them in .global memory",
         )  # fmt: skip
     return errors
+
+
+def _variables(module: PtxModule) -> Iterator[Variable]:
+    """Give all variables of a file, those of bodies too."""
+    todo: list[Sequence[object]] = [module.items]
+    while todo:
+        for item in todo.pop():
+            if isinstance(item, Variable):
+                yield item
+            elif isinstance(item, Block):
+                todo.append(item.statements)
+            elif isinstance(item, Function) and item.body is not None:
+                todo.append(item.body.statements)

@@ -5,6 +5,7 @@ Source: PTX ISA 8.7 "State Spaces", "Alignment"; CUDA lays parameters out by nat
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -24,6 +25,7 @@ from hopsim.isa.ptx.ast import (
     symbol_of,
 )
 from hopsim.isa.ptx.flat import FlatAddress, FlatBody, FlatOperand, FlatPair, FlatVector, SymbolRef
+from hopsim.isa.ptx.names import STATIC
 from hopsim.isa.types import OPAQUE_BYTES, TYPES
 
 FLOAT_BYTES: Final = 4
@@ -114,10 +116,12 @@ class Placement:
 def place(function: Function, body: FlatBody, module: PtxModule) -> Placement:
     """Lay out what the function uses: only referenced module variables count, as ptxas does."""
     offsets: dict[str, int] = {p.name: p.offset for p in parameters(function)[0]}
-    used = _with_initialisers(_symbols(body), module)
-    module_variables = [
-        item for item in module.items if isinstance(item, Variable) and item.name in used
+    lasting = [
+        *(item for item in module.items if isinstance(item, Variable)),
+        *(variable for variable in body.variables if variable.space in STATIC),
     ]
+    used = _with_initialisers(_symbols(body), lasting)
+    module_variables = [item for item in lasting if item.name in used]
     shared = [v for v in (*body.variables, *module_variables) if v.space == "shared"]
     static = 0
     align = 16
@@ -142,7 +146,7 @@ def place(function: Function, body: FlatBody, module: PtxModule) -> Placement:
             offsets[variable.name] = local
             local += size_of(variable)
     offsets |= {name: at for name, at in function_addresses(module).items() if name in used}
-    others = tuple(v for v in module_variables if v.space in ("global", "const"))
+    others = tuple(v for v in module_variables if v.space in STATIC)
     is_open = any(0 in v.dims for v in shared)
     # What is open comes last: it holds all the rest.
     spans = [(offsets[v.name], 0 if 0 in v.dims else size_of(v), v.name) for v in shared]
@@ -159,9 +163,9 @@ def function_addresses(module: PtxModule) -> dict[str, int]:
     return found | {alias: found[name] for alias, name in module.aliases.items() if name in found}
 
 
-def _with_initialisers(used: set[str], module: PtxModule) -> set[str]:
+def _with_initialisers(used: set[str], lasting: Sequence[Variable]) -> set[str]:
     """Add the variables whose addresses the initialisers of used ones hold."""
-    variables = {item.name: item for item in module.items if isinstance(item, Variable)}
+    variables = {item.name: item for item in lasting}
     todo = sorted(used & variables.keys())
     while todo:
         for item in variables[todo.pop()].init or ():
@@ -173,11 +177,11 @@ def _with_initialisers(used: set[str], module: PtxModule) -> set[str]:
 
 
 def _symbols(body: FlatBody) -> set[str]:
-    """Return the names of all symbols that instructions name."""
+    """Return the names of all symbols that instructions name, but of parameters: these may hide variables of the module."""
     found: set[str] = set()
 
     def walk(operand: FlatOperand) -> None:
-        if isinstance(operand, SymbolRef):
+        if isinstance(operand, SymbolRef) and operand.kind != "param":
             found.add(operand.name)
         elif isinstance(operand, FlatAddress):
             walk(operand.base)

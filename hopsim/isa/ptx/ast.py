@@ -7,7 +7,7 @@ behaviour but views of a module that are made once.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Final, NamedTuple, TypeAlias
 
@@ -111,7 +111,16 @@ class Sink:
     """`_`: a destination that is thrown away."""
 
 
-Operand: TypeAlias = Name | Immediate | Sum | Address | Vector | Pair | Negated | Sink
+@dataclass(frozen=True, slots=True)
+class Element:
+    """`a[2]`, `a[%r1]`, `a[%r1+2]`: an element of an array; `offset` counts elements."""
+
+    base: Name
+    index: Name | None
+    offset: int
+
+
+Operand: TypeAlias = Name | Immediate | Sum | Element | Address | Vector | Pair | Negated | Sink
 Initialiser: TypeAlias = Immediate | Name | Sum | GenericAddress | AddressByte
 
 
@@ -317,19 +326,23 @@ def _problem_of(module: PtxModule) -> ModuleProblem | None:
             base = seen.get(name)
             kind = base.space if isinstance(base, Variable) else base.kind if base else ""
             if kind not in ADDRESSED:
-                what = f"'{name}' is not declared before '{item.name}', which begins as its address"
-                if kind:
-                    what = (
-                        f"'{item.name}' cannot begin as the address of '{name}', which is '.{kind}'"
-                    )
-                return ModuleProblem(what, name, _ADDRESS_HINT, item.span)
+                return ModuleProblem(
+                    no_address(item.name, name, kind), name, ADDRESS_HINT, item.span
+                )
         seen[item.name] = item
     return None
 
 
-_ADDRESS_HINT: Final = (
+ADDRESS_HINT: Final = (
     "a variable can begin as the address of a '.global' or '.const' one, or of a '.func' function"
 )
+
+
+def no_address(variable: str, symbol: str, kind: str) -> str:
+    """Say why a variable cannot begin as the address of a symbol, which is of a kind (empty: of none)."""
+    if kind:
+        return f"'{variable}' cannot begin as the address of '{symbol}', which is '.{kind}'"
+    return f"'{symbol}' is not declared before '{variable}', which begins as its address"
 
 
 def _addresses(item: Function | Variable) -> list[str]:
@@ -352,3 +365,18 @@ def symbol_of(value: Initialiser) -> str:
     if isinstance(value, Immediate):
         return ""
     return value.name if isinstance(value, Name) else value.base.name
+
+
+def with_symbol(value: Initialiser, name: str) -> Initialiser:
+    """Return an initial value that holds the address of another symbol; a number stays as it is."""
+    match value:
+        case AddressByte():
+            address = with_symbol(value.address, name)
+            assert isinstance(address, (Name, Sum, GenericAddress)), address
+            return replace(value, address=address)
+        case Name():
+            return Name(name)
+        case Sum() | GenericAddress():
+            return replace(value, base=Name(name))
+        case Immediate():
+            return value

@@ -18,6 +18,7 @@ from typing import Final, NamedTuple, NoReturn
 
 from hopsim.isa.ptx.ast import Immediate
 from hopsim.isa.ptx.lexer import Cursor
+from hopsim.isa.ptx.nesting import check_depth
 
 WARP_SIZE: Final = 32
 """Value of `WARP_SZ`.  Source: PTX ISA 8.7 "Predefined Constants"."""
@@ -155,9 +156,10 @@ def parse_constant(cursor: Cursor) -> Immediate:
 
     Raises:
         PtxError: no constant stands at the cursor, a literal does not fit 64 bits, or integers and floats are mixed.
+        NotModelled: its parts are nested deeper than hopsim reads.
     """
     start = cursor.start
-    result = _conditional(cursor)
+    result = _conditional(cursor, 1)
     text = cursor.source.code[start : cursor.previous_end]
     return Immediate(result.kind, result.value, text)
 
@@ -183,37 +185,54 @@ def _integer_of(value: int, is_unsigned: bool) -> _Constant:
     return _Constant("int", value, is_unsigned)
 
 
-def _conditional(cursor: Cursor) -> _Constant:
+def _conditional(cursor: Cursor, depth: int) -> _Constant:
     start = cursor.start
-    condition = _binary(cursor, 1)
+    condition = _binary(cursor, depth)
     if cursor.text != "?":
         return condition
+    _check_depth(cursor, depth)
     chosen = _integer(cursor, condition, start).value
     cursor.advance()
     start = cursor.start
-    first = _integer(cursor, _conditional(cursor), start)
+    first = _integer(cursor, _conditional(cursor, depth + 1), start)
     cursor.expect(":", "in a constant expression with '?'")
     start = cursor.start
-    second = _integer(cursor, _conditional(cursor), start)
+    second = _integer(cursor, _conditional(cursor, depth + 1), start)
     return first if chosen else second
 
 
-def _binary(cursor: Cursor, lowest: int) -> _Constant:
-    start = cursor.start
-    left = _unary(cursor)
-    while (entry := _BINARY.get(cursor.text)) is not None and entry[0] >= lowest:
-        symbol, place = cursor.text, cursor.start
+def _binary(cursor: Cursor, depth: int) -> _Constant:
+    """Read operands and what stands between them; what binds closer is computed first."""
+    operands = [(cursor.start, _unary(cursor, depth))]
+    symbols: list[tuple[str, int]] = []
+    while True:
+        entry = _BINARY.get(cursor.text)
+        while symbols and (entry is None or _BINARY[symbols[-1][0]][0] >= entry[0]):
+            right = operands.pop()
+            start, left = operands.pop()
+            operands.append((start, _computed(cursor, *symbols.pop(), (start, left), right)))
+        if entry is None:
+            return operands[0][1]
+        symbols.append((cursor.text, cursor.start))
         cursor.advance()
-        operand_start = cursor.start
-        right = _binary(cursor, entry[0] + 1)
-        if symbol in "/%" and right.value << (right.kind == "f64") & _ALL == 0:
-            cursor.source.fail("division by zero in a constant expression", place)
-        if left.kind == right.kind == "f64" and symbol in _OF_FLOATS:
-            left = _of_floats(symbol, left, right)
-        else:
-            a = _integer(cursor, left, start)
-            left = _of_integers(symbol, a, _integer(cursor, right, operand_start))
-    return left
+        operands.append((cursor.start, _unary(cursor, depth)))
+
+
+def _computed(
+    cursor: Cursor,
+    symbol: str,
+    place: int,
+    left: tuple[int, _Constant],
+    right: tuple[int, _Constant],
+) -> _Constant:
+    """Return what stands on both sides of a symbol, each with where it starts, makes."""
+    a, b = left[1], right[1]
+    if symbol in "/%" and b.value << (b.kind == "f64") & _ALL == 0:
+        cursor.source.fail("division by zero in a constant expression", place)
+    if a.kind == b.kind == "f64" and symbol in _OF_FLOATS:
+        return _of_floats(symbol, a, b)
+    a = _integer(cursor, a, left[0])
+    return _of_integers(symbol, a, _integer(cursor, b, right[0]))
 
 
 def _of_integers(symbol: str, a: _Constant, b: _Constant) -> _Constant:
@@ -232,7 +251,7 @@ def _of_floats(symbol: str, a: _Constant, b: _Constant) -> _Constant:
     return _Constant("f64", double_bits(result))
 
 
-def _unary(cursor: Cursor) -> _Constant:
+def _unary(cursor: Cursor, depth: int) -> _Constant:
     if cursor.at("number"):
         text = cursor.text
         number = parse_number(cursor)
@@ -240,10 +259,11 @@ def _unary(cursor: Cursor) -> _Constant:
     if cursor.accept("WARP_SZ"):
         return _Constant("int", WARP_SIZE)
     symbol, place = cursor.text, cursor.start
+    _check_depth(cursor, depth)
     if cursor.accept("("):
         if cursor.text in _CASTS:
-            return _cast(cursor)
-        inner = _conditional(cursor)
+            return _cast(cursor, depth)
+        inner = _conditional(cursor, depth + 1)
         cursor.expect(")", "to close '(' of a constant expression")
         return inner
     if symbol not in _UNARY:
@@ -251,7 +271,7 @@ def _unary(cursor: Cursor) -> _Constant:
     cursor.advance()
     start = cursor.start
     literal = cursor.text
-    operand = _unary(cursor)
+    operand = _unary(cursor, depth + 1)
     if symbol in _SIGNS:
         if operand.kind == "f64":
             return _Constant("f64", operand.value ^ (1 << 63 if symbol == "-" else 0))
@@ -267,11 +287,17 @@ def _unary(cursor: Cursor) -> _Constant:
     return _integer_of(_UNARY[symbol](found.value), is_unsigned)
 
 
-def _cast(cursor: Cursor) -> _Constant:
+def _cast(cursor: Cursor, depth: int) -> _Constant:
     cast = cursor.take()
     cursor.expect(")", f"after the cast '{cast}'")
     start = cursor.start
-    return _integer_of(_integer(cursor, _unary(cursor), start).value, cast == ".u64")
+    return _integer_of(_integer(cursor, _unary(cursor, depth + 1), start).value, cast == ".u64")
+
+
+def _check_depth(cursor: Cursor, depth: int) -> None:
+    check_depth(
+        depth, cursor.source, cursor.start, "parts of a constant", "write the result itself"
+    )
 
 
 def _integer(cursor: Cursor, constant: _Constant, start: int) -> _Constant:

@@ -7,9 +7,11 @@ Attributes".
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from math import prod
 from typing import Final
 
+from hopsim.errors import NotModelled
 from hopsim.isa.ptx.ast import (
     AddressByte,
     GenericAddress,
@@ -28,6 +30,8 @@ from hopsim.isa.types import OPAQUE_BYTES, OPERANDS_ONLY, TYPES
 SPACES: Final = ("global", "const", "shared", "local", "param")
 """State spaces in which a variable can be declared."""
 
+MOST_OF_A_NAME: Final = 10_000
+"""So many variables may `g<N>` stand for."""
 _INITIALISED: Final = ("global", "const")
 _POINTER_SPACES: Final = ("global", "const", "shared", "local")
 _VECTORS: Final = {".v2": 2, ".v4": 4}
@@ -135,12 +139,13 @@ def parse_variables(cursor: Cursor, linkage: tuple[str, ...] = ()) -> list[Varia
 
     Raises:
         PtxError: the declaration is malformed, or its initialiser does not fit.
+        NotModelled: a name stands for too many variables.
     """
     kind = _Modifiers(cursor, linkage)
-    variables = [kind.variable(cursor, f"'.{kind.type}'")]
+    variables = kind.variables(cursor, f"'.{kind.type}'")
     while cursor.accept(","):
-        variables.append(kind.variable(cursor, "','"))
-    cursor.expect(";", f"after '{variables[-1].name}'")
+        variables += kind.variables(cursor, "','")
+    cursor.expect(";", f"after '{variables[-1].name}'" if variables else "after '>'")
     return variables
 
 
@@ -214,6 +219,28 @@ class _Modifiers:
         if self.space == "param" and cursor.text == ".ptr":
             attributes += _pointer(cursor)
         self.attributes = tuple(attributes)
+
+    def variables(self, cursor: Cursor, after: str) -> list[Variable]:
+        """Read one name with what belongs to it: `g`, `g[4] = {1}`, or `g<3>`, which is `g0`, `g1`, `g2`."""
+        place = cursor.start
+        one = self.variable(cursor, after)
+        if not cursor.accept("<"):
+            return [one]
+        if one.dims or one.init is not None:
+            cursor.source.fail(
+                f"'{one.name}<...>' can be neither an array nor begin with values", place
+            )
+        count = integer(cursor, f"the number of variables '{one.name}<...>'")
+        cursor.expect(">", f"after '{one.name}<{count}'")
+        if cursor.text in ("[", "="):
+            cursor.fail(f"'{one.name}<{count}>' can be neither an array nor begin with values")
+        if count > MOST_OF_A_NAME:
+            span = cursor.source.locate(place)
+            raise NotModelled(
+                f"'{one.name}<{count}>' is {count:,} variables: over {MOST_OF_A_NAME:,} of one name are not modelled",
+                where=f"{cursor.source.path}:{span.line}:{span.column}", hint=f"declare an array, '{one.name}[{count}]'",
+            )  # fmt: skip
+        return [replace(one, name=f"{one.name}{number}") for number in range(count)]
 
     def variable(self, cursor: Cursor, after: str) -> Variable:
         start = cursor.start if self.start is None else self.start

@@ -14,7 +14,17 @@ from dataclasses import dataclass, field, replace
 from typing import Final, NoReturn, TypeAlias
 
 from hopsim.errors import PtxError
-from hopsim.isa.ptx.ast import PtxModule, RegisterDeclaration, Span, Variable
+from hopsim.isa.ptx.ast import (
+    ADDRESS_HINT,
+    Initialiser,
+    PtxModule,
+    RegisterDeclaration,
+    Span,
+    Variable,
+    no_address,
+    symbol_of,
+    with_symbol,
+)
 from hopsim.isa.ptx.flat import LabelRef, Register, SymbolRef
 from hopsim.isa.ptx.special import SPECIAL_REGISTERS, is_special
 from hopsim.isa.ptx.suggest import closest
@@ -22,6 +32,10 @@ from hopsim.isa.types import TYPES, WIDEST_BITS
 
 COMPONENTS: Final = "xyzw"
 """Letters of a vector register's components, in order."""
+
+
+STATIC: Final = ("global", "const")
+"""The state spaces whose variables a module holds, also those that a body declares."""
 
 
 @dataclass(slots=True)
@@ -72,21 +86,24 @@ class Names:
 
     Args:
         module: gives the symbols, and the text for messages.
+        function: whose names they are.
 
     Attributes:
         registers: those used so far, in order of first use.
-        variables: those declared in the body so far, with unique names.
+        variables, parameters: those declared so far, with unique names.
         span: the statement that messages point at.
 
     Raises:
         PtxError: the declarations of the module are wrong.
     """
 
-    def __init__(self, module: PtxModule) -> None:
+    def __init__(self, module: PtxModule, function: str = "") -> None:
         self.module = module
+        self.function = function
         self.span = Span(1, 1)
         self.registers: list[Register] = []
         self.variables: list[Variable] = []
+        self.parameters: list[Variable] = []
         self.kinds = module.kinds
         self.register_names: set[str] = set()
         self.serials: dict[str, int] = {}
@@ -145,16 +162,47 @@ class Names:
             scope.found.clear()
 
     def declare_variable(self, scope: Scope, variable: Variable) -> None:
-        """Declare a variable of the body and note it under its unique name."""
+        """Declare a variable of the body and note it under its unique name.
+
+        What is `.global` or `.const` exists once for the module, so that its name has that of the function in it.
+        """
+        if variable.name in self.kinds:
+            # Not to be taken for the one of the module that it hides.
+            self.serials.setdefault(variable.name, 1)
+        init = tuple(self.initial(variable, value, scope) for value in variable.init or ())
         unique = self.unique_name(variable.name)
+        if variable.space in STATIC:
+            unique = f"{unique}@{self.function}"
         self.declare(scope, variable.name, SymbolRef(variable.space, unique), variable.span)
-        self.variables.append(
-            variable if unique == variable.name else replace(variable, name=unique)
-        )
+        if unique != variable.name:
+            variable = replace(variable, name=unique, init=init if variable.init else variable.init)
+        self.variables.append(variable)
+
+    def declaration(self, unique: str) -> Variable | None:
+        """Return the declaration of a symbol by its unique name; None of what is no variable."""
+        for variable in (*self.variables, *self.parameters):
+            if variable.name == unique:
+                return variable
+        last = self.module.named.get(unique, [None])[-1]
+        return last if isinstance(last, Variable) else None
+
+    def initial(self, variable: Variable, value: Initialiser, scope: Scope) -> Initialiser:
+        """Return an initial value of a variable of the body, with the unique name of the symbol that it holds."""
+        name = symbol_of(value)
+        if not name:
+            return value
+        meaning = self.search(name, scope)
+        kind = meaning.kind if isinstance(meaning, SymbolRef) else ""
+        if kind not in (*STATIC, "function"):
+            known = kind if kind in ("shared", "local", "param") else ""
+            self.fail(no_address(variable.name, name, known), name, ADDRESS_HINT, variable.span)
+        assert isinstance(meaning, SymbolRef), meaning
+        return with_symbol(value, meaning.name)
 
     def declare_parameter(self, scope: Scope, parameter: Variable) -> None:
         """Declare a parameter or a return value; those in `.reg` are registers."""
         unique = self.unique_name(parameter.name)
+        self.parameters.append(replace(parameter, name=unique))
         meaning: Meaning = SymbolRef("param", unique)
         if parameter.space == "reg":
             meaning = Declared(unique, parameter.type, parameter.vector)

@@ -12,7 +12,18 @@ from __future__ import annotations
 import re
 from typing import Final, NoReturn
 
-from hopsim.isa.ptx.ast import Address, Immediate, Name, Negated, Operand, Pair, Sink, Sum, Vector
+from hopsim.isa.ptx.ast import (
+    Address,
+    Element,
+    Immediate,
+    Name,
+    Negated,
+    Operand,
+    Pair,
+    Sink,
+    Sum,
+    Vector,
+)
 from hopsim.isa.ptx.constants import parse_constant, parse_offset
 from hopsim.isa.ptx.lexer import IDENTIFIER, Cursor, Source
 
@@ -167,7 +178,30 @@ def _name_operand(cursor: Cursor, before: str) -> Operand:
             return Sum(name, parse_offset(cursor))
         if cursor.text == "-":
             _fail_difference(cursor)
+        if cursor.text == "[":
+            return _element(cursor, name)
     return name
+
+
+def _element(cursor: Cursor, base: Name) -> Element:
+    opening = cursor.start
+    cursor.advance()
+    index, offset = None, 0
+    if cursor.at("name") and cursor.text != "WARP_SZ":
+        place = cursor.start
+        name = _name(cursor, "'['")
+        if isinstance(name, Sink):
+            cursor.source.fail("'_' is no index", place)
+        index = name
+        if cursor.accept("+"):
+            offset = parse_offset(cursor)
+        elif cursor.text == "-":
+            _fail_difference(cursor)
+    else:
+        offset = parse_offset(cursor)
+    if not cursor.accept("]"):
+        _fail_unclosed(cursor, opening, "[", "]")
+    return Element(base, index, offset)
 
 
 def _name(cursor: Cursor, before: str) -> Name | Sink:

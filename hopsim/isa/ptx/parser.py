@@ -41,6 +41,7 @@ from hopsim.isa.ptx.declarations import (
 )
 from hopsim.isa.ptx.header import read_header
 from hopsim.isa.ptx.lexer import IDENTIFIER, Cursor, Source
+from hopsim.isa.ptx.nesting import check_depth
 from hopsim.isa.ptx.operands import OperandReader
 from hopsim.isa.ptx.suggest import closest
 
@@ -119,6 +120,7 @@ def parse(text: str, path: str = "<ptx>") -> PtxModule:
 
     Raises:
         PtxError: the text is not PTX; the message has line, column, the line and a caret.
+        NotModelled: blocks or parts of constants are nested deeper than hopsim reads.
     """
     return _Parser(Source(text, path)).module()
 
@@ -300,7 +302,10 @@ class _Parser:
 
     # --- bodies ----------------------------------------------------------------------------------
 
-    def _statements(self, opening: int, position: int) -> tuple[tuple[Statement, ...], int]:
+    def _statements(
+        self, opening: int, position: int, depth: int = 1
+    ) -> tuple[tuple[Statement, ...], int]:
+        check_depth(depth, self.source, opening, "blocks", "leave out braces that hold no names")
         code, locate, match_at = self.source.code, self.source.locate, _STATEMENT.match
         read, opcodes = self.operands.read, self.opcodes
         statements: list[Statement] = []
@@ -330,7 +335,7 @@ class _Parser:
                 start = code.rfind(".", 0, match.start("file"))
                 statements.append(LocDirective(locate(start), loc, match["rest"].strip()))
             elif kind == "open":
-                inner, position = self._statements(match.start("open"), position)
+                inner, position = self._statements(match.start("open"), position, depth + 1)
                 statements.append(Block(locate(match.start("open")), inner))
             else:
                 return tuple(statements), position

@@ -13,6 +13,7 @@ from hopsim.isa.ptx.ast import (
     AddressByte,
     Block,
     Directive,
+    Element,
     Function,
     GenericAddress,
     Immediate,
@@ -73,6 +74,10 @@ def print_operand(operand: Operand, is_call: bool = False) -> str:
             return _immediate(operand)
         case Sum(base, offset):
             return f"{_name(base)}+{offset}"
+        case Element(base, index, offset):
+            parts = [_name(index)] if index is not None else []
+            parts += [str(offset)] if offset or index is None else []
+            return f"{_name(base)}[{'+'.join(parts)}]"
         case Address(base, offset, coordinates):
             start = _name(base) if isinstance(base, Name) else _immediate(base)
             sum_text = f"{start}+{offset}" if offset else start

@@ -19,6 +19,7 @@ from hopsim.isa.ptx.ast import (
     Address,
     Block,
     Directive,
+    Element,
     Function,
     Immediate,
     Instruction,
@@ -51,8 +52,11 @@ from hopsim.isa.ptx.flat import (
 )
 from hopsim.isa.ptx.names import COMPONENTS, Declared, Meaning, Names, Scope, Targets
 from hopsim.isa.ptx.special import has_components
+from hopsim.isa.types import TYPES
 
 _COLOURS: Final = {"r": "x", "g": "y", "b": "z", "a": "w"}
+_ACCESSES: Final = ("ld", "ldu", "st")
+"""Instructions whose address may be an element of an array, in no brackets of its own."""
 _TARGET_LISTS: Final = ("branchtargets", "callprototype", "calltargets")
 
 
@@ -94,7 +98,7 @@ def flatten(function: Function, module: PtxModule) -> Flattened:
 class _Flattening:
     def __init__(self, function: Function, module: PtxModule) -> None:
         self.function = function
-        self.names = Names(module)
+        self.names = Names(module, function.name)
         self.instructions: list[FlatInstruction] = []
         self.errors: dict[str, PtxError] = {}
         self.labels: dict[str, int] = {}
@@ -102,6 +106,7 @@ class _Flattening:
         self.loc: SourceLoc | None = None
         self.block_labels: list[list[tuple[Label, LabelRef]]] = []
         self.next_block = 0
+        self.accesses = False
 
     def run(self) -> Flattened:
         body = self.function.body
@@ -225,6 +230,7 @@ class _Flattening:
         guard = None
         if instruction.guard is not None:
             guard = (self.guard(instruction.guard.name, scope), instruction.guard.negated)
+        self.accesses = instruction.opcode[0] in _ACCESSES
         operands = tuple([self.operand(operand, scope) for operand in instruction.operands])
         self.instructions.append(
             FlatInstruction(instruction.span, self.loc, guard, instruction.opcode, operands)
@@ -246,6 +252,8 @@ class _Flattening:
                 return FlatNegated(self.register(name, scope))
             case Sum():
                 return self.sum(operand, scope)
+            case Element():
+                return self.element(operand, scope)
 
     def name(self, name: Name, scope: Scope) -> FlatOperand:
         if name.name == "WARP_SZ":
@@ -295,6 +303,23 @@ class _Flattening:
             base = resolved
         coordinates = tuple([self.operand(item, scope) for item in address.coordinates])
         return FlatAddress(base, address.offset, coordinates)
+
+    def element(self, operand: Element, scope: Scope) -> FlatOperand:
+        """Return an element of an array: of a load or a store what lies there, elsewhere its address.
+
+        Source: PTX ISA 8.7 "Arrays as Operands"; an index counts scalars of the array's type, as ptxas 13.0 has it.
+        """
+        name = operand.base.name
+        base = self.name(operand.base, scope)
+        declared = self.names.declaration(base.name) if isinstance(base, SymbolRef) else None
+        if not isinstance(base, SymbolRef) or declared is None or not declared.dims:
+            self.names.fail(f"'{name}' is no array: it has no elements", name)
+        if operand.index is not None:
+            self.register(operand.index, scope)
+            base = SymbolRef("element", f"{name}[{operand.index.name}]")
+        elif declared.type in TYPES:
+            base = replace(base, offset=operand.offset * TYPES[declared.type].bytes)
+        return FlatAddress(replace(base, offset=0), base.offset) if self.accesses else base
 
     def sum(self, operand: Sum, scope: Scope) -> SymbolRef:
         base = self.name(operand.base, scope)

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -8,7 +9,10 @@ from hopsim.config import load
 from hopsim.hw.timing.costs import CostTable, SegmentCost
 from hopsim.hw.timing.heads import Head
 from hopsim.hw.timing.paths import PathCosts
+from hopsim.hw.timing.sequences import sequence_of
 from hopsim.hw.timing.stalls import Stall
+from hopsim.isa.catalog import FORMS
+from hopsim.kernels.probes.spelling import is_scalar, slots_of, spell
 from tests.hw.timing.kernels import kernel
 
 CONFIG = load("h100-sxm")
@@ -95,6 +99,28 @@ def test_what_ptxas_makes_several_instructions_of_takes_their_slots(name: str) -
         # The pipe of the function itself may take longer than all that is issued.
         slots = max(slots, CONFIG.issue.interval_cycles["mufu"])
     assert sum(cost.slots for cost in costs) == pytest.approx(slots)
+
+
+def test_every_spelling_of_a_scalar_instruction_has_the_numbers_of_its_sequence() -> None:
+    """Also `div.rz.ftz.f32`, the routine of which is that of `div.rn.f32`."""
+    lacking: set[str | None] = set()
+    for form in filter(is_scalar, FORMS):
+        for slots in slots_of(form):
+            opcode = tuple(spell(form, slots).opcode.split("."))
+            bound: Any = SimpleNamespace(instruction=SimpleNamespace(opcode=opcode), form=form)
+            lacking.add(sequence_of(bound))
+    assert (
+        lacking - {None}
+        <= CONFIG.issue.sequence.keys() & CONFIG.issue.sequence_latency_cycles.keys()
+    )
+
+
+@pytest.mark.parametrize("rounding", ["rn", "rz", "rm", "rp"])
+def test_a_division_that_rounds_takes_the_same_with_subnormal_numbers_as_zeros(
+    rounding: str,
+) -> None:
+    _, costs = table(f"div.{rounding}.ftz.f32 %f1,%f0,%f2; ret;")
+    assert sum(cost.instructions for cost in costs) == CONFIG.issue.sequence["div_f32"] + 1
 
 
 @pytest.mark.parametrize("name", CONFIG.issue.sequence_latency_cycles)

@@ -14,6 +14,7 @@ from hopsim.isa.catalog import FORMS
 from hopsim.isa.forms.bound import BoundInstruction
 from hopsim.isa.forms.decode import decode
 from hopsim.isa.forms.form import Form, OperandSpec
+from hopsim.isa.ops.accesses import LENGTH
 from hopsim.isa.program import flow
 from hopsim.isa.program.codegen import generate
 from hopsim.isa.ptx.ast import Function
@@ -160,7 +161,8 @@ def sample(form: Form, slots: dict[str, str]) -> tuple[str, dict[str, int]]:
             count += 1
         elif spec.shape == "vector":
             whole = next(width for name, width in width_of.items() if name != spec.name)
-            items = [register(spec) for _ in range(whole // width_of[spec.name])]
+            length = LENGTH[slots["v"]] if "v" in slots else whole // width_of[spec.name]
+            items = [register(spec) for _ in range(length)]
             operands.append("{" + ", ".join(items) + "}")
         elif spec.immediate:
             operands.append("0xCA")

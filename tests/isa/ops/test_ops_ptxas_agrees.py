@@ -22,6 +22,24 @@ BODY = """.visible .entry k(.param .u64 p)
 .reg .pred %p<4>; .reg .b16 %h<4>; .reg .b32 %r<9>; .reg .b64 %a<5>; .reg .f32 %f<9>; .reg .f64 %d<3>;
 """
 TAKEN: list[tuple[str, str]] = [
+    ("ld.mmio.relaxed.sys.global.u32 %r1, [%a1];", ""),
+    ("ld.relaxed.mmio.sys.u32 %r1, [%a1];", ""),
+    ("st.mmio.relaxed.sys.global.u32 [%a1], %r1;", ""),
+    ("ldu.global.v4.f32 {%f1, %f2, %f3, %f4}, [%a1];", ""),
+    ("ldu.u8 %h1, [%a1];", ""),
+    ("mov.v4.u16 {%h0, %h1, %h2, %h3}, %ctaid;", ""),
+    ("mov.v2.f64 {%d1, %d2}, {%d2, %d1};", ""),
+    ("mov.v2.u32 {_, %r1}, {%r2, 5};", ""),
+    ("fma.rn.relu.oob.bf16x2 %r1, %r2, %r3, %r4;", ""),
+    ("mul24.hi.s32 %r1, %r2, %r3;", ""),
+    ("membar.proxy.alias;", ""),
+    ("discard.global.L2 [%a1], 128;", ""),
+    ("discard.L2 [%a1], 128;", ""),
+    (
+        "cp.reduce.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes.inc.u32 [%r1], [%r2], 16, [%r3];",
+        "",
+    ),
+    ("mad24.hi.sat.s32 %r1, %r2, %r3, %r4;", ""),
     ("prefetchu.L1 [%a1];", ""),
     ("applypriority.global.L2::evict_normal [%a1], 128;", ""),
     ("applypriority.L2::evict_normal [%a1], 128;", ""),
@@ -48,6 +66,11 @@ TAKEN: list[tuple[str, str]] = [
 ]
 """What ptxas 13.0 takes, and what hopsim says that it lacks of it."""
 REFUSED: list[tuple[str, str]] = [
+    ("discard.global.L2 [%a1], 64;", "operand n is 64, expected 128"),
+    (
+        "cp.reduce.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes.max.u64 [%r1], [%r2], 16, [%r3];",
+        ".max into shared memory does not take .u64; expected .u32, .s32",
+    ),
     ("applypriority.L2::evict_normal [%a1], 64;", "operand n is 64, expected 128"),
     ("barrier.red.popc.u32 %r1, 16, %p1;", "operand a is 16, expected 0 to 15"),
     ("neg.ftz.bf16x2 %r1, %r2;", ".ftz does not apply to .bf16x2, expected .f32, .f16 or .f16x2"),

@@ -32,6 +32,13 @@ INTEGER = [
     ("mad.wide.s32 rd0, r1, 4, rd2;", {"r1": 0xFFFFFFFF, "rd2": 1000}, 996),
     ("mad.wide.u16 r0, h1, h1, r2;", {"h1": 0xFFFF, "r2": 0xFFFFFFFF}, 0xFFFE0000),
     ("mad.hi.sat.s32 r0, r1, r1, r2;", {"r1": 0x7FFFFFFF, "r2": 0x7FFFFFFF}, 0x7FFFFFFF),
+    ("mul24.lo.u32 r0, r1, r2;", {"r1": 0xFF000003, "r2": 0x01000005}, 15),
+    ("mul24.lo.s32 r0, r1, r2;", {"r1": 0x00FFFFFF, "r2": 5}, 0xFFFFFFFB),
+    ("mul24.hi.u32 r0, r1, r2;", {"r1": 0x00FFFFFF, "r2": 0x00FFFFFF}, 0xFFFFFE00),
+    ("mul24.hi.s32 r0, r1, r2;", {"r1": 0x00800000, "r2": 0x00800000}, 0x40000000),
+    ("mad24.lo.u32 r0, r1, r2, r3;", {"r1": 0x01000003, "r2": 5, "r3": 0xFFFFFFFF}, 14),
+    ("mad24.hi.s32 r0, r1, 3, r3;", {"r1": 0xFFFFFFFF, "r3": 2}, 1),
+    ("mad24.hi.sat.s32 r0, r1, r1, r2;", {"r1": 0x007FFFFF, "r2": 0x7FFFFFFF}, 0x7FFFFFFF),
     ("sad.s32 r0, r1, r2, 10;", {"r1": 0xFFFFFFFF, "r2": 4}, 15),
     ("div.s32 r0, r1, 2;", {"r1": 0xFFFFFFF9}, 0xFFFFFFFD),
     ("rem.s32 r0, r1, 2;", {"r1": 0xFFFFFFF9}, 0xFFFFFFFF),
@@ -249,6 +256,9 @@ def test_value(text: str, values: dict[str, Any], expected: int | bool) -> None:
         ("lop3.or.b32 r0|p1, r2, r3, r4, 0x80, p5;", {"r2": 6, "r3": 3, "r4": 2}, (2, True)),
         ("lop3.and.b32 r0|p1, r2, r3, r4, 0x80, p5;", {"r2": 6, "r3": 3, "r4": 2}, (2, False)),
         ("mov.b32 {h0, h1}, r2;", {"r2": 0xABCD1234}, (0x1234, 0xABCD)),
+        ("mov.v2.u32 {r0, r1}, {r2, 7};", {"r2": 5}, (5, 7)),
+        ("mov.v2.b32 {r0, r1}, {r1, r0};", {"r0": 5, "r1": 6}, (6, 5)),
+        ("mov.v2.b16 {h0, h1}, {h1, h1};", {"h1": 6}, (6, 6)),
     ],
 )  # fmt: skip
 def test_two_results(text: str, values: dict[str, Any], expected: tuple[Any, Any]) -> None:
@@ -389,3 +399,31 @@ def test_guarded_pair_keeps_old_predicates() -> None:
     ).registers
     assert registers["p0"].tolist() == p.tolist()
     assert not registers["p1"].any()
+
+
+OUT = 0x7FF7
+"""What a TMA load fills in outside of its tensor."""
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "c", "expected"),
+    [
+        (OUT, 1, 1, 0), (1, OUT, 1, 0), (OUT | 0x8000, 1, 1, 0), (OUT, OUT, OUT, 0), (OUT, 0x7FFF, 0x7FFF, 0),
+        (1, 1, OUT, 0x7FFF), (OUT - 1, 1, 1, 0x7FFF), (0x7FFF, 1, 1, 0x7FFF), (1, 1, 1, 2),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("relu", ["", ".relu"])
+@pytest.mark.parametrize(
+    ("kind", "one", "two"), [("f16", 0x3C00, 0x4000), ("bf16", 0x3F80, 0x4000)]
+)
+def test_a_factor_that_was_filled_in_makes_a_sum_0(
+    kind: str, one: int, two: int, relu: str, a: int, b: int, c: int, expected: int
+) -> None:
+    """Source: recorded on an H200, all of 10 values each for a, b and c (4,000 results)."""
+    numbers = {1: one, 2: two}
+    a, b, c, expected = (numbers.get(bits, bits) for bits in (a, b, c, expected))
+    text = f"fma.rn.oob{relu}.{kind} h0, h1, h2, h3;"
+    assert execute(text, {"h1": a, "h2": b, "h3": c}).registers["h0"] == expected
+    text = f"fma.rn.oob{relu}.{kind}x2 r0, r1, r2, r3;"
+    pair = {"r1": a << 16 | one, "r2": b << 16 | one, "r3": c << 16 | one}
+    assert execute(text, pair).registers["r0"] == expected << 16 | two

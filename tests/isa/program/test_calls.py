@@ -181,6 +181,8 @@ def test_the_whole_message() -> None:
         ("call g;", ".func g();\n.func h(){ call g; }\n.func g(){ call h; }\n", 5,
          "recursion is not modelled: g -> h -> g; hopsim puts the body of a function where it is called;"
          " write a loop instead"),
+        (".reg .b128 %q; call (%q), g, ();", ".func (.reg .b128 q) g() { ret; }\n", 7,
+         "a register of .b128 as an argument or a result is not modelled; two of .b64 are, or a .param variable"),
         ("call g;", ".extern .func g();\n", 7, "function 'g' has no body in this file; hopsim does not link files"),
         ("st.param.b32 [q+4], 1; call (q), f, (q, a2);", F, 7,
          "bytes 4 to 7 are outside of parameter 'q', which has 4"),

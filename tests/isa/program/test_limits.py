@@ -13,6 +13,7 @@ TOO_MANY = [
     ("8.1", "", ".param .b8 p[{}]", "", 32_764, 4, "'k' has too many parameters"),
     ("8.0", "", ".param .b8 p[{}]", "", 4_352, 4, "'k' has too many parameters"),
     ("8.7", ".const .b8 c[{}]; .const .u32 d;", "", "", 65_532, 4, "the file has too many constants"),
+    ("8.7", ".func f() {{ .const .b8 c[{}]; ret; }}", "", "{{ .const .u32 d; }}", 65_532, 4, "the file has too many constants"),
 ]  # fmt: skip
 
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from hopsim.errors import NotModelled
 from hopsim.isa.ptx.ast import Function, Immediate, Instruction
+from hopsim.isa.ptx.nesting import MOST_NESTED
 from hopsim.isa.ptx.parser import parse
 
 
@@ -93,3 +95,21 @@ def constant(text: str) -> Immediate:
 def test_value_of(text: str, kind: str, value: int) -> None:
     found = constant(text)
     assert (found.kind, found.value, found.text) == (kind, value, text)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "value"),
+    [
+        ("(", ")", 5), ("~", "", 5), ("!", "", 1), ("(.s64)", "", 5), ("1?", ":3", 5), ("0?3:", "", 5),
+        ("(1||0&&1|0^1&1==1<2<<3+4*", ")", 1),
+    ],
+)  # fmt: skip
+def test_so_deep_and_no_deeper(before: str, after: str, value: int) -> None:
+    assert constant(before * MOST_NESTED + "5" + after * MOST_NESTED).value == value
+    deeper = MOST_NESTED + 1
+    with pytest.raises(NotModelled) as caught:
+        constant(before * deeper + "5" + after * deeper)
+    assert (
+        caught.value.what == f"parts of a constant nested over {MOST_NESTED} deep are not modelled"
+    )
+    assert caught.value.where.startswith("<ptx>:4:")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+import hopsim as hs
+from hopsim.errors import NotModelled
 from hopsim.isa.ptx.ast import (
     Address,
     AddressByte,
@@ -30,8 +32,9 @@ from hopsim.isa.ptx.ast import (
     Variable,
     Vector,
 )
+from hopsim.isa.ptx.nesting import MOST_NESTED
 from hopsim.isa.ptx.parser import parse
-from hopsim.isa.ptx.printer import print_instruction
+from hopsim.isa.ptx.printer import print_instruction, print_module
 
 HEADER = ".version 8.7\n.target sm_90a\n.address_size 64\n"
 ANYWHERE = Span(1, 1)
@@ -414,3 +417,46 @@ def test_target_options_and_default_address_size() -> None:
 def test_windows_line_ends() -> None:
     text = HEADER + '.file 1 "a.cu"\n.entry k()\n{\n.loc 1 2 3\nret;\n}\n'
     assert parse(text.replace("\n", "\r\n")) == parse(text)
+
+
+def test_blocks_in_blocks_so_deep_and_no_deeper() -> None:
+    def kernel(depth: int) -> hs.Kernel:
+        body = f'.pragma "nounroll"; L: bra L; {"{" * depth} .reg .b32 %r; mov.b32 %r, 1; {"}" * depth}'
+        return hs.loads(
+            f".version 8.7\n.target sm_90a\n.address_size 64\n.entry k() {{\n{body}\n}}"
+        )["k"]
+
+    # The body of the function is one more.
+    deepest = kernel(MOST_NESTED - 1)
+    assert deepest.unsupported == []
+    assert deepest.kept_loops == (5,)
+    assert parse(print_module(deepest.module.tree)) == deepest.module.tree
+    with pytest.raises(
+        NotModelled, match=rf"^<ptx>:5:\d+: blocks nested over {MOST_NESTED} deep are not"
+    ):
+        kernel(MOST_NESTED)
+
+
+def test_a_name_with_a_number_stands_for_so_many_variables() -> None:
+    first, *_, last = module(".global .u32 a, g<3>, b;").items
+    names = [
+        item.name for item in module(".global .u32 a, g<3>, b;").items if isinstance(item, Variable)
+    ]
+    assert names == ["a", "g0", "g1", "g2", "b"]
+    assert isinstance(first, Variable)
+    assert isinstance(last, Variable)
+    assert (first.type, last.type) == ("u32", "u32")
+    assert [
+        one.name for one in body(".shared .align 8 .b64 s<2>;") if isinstance(one, Variable)
+    ] == ["s0", "s1"]
+    assert module(".global .u32 g<0>;").items == ()
+    with pytest.raises(
+        NotModelled, match=r"^<ptx>:4:14: 'g<100000>' is 100,000 variables: over 10,000 of one name"
+    ):
+        module(".global .u32 g<100000>;")
+    for wrong in (".global .u32 g<2>[3];", ".global .u32 g<2> = 1;", ".global .u32 g[3]<2>;"):
+        with pytest.raises(hs.PtxError, match="can be neither an array nor begin with values"):
+            module(wrong)
+    twice = hs.loads(f"{HEADER}.global .u32 g1; .global .u32 g<2>; .entry k() {{ ret; }}")["k"]
+    with pytest.raises(hs.PtxError, match="'g1' is already defined"):
+        assert twice.errors

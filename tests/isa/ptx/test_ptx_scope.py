@@ -334,3 +334,23 @@ def test_all_that_is_wrong_is_told_by_line_and_once() -> None:
     assert [instruction.span.line - first for instruction in body.instructions] == [7]
     with pytest.raises(PtxError, match="'p' is already declared"):
         flatten(entry, module).right()
+
+
+@pytest.mark.parametrize(
+    ("text", "what"),
+    [
+        (".global .u64 at = nothing;", "'nothing' is not declared before 'at', which begins as its address"),
+        (".global .u64 at = at;", "'at' is not declared before 'at', which begins as its address"),
+        (".global .u64 at = a; .global .u32 a;", "'a' is not declared before 'at', which begins as its address"),
+        (".reg .b64 %rd1; .const .u64 at = %rd1;", "'%rd1' is not declared before 'at', which begins as its address"),
+        (".const .u64 at = smem;", "'at' cannot begin as the address of 'smem', which is '.shared'"),
+        (".const .u64 at = arg;", "'at' cannot begin as the address of 'arg', which is '.param'"),
+    ],
+)  # fmt: skip
+def test_a_variable_of_a_body_begins_as_an_address_under_the_rules_of_the_module(
+    text: str, what: str
+) -> None:
+    """Source: ptxas 13.0 refuses them."""
+    with pytest.raises(PtxError) as caught:
+        flat(f"{text}\nret;")
+    assert caught.value.what == what
