@@ -309,6 +309,8 @@ def _problem_of(module: PtxModule) -> ModuleProblem | None:
     seen: dict[str, Function | Variable] = {}
     for item in module.items:
         if isinstance(item, Directive):
+            if item.name == "alias" and (what := _alias_problem(item, seen)):
+                return ModuleProblem(what, "", "", item.span)
             continue
         before = seen.get(item.name)
         if before is not None and not _can_follow(before, item):
@@ -349,6 +351,23 @@ def _can_follow(before: Variable | Function, item: Variable | Function) -> bool:
     if isinstance(before, Variable) and isinstance(item, Variable):
         return before.space == item.space and "extern" in (*before.linkage, *item.linkage)
     return False
+
+
+def _alias_problem(directive: Directive, seen: dict[str, Function | Variable]) -> str:
+    """Say what is wrong with an `.alias`: a declared function, and one with a body, both before it (ptxas 13.0)."""
+    names = [name.strip() for name in directive.text.split(",")]
+    if len(names) != 2:
+        return f"'.alias' takes two names, got {len(names)}"
+    alias, base = (seen.get(name) for name in names)
+    for name, item in zip(names, (alias, base), strict=True):
+        if not isinstance(item, Function):
+            return f"'{name}' of '.alias' is no function that is declared before"
+    assert isinstance(alias, Function)
+    assert isinstance(base, Function)
+    if alias.body is not None:
+        return f"'{alias.name}' has a body: it cannot become an alias of '{base.name}'"
+    differs = _difference(alias, base)
+    return f"'{alias.name}' cannot be an alias of '{base.name}': {differs}" if differs else ""
 
 
 def _difference(before: Function, item: Function) -> str:
