@@ -18,8 +18,8 @@ from hopsim.isa.types import TYPES
 
 ANYWHERE: Final = frozenset({"approx", "cc", "relu", "rn", "sat", *TYPES})
 """Words that stand anywhere behind the first one: `add.s32.sat`, `ex2.f32.approx`."""
-ORDERED: Final = frozenset({"row", "col", "b1", "u2", "s2", "u4", "s4", *TYPES})
-"""Words of which several stand in the order of the syntax: the first type is that of the result."""
+ORDERED: Final = (frozenset({"b1", "u2", "s2", "u4", "s4", *TYPES}), frozenset({"row", "col"}))
+"""Types, and layouts of matrices: several of a kind stand in the order of the syntax, the type of the result first."""
 COPY_SPACES: Final = frozenset({"global", "shared", "shared::cta", "shared::cluster"})
 """State spaces that a copy names two of."""
 
@@ -88,7 +88,7 @@ class Spelling:
                 filled[place], *rest = rest
             elif isinstance(items[place], str):
                 return None
-        last = -1
+        last = [-1] * len(ORDERED)
         for word in rest:
             for place, item in enumerate(items):
                 may_stand = place not in joined or word in ANYWHERE
@@ -96,10 +96,11 @@ class Spelling:
                     break
             else:
                 return None
-            if word in ORDERED:
-                if place < last and in_order:
-                    return None
-                last = place
+            for kind, words in enumerate(ORDERED):
+                if word in words:
+                    if place < last[kind] and in_order:
+                        return None
+                    last[kind] = place
             filled[place] = word
         found: dict[str, str] = {}
         for place, item in enumerate(items):

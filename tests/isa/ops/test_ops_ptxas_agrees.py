@@ -68,6 +68,10 @@ TAKEN: list[tuple[str, str]] = [
     ("cvt.pack.u8.sat.s32.b32 %r1, %r2, %r3, 0;", ""),
     ("barrier.cta.arrive.aligned 1, 64;", ""),
     ("div.f32.approx %f1, %f2, %f3;", ""),
+    (
+        "mma.sync.aligned.m16n8k16.row.f32.f16.col.f16.f32 {%f1, %f2, %f3, %f4}, {%r1, %r2, %r3, %r4}, {%r5, %r6}, {%f5, %f6, %f7, %f8};",
+        "",
+    ),
     ("mad.lo.u32.cc %r1, %r2, %r3, %r4;", ""),
     ("mbarrier.arrive.expect_tx.shared::cta.cta.release.b64 %a1, [%r1], %r2;", ""),
     ("vadd.s32.s32.s32.sat %r1, %r2.b0, %r3.h1;", "only vabsdiff2 and vabsdiff4"),
