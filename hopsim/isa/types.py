@@ -60,7 +60,7 @@ DTYPES: Final[dict[int, np.dtype[np.unsignedinteger]]] = {
     64: np.dtype(np.uint64),
 }
 
-OPERANDS_ONLY: Final = ("bf16", "bf16x2", "tf32", "e4m3x2", "e5m2x2")
+OPERANDS_ONLY: Final = ("bf16", "bf16x2", "tf32", "e4m3x2", "e5m2x2", "u16x2", "s16x2")
 """Types of instructions that no register is declared with (ptxas 13.0)."""
 
 OPAQUE_BYTES: Final = {"texref": 8, "surfref": 8}

@@ -33,7 +33,6 @@ from hopsim.isa.forms.operand_rules import (
     check_register,
     check_sink,
     check_sinks,
-    check_space,
     check_special,
     check_variable,
     check_wide,
@@ -41,6 +40,7 @@ from hopsim.isa.forms.operand_rules import (
     literal_bits,
     names_shared_alone,
     part_bits,
+    space_problem,
 )
 from hopsim.isa.forms.strange import impossible, strange
 from hopsim.isa.ptx.ast import Immediate, Sink
@@ -242,18 +242,21 @@ class _Binder:
                 raise Mismatch(
                     f"address register {operand.base.name} is {width} bits wide, expected 32 or 64"
                 )
-            check_address(self.instruction.opcode, operand.base)
+            check_address(self.instruction.opcode, spec, operand.base)
             if names_shared_alone(self.instruction.opcode):
                 # What shared memory is too small for is cut off: compilers put generic addresses here.
                 width = 32
             base = RegisterArg(operand.base, width)
         elif isinstance(operand.base, SymbolRef):
             check_addressed(spec, operand.base)
-            check_space(self.slots, spec, operand.base)
+            number = sum(isinstance(arg, AddressArg) for arg in self.args)
+            opcode = self.instruction.opcode
+            if wrong := space_problem(opcode, spec.name, number, operand.base):
+                raise Mismatch(wrong)
             width = 64
             base = SymbolArg(operand.base, 64)
         else:
-            check_place(self.instruction.opcode)
+            check_place(self.instruction.opcode, operand.base)
             width = 64
             base = ConstantArg(operand.base.value)
         self.args.append(AddressArg(base, operand.offset, width))

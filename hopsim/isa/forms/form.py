@@ -7,7 +7,7 @@
 The syntax string is the PTX line with slots:
 
 - `word` must be there; `{t}` is a slot whose alternatives are given by keyword; `{.sat}` is an optional slot.
-  Modifiers are matched as a set (compilers write them in several orders, as in `max.s32.relu`, and ptxas takes these);
+  Modifiers are matched as a set, but for types and layouts, and those that `joined` counts (`hopsim.isa.forms.spelling`);
   where two slots share an alternative (`cvt.{dt}.{at}`) the first one in the text fills the first slot.
 - operands: `d` (a name that begins with `d`) is written, any other name is read.  `+{d}` (read and written later) and
   `&{a}` (read later) hand register numbers to the operation instead of values: an asynchronous instruction needs them.
@@ -42,6 +42,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Final, Literal
 
+from hopsim.isa.forms.spelling import Slot, Spelling
 from hopsim.isa.types import TYPES, ScalarType
 
 Purity = Literal["pure", "local", "shared"]
@@ -56,10 +57,6 @@ UNITS: Final = (
 )  # fmt: skip
 
 
-ANYWHERE: Final = frozenset({"approx", "cc", "relu", "rn", "sat", *TYPES})
-"""Words that stand anywhere behind the first one, as ptxas 13.0 takes them: `add.s32.sat`, `ex2.f32.approx`."""
-COPY_SPACES: Final = frozenset({"global", "shared", "shared::cta", "shared::cluster"})
-"""State spaces that a copy names two of."""
 PARAMETERS: Final = ("param", "dparam")
 """Names of operands that are parameters of calls."""
 
@@ -78,15 +75,6 @@ class Unmodelled(str):
     """What `check` says of a combination that PTX has and hopsim does not."""
 
     __slots__ = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Slot:
-    """A place for one modifier."""
-
-    name: str
-    alternatives: tuple[str, ...]
-    optional: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,6 +116,7 @@ class Form:
     data_operands: tuple[str, ...] = ()
     collective: bool = False
     takes_carry: bool = False
+    joined: int = 0
     check: Callable[[dict[str, str]], str] | None = None
     agree: Callable[[dict[str, str], Sequence[Any]], str] | None = None
     counts: Counts | None = None
@@ -141,24 +130,13 @@ class Form:
         return ".".join(self.base)
 
     @cached_property
-    def fixed(self) -> int:
-        """How many words of the base stand first in each spelling, in this order."""
-        words = (number for number, word in enumerate(self.base) if number and word in ANYWHERE)
-        return next(words, len(self.base))
-
-    @cached_property
-    def spaces(self) -> tuple[tuple[str, ...], ...]:
-        """What each state space of a copy may be, in the order of the syntax: the first is written."""
-        alternatives = {slot.name: slot.alternatives for slot in self.slots}
-        head = self.syntax.partition(" ")[0]
-        words = [alternatives.get(word.strip("{}."), (word,)) for word in _WORD.findall(head)]
-        return tuple(word for word in words if set(word) <= COPY_SPACES)
-
-    def _swaps_spaces(self, opcode: tuple[str, ...]) -> bool:
-        given = [word for word in opcode if word in COPY_SPACES]
-        return len(given) > 1 and any(
-            word not in allowed for word, allowed in zip(given, self.spaces, strict=False)
-        )
+    def spelling(self) -> Spelling:
+        """Which opcodes it has."""
+        slots = {slot.name: slot for slot in self.slots}
+        head = self.syntax.partition(" ")[0].removeprefix(self.name)
+        words: list[str] = _WORD.findall(head)
+        items = tuple(slots[word.strip("{}.")] if word[0] == "{" else word for word in words)
+        return Spelling(self.base, items, self.joined)
 
     @property
     def uses_carry(self) -> bool:
@@ -178,30 +156,7 @@ class Form:
 
         Missing optional slots have the value `""`.
         """
-        fixed = self.fixed
-        if opcode[:fixed] != self.base[:fixed]:
-            return None
-        rest = opcode[fixed:]
-        found: dict[str, str] = {}
-        needed = [*self.base[fixed:], *self.required]
-        for word in rest:
-            if word in needed:
-                needed.remove(word)
-                continue
-            for slot in self.slots:
-                if slot.name not in found and word in slot.alternatives:
-                    found[slot.name] = word
-                    break
-            else:
-                return None
-        if needed:
-            return None
-        for slot in self.slots:
-            if slot.name not in found:
-                if not slot.optional:
-                    return None
-                found[slot.name] = ""
-        return None if self._swaps_spaces(opcode) else found
+        return self.spelling.match(opcode)
 
 
 _WORD = re.compile(r"\{[^}]*\}|[^.{}]+")
@@ -331,7 +286,7 @@ def _declare(purity: Purity, syntax: str, options: dict[str, Any]) -> Callable[[
     effects = tuple(options.pop("effects", ()))
     flags = {
         key: options.pop(key)
-        for key in ("quiet", "may_block", "data", "collective", "takes_carry")
+        for key in ("quiet", "may_block", "data", "collective", "takes_carry", "joined")
         if key in options
     }
     data_operands = tuple(options.pop("data_operands", ()))
@@ -359,7 +314,8 @@ def form(syntax: str, **options: Any) -> Callable[[Factory], Factory]:
 
     Args:
         syntax: see the module docstring.
-        options: alternatives of each slot (tuples of words), and `unit`, `source`, `effects`, `check`, `takes_carry`.
+        options: alternatives of each slot (tuples of words), and `unit`, `source`, `effects`, `check`, `takes_carry`,
+            `joined`.
 
     `check(slots)` returns what is wrong with a combination of slots, or the empty string (`Unmodelled` where only hopsim
     lacks it), `agree(slots, operands)` what is wrong with operands that fit one by one; `counts(slots)` gives the number of

@@ -14,14 +14,20 @@ from hopsim.errors import NotModelled
 from hopsim.isa.forms.bound import Arg, MissingArg
 from hopsim.isa.forms.form import Form, OperandSpec
 from hopsim.isa.ptx.ast import Immediate, Sink
-from hopsim.isa.ptx.flat import FlatAddress, FlatOperand, Register, SymbolRef
+from hopsim.isa.ptx.flat import FlatOperand, Register, SymbolRef
 from hopsim.isa.ptx.special import has_components, is_modelled, widths_of
 from hopsim.isa.types import TYPES, WIDEST_BITS, ScalarType
 
-UNTYPED = frozenset({"float", "bits"})
-"""Kinds that stand for floats; integers of any sign stand for each other."""
+INTEGERS = frozenset({"signed", "unsigned"})
+"""Kinds that stand for each other."""
+PAIRS_OF_INTEGERS = frozenset({"u16x2", "s16x2"})
+WHOLE = INTEGERS | {"bits"}
+"""Kinds that are no floats."""
 SPACES = frozenset({"shared", "global", "const", "local", "param"})
-PAIRS_OF_FLOATS = frozenset({"f16x2", "bf16x2", "e4m3x2", "e5m2x2"})
+GENERIC = frozenset({"shared", "global", "local"})
+"""Spaces of which a variable's name is a generic address too (ptxas 13.0)."""
+ONE_SPACE = {"mbarrier": "shared", "prefetchu": "global"}
+"""Where variables lie that these take without the name of a space (ptxas 13.0)."""
 TAKE_ADDRESSES = frozenset({"mov", "cvta", "mapa", "getctarank"})
 """What takes the address of a variable as a value; all else needs it in a register (ptxas 13.0)."""
 WIDE = frozenset({"ld", "st", "atom", "red", "prefetch", "mbarrier"})
@@ -94,14 +100,16 @@ def check_wide(slots: dict[str, str], halves: tuple[Register, ...]) -> None:
 def _clash(kind: ScalarType, declared: ScalarType) -> bool:
     """Whether a register of a declared type cannot be an operand of some type, whatever their widths.
 
+    Bits stand for everything, integers of any sign for each other; a float or a pair for itself alone, so that what is
+    only a type of operands (`.bf16`, `.tf32`) lies in bits.  ptxas takes a register of `.f16x2` for an integer too.
+
     Source: PTX ISA 8.7 "Operand Type Checking"; ptxas 13.0 refuses these.
     """
-    kinds = {kind.kind, declared.kind}
-    if kind.name == "tf32":
-        return declared.kind == "float"
-    if "float" in kinds:
-        return not kinds <= UNTYPED
-    return kind.name in PAIRS_OF_FLOATS and declared.kind in ("signed", "unsigned")
+    if "bits" in (kind.kind, declared.kind):
+        return kind.name == "tf32" and declared.kind != "bits"
+    if kind.kind in INTEGERS or (kind.name in PAIRS_OF_INTEGERS and declared.kind == "packed"):
+        return declared.kind not in (*INTEGERS, "packed")
+    return kind.name != declared.name
 
 
 _NO_VARIABLES: Final = {
@@ -160,16 +168,29 @@ def check_width(form: Form, spec: OperandSpec, kind: ScalarType, name: str) -> N
         )
 
 
-def check_space(slots: dict[str, str], spec: OperandSpec, symbol: SymbolRef) -> None:
-    """Check whether a variable lies in the space that an instruction names.
+def space_problem(opcode: Sequence[str], name: str, number: int, symbol: SymbolRef) -> str:
+    """Say what is wrong with the space of a variable that an address names, or return the empty string.
 
-    Raises: Mismatch.
+    Of what a copy names two of, the first is that of the first address; its mbarrier lies in shared memory.
+
+    Args:
+        name: of the operand.  number: how many addresses stand before it.
     """
-    space = slots.get("space", "").partition("::")[0]
-    if space and symbol.kind in SPACES and symbol.kind != space:
-        raise Mismatch(
-            f"operand {spec.name} is in .{space}, but {symbol.name} is a .{symbol.kind} variable"
-        )
+    if symbol.kind not in SPACES or opcode[0] == "fence":
+        return ""
+    spaces = [stem for word in opcode[1:] if (stem := word.partition("::")[0]) in SPACES]
+    if not spaces and opcode[0] not in ONE_SPACE:
+        is_generic = symbol.kind in GENERIC
+        what = f"{symbol.name} is a .{symbol.kind} variable, expected a generic address"
+        return "" if is_generic else what
+    spaces = spaces or [ONE_SPACE[opcode[0]]]
+    return _other_space(name, spaces[number] if number < len(spaces) else "shared", symbol)
+
+
+def _other_space(name: str, space: str, symbol: SymbolRef) -> str:
+    if symbol.kind in ("function", space):
+        return ""
+    return f"operand {name} is in .{space}, but {symbol.name} is a .{symbol.kind} variable"
 
 
 def check_variable(form: Form, slots: dict[str, str], spec: OperandSpec, symbol: SymbolRef) -> None:
@@ -181,10 +202,15 @@ def check_variable(form: Form, slots: dict[str, str], spec: OperandSpec, symbol:
         raise Mismatch(
             f"operand {spec.name} is an offset to function {symbol.name}, which has no parts"
         )
-    if form.base[0] not in TAKE_ADDRESSES or "to" in (*form.base, *form.required, *slots.values()):
+    first = form.base[0]
+    if first not in TAKE_ADDRESSES or "to" in (*form.base, *form.required, *slots.values()):
         raise Mismatch(
             f"operand {spec.name} must be a register; mov takes the address of {symbol.name} into one"
         )
+    if first != "mov":
+        space = slots["space"].partition("::")[0] or "shared"
+        if wrong := _other_space(spec.name, space, symbol):
+            raise Mismatch(wrong)
 
 
 def check_part(operand: FlatOperand) -> None:
@@ -236,26 +262,44 @@ def check_sinks(form: Form, spec: OperandSpec, items: Sequence[FlatOperand]) -> 
             raise Mismatch(f"operand {spec.name} throws its {name} half away, which must be kept")
 
 
-def check_place(opcode: Sequence[str]) -> None:
-    """Check whether a number may be an address: only one in local memory (ptxas 13.0).
+def check_place(opcode: Sequence[str], literal: Immediate) -> None:
+    """Check whether a number may be an address: an integer only, and only in local memory (ptxas 13.0).
 
     Raises: Mismatch.
     """
+    if literal.kind != "int":
+        raise Mismatch(f"an address is an integer, got {literal.text}")
     if "local" not in opcode:
         raise Mismatch("a number is an address in .local only; mov puts it into a register")
 
 
-def check_address(opcode: Sequence[str], register: Register) -> None:
-    """Check whether an address may have 32 bits: one in global memory or of no named space may not.
+def check_address(opcode: Sequence[str], spec: OperandSpec, register: Register) -> None:
+    """Check whether a register may be an address: it is no float, and one in global memory or of no named space has 64 bits.
+
+    Of a tensor map ptxas (13.0) takes its address in a float too.
 
     Raises: Mismatch.
     """
+    is_map = spec.shape == "tensor" or opcode[0] == "fence"
+    if TYPES[register.type].kind not in WHOLE and not is_map:
+        raise Mismatch(
+            f"address register {register.name} is .{register.type}, expected an integer or bits"
+        )
     is_narrow = any(word.startswith(NARROW) for word in opcode)
     if register.width_bits == 32 and opcode[0] in WIDE and not is_narrow:
         raise Mismatch(
             f"address register {register.name} is 32 bits wide; "
             "only addresses in .shared, .local, .const and .param may be"
         )
+
+
+def integer_problem(slots: dict[str, str], operands: Sequence[FlatOperand]) -> str:
+    """Say which operand of an instruction that names bits is none but a float all the same."""
+    del slots
+    for operand in operands:
+        if isinstance(operand, Register) and TYPES[operand.type].kind not in WHOLE:
+            return f"register {operand.name} is .{operand.type}, expected an integer or bits"
+    return ""
 
 
 def names_shared_alone(opcode: Sequence[str]) -> bool:
@@ -286,16 +330,6 @@ def copied_problem(slots: dict[str, str], operands: Sequence[FlatOperand]) -> st
         and read.value > written.value
     ):
         return f"operand s is {read.value}, expected at most the {written.value} bytes that are written"
-    return ""
-
-
-def prefetched_problem(slots: dict[str, str], operands: Sequence[FlatOperand]) -> str:
-    """Say what is wrong with the address of a `prefetch` of no named space, which is a generic one."""
-    del slots
-    (place,) = operands
-    base = place.base if isinstance(place, FlatAddress) else None
-    if isinstance(base, SymbolRef) and base.kind in ("param", "const"):
-        return f"{base.name} is a .{base.kind} variable, expected a generic address"
     return ""
 
 

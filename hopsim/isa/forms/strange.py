@@ -82,4 +82,7 @@ def strange(opcode: tuple[str, ...]) -> str:
             near = get_close_matches(word, words, n=1)
             like = f"; did you mean .{near[0]}?" if near else ""
             return f"{doubt}: no form of {first} has .{word}{like}"
+    for form in forms:
+        if form.spelling.match(opcode, in_order=False) is not None:
+            return f"{doubt}: its words stand in this order, {form.syntax.partition(' ')[0]}"
     return doubt

@@ -49,7 +49,7 @@ def _reduce_problem(slots: dict[str, str]) -> str:
 # --- plain bulk copies ----------------------------------------------------------------------------
 
 
-@shared_form("cp.async.bulk.{dst}.global.{tx}{.hint} [b], [a], n:u32, [m], policy:b64?", limits=WHOLE, dst=CLUSTER, tx=TX, hint=HINT,
+@shared_form("cp.async.bulk.{dst}.global.{tx}{.hint} [b], [a], n:u32, [m], policy:u64?", limits=WHOLE, dst=CLUSTER, tx=TX, hint=HINT,
              unit="tma", effects=("reads [a] async", "writes [b] async", "completes_tx [m]"), source=BULK)  # fmt: skip
 def bulk_load(dst: str, tx: str, hint: str) -> Any:
     """Copies n bytes from global into shared memory."""
@@ -62,7 +62,7 @@ def bulk_load(dst: str, tx: str, hint: str) -> Any:
     return run
 
 
-@shared_form("cp.async.bulk.{dst}.global.{tx}.multicast::cluster{.hint} [b], [a], n:u32, [m], k:b16, policy:b64?", limits=WHOLE,
+@shared_form("cp.async.bulk.{dst}.global.{tx}.multicast::cluster{.hint} [b], [a], n:u32, [m], k:u16, policy:u64?", limits=WHOLE,
              dst=("shared::cluster",), tx=TX, hint=HINT, unit="tma",
              effects=("reads [a] async", "writes [b] of each CTA async", "completes_tx [m]"), source=BULK)  # fmt: skip
 def bulk_load_multicast(dst: str, tx: str, hint: str) -> Any:
@@ -87,7 +87,7 @@ def bulk_peer(tx: str) -> Any:
     return run
 
 
-@shared_form("cp.async.bulk.global.shared::cta.bulk_group{.hint} [a], [b], n:u32, policy:b64?", limits=WHOLE, hint=HINT, unit="tma",
+@shared_form("cp.async.bulk.global.shared::cta.bulk_group{.hint} [a], [b], n:u32, policy:u64?", limits=WHOLE, hint=HINT, unit="tma",
              effects=("reads [b] async", "writes [a] async", "bulk group"), source=BULK)  # fmt: skip
 def bulk_store(hint: str) -> Any:
     """Copies n bytes from shared into global memory."""
@@ -98,7 +98,7 @@ def bulk_store(hint: str) -> Any:
     return run
 
 
-@shared_form("cp.reduce.async.bulk.global.shared::cta.bulk_group{.hint}.{op}{.ftz}.{t} [a], [b], n:u32, policy:b64?", limits=WHOLE,
+@shared_form("cp.reduce.async.bulk.global.shared::cta.bulk_group{.hint}.{op}{.ftz}.{t} [a], [b], n:u32, policy:u64?", limits=WHOLE,
              hint=HINT, op=REDUCE, ftz=("noftz",),
              t=("u32", "s32", "u64", "s64", "f16", "bf16", "b32", "b64", "f32", "f64"), check=_reduce_problem, unit="tma",
              effects=("reads [b] async", "reads and writes [a] async", "bulk group"),
@@ -141,7 +141,7 @@ def bulk_peer_reduce(tx: str, op: str, t: ScalarType) -> Any:
     return run
 
 
-@shared_form("cp.async.bulk.prefetch.L2.global{.hint} [a], n:u32, policy:b64?", limits=WHOLE, hint=HINT, unit="tma",
+@shared_form("cp.async.bulk.prefetch.L2.global{.hint} [a], n:u32, policy:u64?", limits=WHOLE, hint=HINT, unit="tma",
              source='PTX ISA 8.7, "cp.async.bulk.prefetch"')  # fmt: skip
 def bulk_prefetch(hint: str) -> Any:
     """Brings n bytes into L2."""
@@ -180,7 +180,7 @@ def bulk_wait(read: str) -> Any:
 @shared_form("cp.async.ca.{dst}.global{.l2} [b], [a], #n:u32, s:u32?", limits=COPIED, agree=copied_problem,
              dst=("shared", "shared::cta"), l2=("L2::64B", "L2::128B", "L2::256B"), unit="cp_async",
              effects=("reads [a]", "writes [b]", "cp.async group"), source=LEGACY)  # fmt: skip
-@shared_form("cp.async.ca.{dst}.global{.l2}.{hint} [b], [a], #n:u32, s:u32?, policy:b64", limits=COPIED, agree=copied_problem,
+@shared_form("cp.async.ca.{dst}.global{.l2}.{hint} [b], [a], #n:u32, s:u32?, policy:u64", limits=COPIED, agree=copied_problem,
              dst=("shared", "shared::cta"), l2=("L2::64B", "L2::128B", "L2::256B"), hint=HINT, unit="cp_async",
              effects=("reads [a]", "writes [b]", "cp.async group"), source=LEGACY)  # fmt: skip
 def cp_async_through_l1(dst: str, l2: str, hint: str = "") -> Any:
@@ -191,7 +191,7 @@ def cp_async_through_l1(dst: str, l2: str, hint: str = "") -> Any:
 @shared_form("cp.async.cg.{dst}.global{.l2} [b], [a], #n:u32, s:u32?", limits=PAST_L1, agree=copied_problem,
              dst=("shared", "shared::cta"), l2=("L2::64B", "L2::128B", "L2::256B"), unit="cp_async",
              effects=("reads [a]", "writes [b]", "cp.async group"), source=LEGACY)  # fmt: skip
-@shared_form("cp.async.cg.{dst}.global{.l2}.{hint} [b], [a], #n:u32, s:u32?, policy:b64", limits=PAST_L1, agree=copied_problem,
+@shared_form("cp.async.cg.{dst}.global{.l2}.{hint} [b], [a], #n:u32, s:u32?, policy:u64", limits=PAST_L1, agree=copied_problem,
              dst=("shared", "shared::cta"), l2=("L2::64B", "L2::128B", "L2::256B"), hint=HINT, unit="cp_async",
              effects=("reads [a]", "writes [b]", "cp.async group"), source=LEGACY)  # fmt: skip
 def cp_async_past_l1(dst: str, l2: str, hint: str = "") -> Any:
@@ -215,7 +215,7 @@ def _copy(l2: str, through_l1: bool) -> Any:
     return run
 
 
-@shared_form("cp.async.ca.{dst}.global{.l2}{.hint} [b], [a], #n:u32, p:pred, policy:b64?", limits=COPIED, agree=copied_problem,
+@shared_form("cp.async.ca.{dst}.global{.l2}{.hint} [b], [a], #n:u32, p:pred, policy:u64?", limits=COPIED, agree=copied_problem,
              dst=("shared", "shared::cta"), l2=("L2::64B", "L2::128B", "L2::256B"), hint=HINT, unit="cp_async",
              effects=("reads [a]", "writes [b]", "cp.async group"), source=LEGACY)  # fmt: skip
 def cp_async_ignore_through_l1(dst: str, l2: str, hint: str) -> Any:
@@ -223,7 +223,7 @@ def cp_async_ignore_through_l1(dst: str, l2: str, hint: str) -> Any:
     return _copy_or_ignore(l2, through_l1=True)
 
 
-@shared_form("cp.async.cg.{dst}.global{.l2}{.hint} [b], [a], #n:u32, p:pred, policy:b64?", limits=PAST_L1, agree=copied_problem,
+@shared_form("cp.async.cg.{dst}.global{.l2}{.hint} [b], [a], #n:u32, p:pred, policy:u64?", limits=PAST_L1, agree=copied_problem,
              dst=("shared", "shared::cta"), l2=("L2::64B", "L2::128B", "L2::256B"), hint=HINT, unit="cp_async",
              effects=("reads [a]", "writes [b]", "cp.async group"), source=LEGACY)  # fmt: skip
 def cp_async_ignore_past_l1(dst: str, l2: str, hint: str) -> Any:

@@ -132,7 +132,7 @@ def _operation_in(op: str, t: ScalarType) -> Callable[[str], Operation]:
 
 
 @shared_form(
-    "atom{.space}{.sem}{.scope}.{op}{.ftz}{.hint}{.v}.{t} {d}:t?, [a], {b}:t?, policy:b64?", space=SPACE, sem=SEM,
+    "atom{.space}{.sem}{.scope}.{op}{.ftz}{.hint}{.v}.{t} {d}:t?, [a], {b}:t?, policy:u64?", space=SPACE, sem=SEM,
     scope=SCOPE, op=OPS, ftz=FTZ, hint=HINT, v=VECTOR, t=KINDS, check=_problem, counts=vector_counts, data=True, data_operands=("b",),
     unit="atomic", effects=("reads and writes [a]",), source=ATOM,
 )  # fmt: skip
@@ -174,7 +174,7 @@ def _cas_problem(slots: dict[str, str]) -> str:
 
 
 @shared_form(
-    "atom{.space}{.sem}{.scope}.cas{.hint}.{t} d:t, [a], b:t, c:t, policy:b64?", space=SPACE, sem=SEM, scope=SCOPE,
+    "atom{.space}{.sem}{.scope}.cas{.hint}.{t} d:t, [a], b:t, c:t, policy:u64?", space=SPACE, sem=SEM, scope=SCOPE,
     hint=HINT, t=("b16", "b32", "b64"), check=_cas_problem, data=True, data_operands=("b", "c"), unit="atomic",
     effects=("reads and writes [a]",), source=ATOM,
 )  # fmt: skip
@@ -200,7 +200,7 @@ def _pair_counts(slots: dict[str, str]) -> dict[str, int]:
 
 
 @shared_form(
-    "atom{.space}{.sem}{.scope}.cas{.hint}.b128 {d}:b128?, [a], {b}:b128, {c}:b128, policy:b64?", space=SPACE, sem=SEM,
+    "atom{.space}{.sem}{.scope}.cas{.hint}.b128 {d}:b128?, [a], {b}:b128, {c}:b128, policy:u64?", space=SPACE, sem=SEM,
     scope=SCOPE, hint=HINT, check=_cas_problem, data=True, data_operands=("b", "c"), counts=_pair_counts, unit="atomic",
     effects=("reads and writes [a]",), source=ATOM,
 )  # fmt: skip
@@ -222,7 +222,7 @@ def atom_cas128(space: str, sem: str, scope: str, hint: str) -> Any:
 
 
 @shared_form(
-    "red{.space}{.sem}{.scope}.{op}{.ftz}{.hint}{.v}.{t} [a], {b}:t?, policy:b64?", space=SPACE,
+    "red{.space}{.sem}{.scope}.{op}{.ftz}{.hint}{.v}.{t} [a], {b}:t?, policy:u64?", space=SPACE,
     sem=("relaxed", "release"), scope=SCOPE, op=tuple(o for o in OPS if o != "exch"), ftz=FTZ, hint=HINT, v=VECTOR,
     t=KINDS, check=_problem, counts=vector_counts, data_operands=("b",), unit="atomic", effects=("reads and writes [a]",), source=RED,
 )  # fmt: skip

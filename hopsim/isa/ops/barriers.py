@@ -22,28 +22,28 @@ def _barrier(action: str, aligned: bool) -> Any:
     return run
 
 
-@shared_form("bar{.cta}.sync a:u32, n:u32?", cta=("cta",), limits=NAMED, may_block=True, unit="barrier",
+@shared_form("bar{.cta}.sync a:u32, n:u32?", cta=("cta",), joined=1, limits=NAMED, may_block=True, unit="barrier",
              effects=("barrier arrive, wait",), source=BAR)  # fmt: skip
 def bar_sync(cta: str) -> Any:
     """Aligned: the warp executes it together."""
     return _barrier("sync", True)
 
 
-@shared_form("bar{.cta}.arrive a:u32, n:u32", cta=("cta",), limits=NAMED, may_block=True, unit="barrier",
+@shared_form("bar{.cta}.arrive a:u32, n:u32", cta=("cta",), joined=2, limits=NAMED, may_block=True, unit="barrier",
              effects=("barrier arrive",), source=BAR)  # fmt: skip
 def bar_arrive(cta: str) -> Any:
     """Arrive without waiting; the thread count is required."""
     return _barrier("arrive", True)
 
 
-@shared_form("barrier{.cta}.sync{.aligned} a:u32, n:u32?", cta=("cta",), limits=NAMED, aligned=("aligned",), may_block=True,
+@shared_form("barrier{.cta}.sync{.aligned} a:u32, n:u32?", cta=("cta",), joined=1, limits=NAMED, aligned=("aligned",), may_block=True,
              unit="barrier", effects=("barrier arrive, wait",), source=BAR)  # fmt: skip
 def barrier_sync(cta: str, aligned: str) -> Any:
     """Not aligned unless it says so."""
     return _barrier("sync", bool(aligned))
 
 
-@shared_form("barrier{.cta}.arrive{.aligned} a:u32, n:u32", cta=("cta",), limits=NAMED, aligned=("aligned",), may_block=True,
+@shared_form("barrier{.cta}.arrive{.aligned} a:u32, n:u32", cta=("cta",), joined=2, limits=NAMED, aligned=("aligned",), may_block=True,
              unit="barrier", effects=("barrier arrive",), source=BAR)  # fmt: skip
 def barrier_arrive(cta: str, aligned: str) -> Any:
     """Arrive without waiting."""
@@ -58,35 +58,35 @@ def _reduction(op: str, aligned: bool) -> Any:
     return run
 
 
-@shared_form("bar{.cta}.red.popc.u32 d:u32, a:u32, n:u32?, p:pred", cta=("cta",), limits=NAMED, may_block=True, unit="barrier",
+@shared_form("bar{.cta}.red.popc.u32 d:u32, a:u32, n:u32?, p:pred", cta=("cta",), joined=2, limits=NAMED, may_block=True, unit="barrier",
              effects=("barrier arrive, wait",), source=BAR)  # fmt: skip
 def bar_red_popc(cta: str) -> Any:
     """Count the threads whose predicate holds."""
     return _reduction("popc", True)
 
 
-@shared_form("bar{.cta}.red.{op}.pred d:pred, a:u32, n:u32?, p:pred", cta=("cta",), limits=NAMED, op=("and", "or"), may_block=True,
+@shared_form("bar{.cta}.red.{op}.pred d:pred, a:u32, n:u32?, p:pred", cta=("cta",), joined=2, limits=NAMED, op=("and", "or"), may_block=True,
              unit="barrier", effects=("barrier arrive, wait",), source=BAR)  # fmt: skip
 def bar_red(cta: str, op: str) -> Any:
     """Combine predicates over the barrier."""
     return _reduction(op, True)
 
 
-@shared_form("barrier{.cta}.red.popc{.aligned}.u32 d:u32, a:u32, n:u32?, p:pred", cta=("cta",), limits=NAMED,
+@shared_form("barrier{.cta}.red.popc{.aligned}.u32 d:u32, a:u32, n:u32?, p:pred", cta=("cta",), joined=2, limits=NAMED,
              aligned=("aligned",), may_block=True, unit="barrier", effects=("barrier arrive, wait",), source=BAR)  # fmt: skip
 def barrier_red_popc(cta: str, aligned: str) -> Any:
     """Count the threads whose predicate holds."""
     return _reduction("popc", bool(aligned))
 
 
-@shared_form("barrier{.cta}.red.{op}{.aligned}.pred d:pred, a:u32, n:u32?, p:pred", cta=("cta",), limits=NAMED,
+@shared_form("barrier{.cta}.red.{op}{.aligned}.pred d:pred, a:u32, n:u32?, p:pred", cta=("cta",), joined=2, limits=NAMED,
              op=("and", "or"), aligned=("aligned",), may_block=True, unit="barrier", effects=("barrier arrive, wait",), source=BAR)  # fmt: skip
 def barrier_red(cta: str, op: str, aligned: str) -> Any:
     """Combine predicates over the barrier."""
     return _reduction(op, bool(aligned))
 
 
-@shared_form("bar.warp.sync m:b32", may_block=True, unit="special", effects=("warp barrier",),
+@shared_form("bar.warp.sync m:u32", may_block=True, unit="special", effects=("warp barrier",),
              source='PTX ISA 8.7, "bar.warp.sync"')  # fmt: skip
 def bar_warp_sync() -> Any:
     """Lanes of the mask meet; their memory accesses are ordered."""
@@ -214,7 +214,7 @@ def fence_mbarrier_init() -> Any:
 # --- registers, grids -----------------------------------------------------------------------------
 
 
-@shared_form("setmaxnreg.{action}.sync.aligned.u32 #n:u32", action=("inc", "dec"), limits={"n": range(24, 257, 8)}, may_block=True, unit="special",
+@shared_form("setmaxnreg.{action}.sync.aligned.u32 #n:u32", action=("inc", "dec"), joined=1, limits={"n": range(24, 257, 8)}, may_block=True, unit="special",
              effects=("registers",), source='PTX ISA 8.7, "setmaxnreg"')  # fmt: skip
 def setmaxnreg(action: str) -> Any:
     """Moves registers between warps of the CTA."""

@@ -183,7 +183,7 @@ def _clamp(name: str) -> tuple[Callable[[Value], Any], int]:
 
 
 @form(
-    "cvt.pack.sat.{to}.s32 d:b32, a:s32, b:s32",
+    "cvt.pack.sat.{to}.s32 d:u32, a:s32, b:s32",
     to=("u16", "s16"),
     unit="convert",
     source='PTX ISA 8.7, "cvt.pack"',
@@ -195,7 +195,7 @@ def cvt_pack(to: ScalarType) -> Callable[[Value, Value], Value]:
 
 
 @form(
-    "cvt.pack.sat.{to}.s32.b32 d:b32, a:s32, b:s32, c:b32",
+    "cvt.pack.sat.{to}.s32.b32 d:u32, a:s32, b:s32, c:b32",
     to=("u2", "s2", "u4", "s4", "u8", "s8"), unit="convert", source='PTX ISA 8.7, "cvt.pack"',
 )  # fmt: skip
 def cvt_pack_onto(to: str) -> Callable[..., Any]:

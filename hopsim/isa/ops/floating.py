@@ -142,7 +142,7 @@ def div_f64(rnd: Any) -> Callable[..., Value]:
 
 @form(
     "div.{how}{.ftz}.f32 d:f32, a:f32, b:f32",
-    how=("approx", "full"), ftz=FTZ, unit="mufu", source=_source("div"),
+    how=("approx", "full"), ftz=FTZ, joined=1, unit="mufu", source=_source("div"),
 )  # fmt: skip
 def div_approximate(how: str, ftz: str) -> Callable[..., Value]:
     """a / b by a reciprocal."""

@@ -40,7 +40,7 @@ def add(t: ScalarType) -> str:
     return wrapping("{0} + {1}", t.width_bits)
 
 
-@form("add.sat.s32 d, a, b", unit="alu", source=_source("add"))
+@form("add.sat.s32 d:s32, a:s32, b:s32", unit="alu", source=_source("add"))
 def add_sat() -> Callable[..., Value]:
     """d = a + b, clamped to the signed range."""
     return integer.make_add_sat(32)
@@ -59,7 +59,7 @@ def sub(t: ScalarType) -> str:
     return wrapping("{0} - {1}", t.width_bits)
 
 
-@form("sub.sat.s32 d, a, b", unit="alu", source=_source("sub"))
+@form("sub.sat.s32 d:s32, a:s32, b:s32", unit="alu", source=_source("sub"))
 def sub_sat() -> Callable[..., Value]:
     """d = a - b, clamped to the signed range."""
     return integer.make_sub_sat(32)
@@ -77,13 +77,13 @@ def mul_hi(t: ScalarType) -> Callable[..., Value]:
     return integer_products.make_mul_hi(t.width_bits, t.is_signed)
 
 
-@form("mul.wide.{t} d:b32, a, b", t=NARROW, unit="imad", source=_source("mul"))
+@form("mul.wide.{t} d:u32, a, b", t=NARROW, unit="imad", source=_source("mul"))
 def mul_wide16(t: ScalarType) -> str:
     """The whole product of 16-bit operands."""
     return wide_product(16, t.is_signed)
 
 
-@form("mul.wide.{t} d:b64, a, b", t=MIDDLE, unit="imad", source=_source("mul"))
+@form("mul.wide.{t} d:u64, a, b", t=MIDDLE, unit="imad", source=_source("mul"))
 def mul_wide32(t: ScalarType) -> str:
     """The whole product of 32-bit operands."""
     return wide_product(32, t.is_signed)
@@ -102,19 +102,19 @@ def mad_hi(t: ScalarType) -> Callable[..., Value]:
     return integer_products.make_mad_hi(t.width_bits, t.is_signed)
 
 
-@form("mad.hi.sat.s32 d, a, b, c", unit="imad", source=_source("mad"))
+@form("mad.hi.sat.s32 d:s32, a:s32, b:s32, c:s32", unit="imad", source=_source("mad"))
 def mad_hi_sat() -> Callable[..., Value]:
     """The high half of a * b, plus c, clamped to the signed range."""
     return integer_products.make_mad_hi_sat()
 
 
-@form("mad.wide.{t} d:b32, a, b, c:b32", t=NARROW, unit="imad", source=_source("mad"))
+@form("mad.wide.{t} d:u32, a, b, c:u32", t=NARROW, unit="imad", source=_source("mad"))
 def mad_wide16(t: ScalarType) -> str:
     """The whole product of 16-bit operands plus a 32-bit addend, wrapping."""
     return wrapping(wide_product(16, t.is_signed) + " + {2}", 32)
 
 
-@form("mad.wide.{t} d:b64, a, b, c:b64", t=MIDDLE, unit="imad", source=_source("mad"))
+@form("mad.wide.{t} d:u64, a, b, c:u64", t=MIDDLE, unit="imad", source=_source("mad"))
 def mad_wide32(t: ScalarType) -> str:
     """The whole product of 32-bit operands plus a 64-bit addend, wrapping."""
     return wrapping(wide_product(32, t.is_signed) + " + {2}", 64)
@@ -157,7 +157,7 @@ def rem(t: ScalarType) -> Callable[..., Value]:
 
 
 @form(
-    "dp4a.{at}.{bt} d:b32, a:b32, b:b32, c:b32",
+    "dp4a.{at}.{bt} d:u32, a:u32, b:u32, c:u32",
     at=MIDDLE,
     bt=MIDDLE,
     unit="imad",
@@ -169,8 +169,8 @@ def dp4a(at: ScalarType, bt: ScalarType) -> Callable[..., Value]:
 
 
 @form(
-    "dp2a.{half}.{at}.{bt} d:b32, a:b32, b:b32, c:b32",
-    half=HALF, at=MIDDLE, bt=MIDDLE, unit="imad", source=_source("dp2a"),
+    "dp2a.{half}.{at}.{bt} d:u32, a:u32, b:u32, c:u32",
+    half=HALF, at=MIDDLE, bt=MIDDLE, joined=1, unit="imad", source=_source("dp2a"),
 )  # fmt: skip
 def dp2a(half: Any, at: ScalarType, bt: ScalarType) -> Callable[..., Value]:
     """c plus two 16-bit parts of a times two bytes of b."""
@@ -235,20 +235,20 @@ def maximum_relu(t: ScalarType) -> Callable[..., Value]:
 # --- bits and bit fields --------------------------------------------------------------------------
 
 
-@form("popc.{t} d:b32, a", t=("b32", "b64"), unit="mufu", source=_source("popc"))
+@form("popc.{t} d:u32, a", t=("b32", "b64"), unit="mufu", source=_source("popc"))
 def popc(t: ScalarType) -> Callable[..., Value]:
     """The number of set bits."""
     return bitfield.make_popc(t.width_bits)
 
 
-@form("clz.{t} d:b32, a", t=("b32", "b64"), unit="mufu", source=_source("clz"))
+@form("clz.{t} d:u32, a", t=("b32", "b64"), unit="mufu", source=_source("clz"))
 def clz(t: ScalarType) -> Callable[..., Value]:
     """The number of leading zeros."""
     return bitfield.make_clz(t.width_bits)
 
 
 @form(
-    "bfind{.shiftamt}.{t} d:b32, a",
+    "bfind{.shiftamt}.{t} d:u32, a",
     shiftamt=("shiftamt",), t=WIDE, unit="mufu", source=_source("bfind"),
 )  # fmt: skip
 def bfind(shiftamt: str, t: ScalarType) -> Callable[..., Value]:
@@ -263,7 +263,7 @@ def brev(t: ScalarType) -> Callable[..., Value]:
 
 
 @form(
-    "bfe.{t} d, a, b:b32, c:b32",
+    "bfe.{t} d, a, b:u32, c:u32",
     limits={"b": BYTE, "c": BYTE},
     t=WIDE,
     unit="alu",
@@ -275,7 +275,7 @@ def bfe(t: ScalarType) -> Callable[..., Value]:
 
 
 @form(
-    "bfi.{t} d, a, b, c:b32, e:b32", limits={"c": BYTE, "e": BYTE}, t=("b32", "b64"), unit="alu", source=_source("bfi"),
+    "bfi.{t} d, a, b, c:u32, e:u32", limits={"c": BYTE, "e": BYTE}, t=("b32", "b64"), unit="alu", source=_source("bfi"),
 )  # fmt: skip
 def bfi(t: ScalarType) -> Callable[..., Value]:
     """b with e bits of a at position c."""
@@ -283,7 +283,7 @@ def bfi(t: ScalarType) -> Callable[..., Value]:
 
 
 @form(
-    "szext.{mode}.{t} d, a, b:b32",
+    "szext.{mode}.{t} d, a, b:u32",
     mode=("clamp", "wrap"),
     t=MIDDLE,
     unit="alu",
@@ -294,7 +294,12 @@ def szext(mode: Any, t: ScalarType) -> Callable[..., Value]:
     return bitfield.make_szext(mode, t.is_signed)
 
 
-@form("bmsk.{mode}.b32 d, a, b", mode=("clamp", "wrap"), unit="alu", source=_source("bmsk"))
+@form(
+    "bmsk.{mode}.b32 d:u32, a:u32, b:u32",
+    mode=("clamp", "wrap"),
+    unit="alu",
+    source=_source("bmsk"),
+)
 def bmsk(mode: Any) -> Callable[..., Value]:
     """b ones starting at bit a."""
     return bitfield.make_bmsk(mode)
@@ -357,7 +362,14 @@ def subc(cc: str, t: ScalarType) -> Callable[..., Any]:
     return _with_carry(carry.make_sub_carry(t.width_bits), bool(cc))
 
 
-@form("mad.{half}.cc.{t} d, a, b, c", half=HALF, t=WIDE, unit="imad", source=_source("mad.cc"))
+@form(
+    "mad.{half}.cc.{t} d, a, b, c",
+    half=HALF,
+    t=WIDE,
+    joined=1,
+    unit="imad",
+    source=_source("mad.cc"),
+)
 def mad_cc(half: Any, t: ScalarType) -> Callable[..., Any]:
     """One half of a * b, plus c; leaves the carry."""
     return _begins(carry.make_mad_carry(t.width_bits, half, t.is_signed), False)
@@ -369,6 +381,7 @@ def mad_cc(half: Any, t: ScalarType) -> Callable[..., Any]:
     cc=("cc",),
     t=WIDE,
     takes_carry=True,
+    joined=1,
     unit="imad",
     source=_source("madc"),
 )

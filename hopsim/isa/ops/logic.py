@@ -100,14 +100,14 @@ def lop3_predicate(op: str) -> Callable[..., Any]:
     return run
 
 
-@form("shl.{t} d, a, b:b32", t=BITS, unit="alu", source='PTX ISA 8.7, "shl"')
+@form("shl.{t} d, a, b:u32", t=BITS, unit="alu", source='PTX ISA 8.7, "shl"')
 def shl(t: ScalarType) -> Callable[..., Value]:
     """Shift left; amounts of the width or more give 0."""
     return bitfield.make_shl(t.width_bits)
 
 
 @form(
-    "shr.{t} d, a, b:b32",
+    "shr.{t} d, a, b:u32",
     t=(*BITS, "u16", "u32", "u64", "s16", "s32", "s64"), unit="alu", source='PTX ISA 8.7, "shr"',
 )  # fmt: skip
 def shr(t: ScalarType) -> Callable[..., Value]:
@@ -116,8 +116,8 @@ def shr(t: ScalarType) -> Callable[..., Value]:
 
 
 @form(
-    "shf.{direction}.{mode}.b32 d, a, b, c",
-    direction=("l", "r"), mode=("clamp", "wrap"), unit="alu", source='PTX ISA 8.7, "shf"',
+    "shf.{direction}.{mode}.b32 d:b32, a:b32, b:b32, c:u32",
+    direction=("l", "r"), mode=("clamp", "wrap"), joined=1, unit="alu", source='PTX ISA 8.7, "shf"',
 )  # fmt: skip
 def shf(direction: Any, mode: Any) -> Callable[..., Value]:
     """Funnel shift of the pair (b, a)."""

@@ -77,9 +77,9 @@ def _arrive(drop: bool, tx: str, sem: str, scope: str, space: str, nocomplete: s
 
 
 @shared_form(
-    "mbarrier.arrive{.tx}{.nocomplete}{.sem}{.scope}{.space}.b64 d:b64, [a], n:u32?", tx=TX, nocomplete=NO_COMPLETE,
-    sem=SEM, scope=SCOPE, space=SPACE, check=_arrive_problem, agree=arrival_problem, unit="mbarrier", effects=("mbarrier arrive",),
-    source=_source("arrive"),
+    "mbarrier.arrive{.tx}{.nocomplete}{.sem}{.scope}{.space}.b64 d:u64, [a], n:u32?", tx=TX, nocomplete=NO_COMPLETE,
+    sem=SEM, scope=SCOPE, space=SPACE, check=_arrive_problem, agree=arrival_problem, joined=1, unit="mbarrier",
+    effects=("mbarrier arrive",), source=_source("arrive"),
 )  # fmt: skip
 def mbarrier_arrive(tx: str, nocomplete: str, sem: str, scope: str, space: str) -> Any:
     """Counts arrivals; with expect_tx raises the tx-count first, by n bytes."""
@@ -87,8 +87,8 @@ def mbarrier_arrive(tx: str, nocomplete: str, sem: str, scope: str, space: str) 
 
 
 @shared_form(
-    "mbarrier.arrive_drop{.tx}{.nocomplete}{.sem}{.scope}{.space}.b64 d:b64, [a], n:u32?", tx=TX,
-    nocomplete=NO_COMPLETE, sem=SEM, scope=SCOPE, space=SPACE, check=_arrive_problem, agree=arrival_problem, unit="mbarrier",
+    "mbarrier.arrive_drop{.tx}{.nocomplete}{.sem}{.scope}{.space}.b64 d:u64, [a], n:u32?", tx=TX,
+    nocomplete=NO_COMPLETE, sem=SEM, scope=SCOPE, space=SPACE, check=_arrive_problem, agree=arrival_problem, joined=1, unit="mbarrier",
     effects=("mbarrier arrive",), source=_source("arrive_drop"),
 )  # fmt: skip
 def mbarrier_arrive_drop(tx: str, nocomplete: str, sem: str, scope: str, space: str) -> Any:
@@ -118,7 +118,7 @@ def mbarrier_complete_tx(sem: str, scope: str, space: str) -> Any:
     return run
 
 
-@shared_form("mbarrier.test_wait{.sem}{.scope}{.space}.b64 d:pred, [a], s:b64", sem=WAIT_SEM, scope=SCOPE, space=LOCAL,
+@shared_form("mbarrier.test_wait{.sem}{.scope}{.space}.b64 d:pred, [a], s:u64", sem=WAIT_SEM, scope=SCOPE, space=LOCAL,
              check=_order_problem, unit="mbarrier", effects=("mbarrier wait",), source=_source("test_wait"))  # fmt: skip
 def mbarrier_test_wait(sem: str, scope: str, space: str) -> Any:
     """Whether the phase of a state word has completed; never waits."""
@@ -140,7 +140,7 @@ def mbarrier_test_wait_parity(sem: str, scope: str, space: str) -> Any:
     return run
 
 
-@shared_form("mbarrier.try_wait{.sem}{.scope}{.space}.b64 d:pred, [a], s:b64, t:u32?", sem=WAIT_SEM, scope=SCOPE,
+@shared_form("mbarrier.try_wait{.sem}{.scope}{.space}.b64 d:pred, [a], s:u64, t:u32?", sem=WAIT_SEM, scope=SCOPE,
              space=LOCAL, may_block=True, check=_order_problem, unit="mbarrier", effects=("mbarrier wait",),
              source=_source("try_wait"))  # fmt: skip
 def mbarrier_try_wait(sem: str, scope: str, space: str) -> Any:
@@ -164,7 +164,7 @@ def mbarrier_try_wait_parity(sem: str, scope: str, space: str) -> Any:
     return run
 
 
-@form("mbarrier.pending_count.b64 d:u32, s:b64", unit="alu", source=_source("pending_count"))
+@form("mbarrier.pending_count.b64 d:u32, s:u64", unit="alu", source=_source("pending_count"))
 def mbarrier_pending_count() -> Any:
     """The pending count in a state word (hopsim keeps it in the low 20 bits)."""
     return "({0} & 1048575)"

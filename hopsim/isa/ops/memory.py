@@ -12,7 +12,6 @@ import numpy as np
 
 from hopsim.isa.context import Context
 from hopsim.isa.forms.form import form, local_form, shared_form
-from hopsim.isa.forms.operand_rules import prefetched_problem
 from hopsim.isa.numerics.convert import make_cvt
 from hopsim.isa.numerics.floating import make_mul
 from hopsim.isa.ops.accesses import HINT, LENGTH, SCOPE, VECTOR, vector_counts, words_of
@@ -176,7 +175,7 @@ def give_param(v: str, t: ScalarType) -> str:
 
 
 @shared_form(
-    "ld{.space}{.mmio}{.sem}{.scope}{.nc}{.cache}{.level}{.l2}{.hint}{.v}.{t} {d}:t~?, [a], policy:b64?",
+    "ld{.space}{.mmio}{.sem}{.scope}{.nc}{.cache}{.level}{.l2}{.hint}{.v}.{t} {d}:t~?, [a], policy:u64?",
     space=(*SHARED, "local"), v=VECTOR, t=MEMORY_TYPES, check=_load_problem, counts=vector_counts, data=True, unit="lsu_shared",
     effects=("reads [a]",), source='PTX ISA 8.7, "ld"', **ORDERED,
 )  # fmt: skip
@@ -186,7 +185,7 @@ def load_shared(space: str, sem: str, scope: str, v: str, t: ScalarType, l2: str
 
 
 @shared_form(
-    "ld.{space}{.mmio}{.sem}{.scope}{.nc}{.cache}{.level}{.l2}{.hint}{.v}.{t} {d}:t~?, [a], policy:b64?",
+    "ld.{space}{.mmio}{.sem}{.scope}{.nc}{.cache}{.level}{.l2}{.hint}{.v}.{t} {d}:t~?, [a], policy:u64?",
     space=("global", "const"), v=VECTOR, t=MEMORY_TYPES, check=_load_problem, counts=vector_counts, data=True, unit="lsu_global",
     effects=("reads [a]",), source='PTX ISA 8.7, "ld", "ld.global.nc"', **ORDERED,
 )  # fmt: skip
@@ -226,7 +225,7 @@ STORE_ORDERED = {
 
 
 @shared_form(
-    "st{.space}{.mmio}{.sem}{.scope}{.cache}{.level}{.l2}{.hint}{.v}.{t} [a], {b}:t~?, policy:b64?",
+    "st{.space}{.mmio}{.sem}{.scope}{.cache}{.level}{.l2}{.hint}{.v}.{t} [a], {b}:t~?, policy:u64?",
     space=(*SHARED, "local"), v=VECTOR, t=MEMORY_TYPES, check=_store_problem, counts=vector_counts, data_operands=("b",), unit="lsu_shared",
     effects=("writes [a]",), source='PTX ISA 8.7, "st"', **STORE_ORDERED,
 )  # fmt: skip
@@ -236,7 +235,7 @@ def store_shared(space: str, sem: str, scope: str, v: str, t: ScalarType, **_: A
 
 
 @shared_form(
-    "st.{space}{.mmio}{.sem}{.scope}{.cache}{.level}{.l2}{.hint}{.v}.{t} [a], {b}:t~?, policy:b64?",
+    "st.{space}{.mmio}{.sem}{.scope}{.cache}{.level}{.l2}{.hint}{.v}.{t} [a], {b}:t~?, policy:u64?",
     space=("global",), v=VECTOR, t=MEMORY_TYPES, check=_store_problem, counts=vector_counts, data_operands=("b",), unit="lsu_global",
     effects=("writes [a]",), source='PTX ISA 8.7, "st"', **STORE_ORDERED,
 )  # fmt: skip
@@ -255,7 +254,7 @@ def _prefetch_problem(slots: dict[str, str]) -> str:
 
 @shared_form(
     "prefetch{.space}{.level} [a]", space=("global", "local"), level=("L1", "L2", "L2::evict_last", "L2::evict_normal"),
-    check=_prefetch_problem, agree=prefetched_problem, quiet=True, unit="lsu_global", source='PTX ISA 8.7, "prefetch"',
+    check=_prefetch_problem, quiet=True, unit="lsu_global", source='PTX ISA 8.7, "prefetch"',
 )  # fmt: skip
 def prefetch(space: str, level: str) -> Any:
     """A hint: no effect on values."""
@@ -326,7 +325,7 @@ def _fraction_problem(slots: dict[str, str], operands: Sequence[FlatOperand]) ->
 
 
 @form(
-    "createpolicy.fractional.{first}{.others}.b64 d:b64, a:f32?", first=tuple(POLICIES),
+    "createpolicy.fractional.{first}{.others}.b64 d:u64, a:f32?", first=tuple(POLICIES),
     others=("L2::evict_first", "L2::evict_unchanged"), agree=_fraction_problem, unit="alu", source='PTX ISA 8.7, "createpolicy"',
 )  # fmt: skip
 def create_policy(first: str, others: str) -> Any:

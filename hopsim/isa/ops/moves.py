@@ -188,7 +188,7 @@ def _plain_space(space: str) -> str:
     return "param" if space == "param::entry" else space
 
 
-@local_form("cvta.{space}.u64 d:b64, a:b64", space=SPACES, unit="alu", source='PTX ISA 8.7, "cvta"')
+@local_form("cvta.{space}.u64 d:u64, a:u64", space=SPACES, unit="alu", source='PTX ISA 8.7, "cvta"')
 def cvta(space: str) -> Callable[[Context, Value], Value]:
     """The generic address of an address in a state space."""
     plain = _plain_space(space)
@@ -196,7 +196,7 @@ def cvta(space: str) -> Callable[[Context, Value], Value]:
 
 
 @local_form(
-    "cvta.to.{space}.u64 d:b64, a:b64", space=SPACES, unit="alu", source='PTX ISA 8.7, "cvta"'
+    "cvta.to.{space}.u64 d:u64, a:u64", space=SPACES, unit="alu", source='PTX ISA 8.7, "cvta"'
 )
 def cvta_to(space: str) -> Callable[[Context, Value], Value]:
     """The address in a state space of a generic address."""
@@ -205,10 +205,10 @@ def cvta_to(space: str) -> Callable[[Context, Value], Value]:
 
 
 @local_form(
-    "isspacep.{space} d:pred, a:b32", space=SPACES, unit="alu", source='PTX ISA 8.7, "isspacep"'
+    "isspacep.{space} d:pred, a:u32", space=SPACES, unit="alu", source='PTX ISA 8.7, "isspacep"'
 )
 @local_form(
-    "isspacep.{space} d:pred, a:b64", space=SPACES, unit="alu", source='PTX ISA 8.7, "isspacep"'
+    "isspacep.{space} d:pred, a:u64", space=SPACES, unit="alu", source='PTX ISA 8.7, "isspacep"'
 )
 def isspacep(space: str) -> Callable[[Context, Value], Any]:
     """Whether a generic address points into a state space."""

@@ -38,7 +38,7 @@ def _pixel_problem(slots: dict[str, str]) -> str:
 
 
 @shared_form(
-    "cp.async.bulk.tensor.{dim}.{dst}.global{.mode}.{tx}{.hint} [b], [a, {c}], [m], policy:b64?", dim=DIM, counts=_coordinates, dst=CLUSTER,
+    "cp.async.bulk.tensor.{dim}.{dst}.global{.mode}.{tx}{.hint} [b], [a, {c}], [m], policy:u64?", dim=DIM, counts=_coordinates, dst=CLUSTER,
     mode=("tile",), tx=TX, hint=HINT, unit="tma", effects=("reads map box async", "writes [b] async", "completes_tx [m]"),
     source=TENSOR,
 )  # fmt: skip
@@ -54,8 +54,8 @@ def tensor_load(dim: str, dst: str, mode: str, tx: str, hint: str) -> Any:
 
 
 @shared_form(
-    "cp.async.bulk.tensor.{dim}.{dst}.global{.mode}.{tx}.multicast::cluster{.hint} [b], [a, {c}], [m], k:b16, "
-    "policy:b64?",
+    "cp.async.bulk.tensor.{dim}.{dst}.global{.mode}.{tx}.multicast::cluster{.hint} [b], [a, {c}], [m], k:u16, "
+    "policy:u64?",
     dim=DIM, counts=_coordinates, dst=("shared::cluster",), mode=("tile",), tx=TX, hint=HINT, unit="tma",
     effects=("reads map box async", "writes [b] of each CTA async", "completes_tx [m] of each CTA"), source=TENSOR,
 )  # fmt: skip
@@ -77,7 +77,7 @@ def tensor_load_multicast(dim: str, dst: str, mode: str, tx: str, hint: str) -> 
 
 
 @shared_form(
-    "cp.async.bulk.tensor.{dim}.{dst}.global.im2col.{tx}{.hint} [b], [a, {c}], [m], {o}:b16, policy:b64?", dim=DIM,
+    "cp.async.bulk.tensor.{dim}.{dst}.global.im2col.{tx}{.hint} [b], [a, {c}], [m], {o}:b16, policy:u64?", dim=DIM,
     counts=_pixels, check=_pixel_problem, dst=CLUSTER, tx=TX, hint=HINT, unit="tma",
     effects=("reads map column async", "writes [b] async", "completes_tx [m]"), source=TENSOR,
 )  # fmt: skip
@@ -99,8 +99,8 @@ def im2col_load(dim: str, dst: str, tx: str, hint: str) -> Any:
 
 
 @shared_form(
-    "cp.async.bulk.tensor.{dim}.{dst}.global.im2col.{tx}.multicast::cluster{.hint} [b], [a, {c}], [m], {o}:b16, k:b16, "
-    "policy:b64?",
+    "cp.async.bulk.tensor.{dim}.{dst}.global.im2col.{tx}.multicast::cluster{.hint} [b], [a, {c}], [m], {o}:b16, k:u16, "
+    "policy:u64?",
     dim=DIM, counts=_pixels, check=_pixel_problem, dst=("shared::cluster",), tx=TX, hint=HINT, unit="tma",
     effects=("reads map column async", "writes [b] of each CTA async", "completes_tx [m] of each CTA"), source=TENSOR,
 )  # fmt: skip
@@ -123,7 +123,7 @@ def im2col_load_multicast(dim: str, dst: str, tx: str, hint: str) -> Any:
 
 
 @shared_form(
-    "cp.async.bulk.tensor.{dim}.global.shared::cta{.mode}.bulk_group{.hint} [a, {c}], [b], policy:b64?", dim=DIM, counts=_coordinates,
+    "cp.async.bulk.tensor.{dim}.global.shared::cta{.mode}.bulk_group{.hint} [a, {c}], [b], policy:u64?", dim=DIM, counts=_coordinates,
     mode=STORED, check=_pixel_problem, hint=HINT, unit="tma",
     effects=("reads [b] async", "writes map box async", "bulk group"), source=TENSOR,
 )  # fmt: skip
@@ -139,7 +139,7 @@ def tensor_store(dim: str, mode: str, hint: str) -> Any:
 
 
 @shared_form(
-    "cp.reduce.async.bulk.tensor.{dim}.global.shared::cta.{op}{.mode}.bulk_group{.hint} [a, {c}], [b], policy:b64?",
+    "cp.reduce.async.bulk.tensor.{dim}.global.shared::cta.{op}{.mode}.bulk_group{.hint} [a, {c}], [b], policy:u64?",
     dim=DIM, counts=_coordinates, op=REDUCE, mode=STORED, check=_pixel_problem, hint=HINT, unit="tma",
     effects=("reads [b] async", "reads and writes map box async", "bulk group"),
     source='PTX ISA 8.7, "cp.reduce.async.bulk.tensor"',
@@ -155,7 +155,7 @@ def tensor_reduce(dim: str, op: str, mode: str, hint: str) -> Any:
     return run
 
 
-@shared_form("cp.async.bulk.prefetch.tensor.{dim}.L2.global{.mode}{.hint} [a, {c}], policy:b64?", dim=DIM, counts=_coordinates,
+@shared_form("cp.async.bulk.prefetch.tensor.{dim}.L2.global{.mode}{.hint} [a, {c}], policy:u64?", dim=DIM, counts=_coordinates,
              mode=("tile",), hint=HINT, unit="tma", source='PTX ISA 8.7, "cp.async.bulk.prefetch.tensor"')  # fmt: skip
 def tensor_prefetch(dim: str, mode: str, hint: str) -> Any:
     """Brings a box into L2."""
@@ -166,7 +166,7 @@ def tensor_prefetch(dim: str, mode: str, hint: str) -> Any:
     return run
 
 
-@shared_form("cp.async.bulk.prefetch.tensor.{dim}.L2.global.im2col{.hint} [a, {c}], {o}:b16, policy:b64?", dim=DIM,
+@shared_form("cp.async.bulk.prefetch.tensor.{dim}.L2.global.im2col{.hint} [a, {c}], {o}:b16, policy:u64?", dim=DIM,
              counts=_pixels, check=_pixel_problem, hint=HINT, unit="tma", source='PTX ISA 8.7, "cp.async.bulk.prefetch.tensor"')  # fmt: skip
 def im2col_prefetch(dim: str, hint: str) -> Any:
     """Brings a column of pixels into L2."""

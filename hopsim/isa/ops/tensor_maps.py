@@ -56,7 +56,7 @@ def tensormap_replace_address(space: str) -> Any:
     return _field("global_address", space)
 
 
-@shared_form("tensormap.replace.tile.{field}{.space}.b1024.b32 [a], #n:b32, v:b32", limits=AXIS,
+@shared_form("tensormap.replace.tile.{field}{.space}.b1024.b32 [a], #n:b32, v:u32", limits=AXIS,
              field=("box_dim", "global_dim", "element_stride"), space=SPACE, unit="tma_sync", effects=("writes [a]",),
              source=REPLACE)  # fmt: skip
 def tensormap_replace_axis(field: str, space: str) -> Any:

@@ -8,13 +8,14 @@ from typing import Any
 from hopsim.isa.context import Context
 from hopsim.isa.forms.decode import CLOCKS
 from hopsim.isa.forms.form import BLOCKED, shared_form
+from hopsim.isa.forms.operand_rules import integer_problem
 from hopsim.isa.types import ScalarType
 from hopsim.isa.values import Value
 
 CLOCK_NAMES = sorted(CLOCKS)
 
 
-@shared_form("shfl.sync.{mode}.b32 d:b32|p:pred?, a:b32, b:b32, c:b32, m:b32", mode=("up", "down", "bfly", "idx"),
+@shared_form("shfl.sync.{mode}.b32 d:b32|p:pred?, a:b32, b:b32, c:b32, m:u32", mode=("up", "down", "bfly", "idx"),
              quiet=True, may_block=True, data_operands=("a",), unit="shuffle",
              source='PTX ISA 8.7, "shfl.sync"')  # fmt: skip
 def shfl(mode: str) -> Any:
@@ -26,7 +27,7 @@ def shfl(mode: str) -> Any:
     return run
 
 
-@shared_form("vote.sync.{mode}.pred d:pred, a:pred, m:b32", mode=("all", "any", "uni"), quiet=True, may_block=True,
+@shared_form("vote.sync.{mode}.pred d:pred, a:pred, m:u32", mode=("all", "any", "uni"), quiet=True, may_block=True,
              unit="shuffle", source='PTX ISA 8.7, "vote.sync"')  # fmt: skip
 def vote(mode: str) -> Any:
     """Whether all, any, or all-or-none of the predicates hold."""
@@ -37,7 +38,7 @@ def vote(mode: str) -> Any:
     return run
 
 
-@shared_form("vote.sync.ballot.b32 d:b32, a:pred, m:b32", quiet=True, may_block=True, unit="shuffle",
+@shared_form("vote.sync.ballot.b32 d:b32, a:pred, m:u32", quiet=True, may_block=True, unit="shuffle",
              source='PTX ISA 8.7, "vote.sync"')  # fmt: skip
 def ballot() -> Any:
     """The mask of lanes whose predicate holds."""
@@ -49,7 +50,7 @@ def ballot() -> Any:
 
 
 # Warps of a sub-partition take turns at `match`, so that a step ends before one.
-@shared_form("match.any.sync.{t} d:b32, a:t, m:b32", t=("b32", "b64"), may_block=True,
+@shared_form("match.any.sync.{t} d:u32, a:t, m:u32", t=("b32", "b64"), may_block=True,
              data_operands=("a",), unit="shuffle", source='PTX ISA 8.7, "match.sync"')  # fmt: skip
 def match_any(t: ScalarType) -> Any:
     """The mask of lanes that hold the same value."""
@@ -61,7 +62,7 @@ def match_any(t: ScalarType) -> Any:
     return run
 
 
-@shared_form("match.all.sync.{t} d:b32|p:pred?, a:t, m:b32", t=("b32", "b64"), may_block=True,
+@shared_form("match.all.sync.{t} d:u32|p:pred?, a:t, m:u32", t=("b32", "b64"), may_block=True,
              data_operands=("a",), unit="shuffle", source='PTX ISA 8.7, "match.sync"')  # fmt: skip
 def match_all(t: ScalarType) -> Any:
     """The member mask when all lanes hold the same value, else 0."""
@@ -104,9 +105,9 @@ def _redux_problem(slots: dict[str, str]) -> str:
     return "" if (op, kind) in FOLDS else f"redux.sync.{op} does not take .{kind}"
 
 
-@shared_form("redux.sync.{op}.{t} d:t, a:t, m:b32", op=("add", "min", "max", "and", "or", "xor"),
+@shared_form("redux.sync.{op}.{t} d:t, a:t, m:u32", op=("add", "min", "max", "and", "or", "xor"),
              t=("u32", "s32", "b32"), quiet=True, may_block=True, data_operands=("a",), unit="shuffle",
-             check=_redux_problem,
+             check=_redux_problem, agree=integer_problem,
              source='PTX ISA 8.7, "redux.sync"')  # fmt: skip
 def redux(op: str, t: ScalarType) -> Any:
     """Reduces a register over the lanes of the mask."""
@@ -118,7 +119,7 @@ def redux(op: str, t: ScalarType) -> Any:
     return run
 
 
-@shared_form("elect.sync d:b32|p:pred, m:b32", quiet=True, may_block=True, unit="special",
+@shared_form("elect.sync d:u32|p:pred, m:u32", quiet=True, may_block=True, unit="special",
              source='PTX ISA 8.7, "elect.sync"')  # fmt: skip
 def elect() -> Any:
     """Elects one lane of the mask."""

@@ -84,7 +84,7 @@ FROM_REGISTERS: Final = ("reads a", "reads [b] async", "updates d")
 
 
 @shared_form(
-    "wgmma.mma_async.sync.aligned.{shape}.{dt}.{at}.{bt} +{d}:b32, a:b64, b:b64, s:pred, #ia:s32, #ib:s32, #ta:s32, "
+    "wgmma.mma_async.sync.aligned.{shape}.{dt}.{at}.{bt} +{d}:b32, a:u64, b:u64, s:pred, #ia:s32, #ib:s32, #ta:s32, "
     "#tb:s32",
     dt=("f32", "f16"), at=HALF, bt=HALF, limits=IMMEDIATES, effects=FROM_SHARED, **OPTIONS,
 )  # fmt: skip
@@ -94,7 +94,7 @@ def wgmma_half(shape: str, dt: Any, at: Any, bt: Any) -> Any:
 
 
 @shared_form(
-    "wgmma.mma_async.sync.aligned.{shape}.{dt}.{at}.{bt} +{d}:b32, &{a}:b32, b:b64, s:pred, #ia:s32, #ib:s32, #tb:s32",
+    "wgmma.mma_async.sync.aligned.{shape}.{dt}.{at}.{bt} +{d}:b32, &{a}:b32, b:u64, s:pred, #ia:s32, #ib:s32, #tb:s32",
     dt=("f32", "f16"), at=HALF, bt=HALF, limits=IMMEDIATES, effects=FROM_REGISTERS, **OPTIONS,
 )  # fmt: skip
 def wgmma_half_registers(shape: str, dt: Any, at: Any, bt: Any) -> Any:
@@ -103,7 +103,7 @@ def wgmma_half_registers(shape: str, dt: Any, at: Any, bt: Any) -> Any:
 
 
 @shared_form(
-    "wgmma.mma_async.sync.aligned.{shape}.{dt}.{at}.{bt} +{d}:b32, a:b64, b:b64, s:pred, #ia:s32, #ib:s32",
+    "wgmma.mma_async.sync.aligned.{shape}.{dt}.{at}.{bt} +{d}:b32, a:u64, b:u64, s:pred, #ia:s32, #ib:s32",
     dt=("f32", "f16"), at=NARROW, bt=NARROW, limits=IMMEDIATES, effects=FROM_SHARED, **OPTIONS,
 )  # fmt: skip
 def wgmma_narrow(shape: str, dt: Any, at: Any, bt: Any) -> Any:
@@ -112,7 +112,7 @@ def wgmma_narrow(shape: str, dt: Any, at: Any, bt: Any) -> Any:
 
 
 @shared_form(
-    "wgmma.mma_async.sync.aligned.{shape}.{dt}.{at}.{bt} +{d}:b32, &{a}:b32, b:b64, s:pred, #ia:s32, #ib:s32",
+    "wgmma.mma_async.sync.aligned.{shape}.{dt}.{at}.{bt} +{d}:b32, &{a}:b32, b:u64, s:pred, #ia:s32, #ib:s32",
     dt=("f32", "f16"), at=NARROW, bt=NARROW, limits=IMMEDIATES, effects=FROM_REGISTERS, **OPTIONS,
 )  # fmt: skip
 def wgmma_narrow_registers(shape: str, dt: Any, at: Any, bt: Any) -> Any:
@@ -121,7 +121,7 @@ def wgmma_narrow_registers(shape: str, dt: Any, at: Any, bt: Any) -> Any:
 
 
 @shared_form(
-    "wgmma.mma_async.sync.aligned.{shape}.s32.{at}.{bt}{.satfinite} +{d}:b32, a:b64, b:b64, s:pred",
+    "wgmma.mma_async.sync.aligned.{shape}.s32.{at}.{bt}{.satfinite} +{d}:b32, a:u64, b:u64, s:pred",
     at=INTEGER, bt=INTEGER, satfinite=("satfinite",), effects=FROM_SHARED, **OPTIONS,
 )  # fmt: skip
 def wgmma_integer(shape: str, at: Any, bt: Any, satfinite: str) -> Any:
@@ -130,7 +130,7 @@ def wgmma_integer(shape: str, at: Any, bt: Any, satfinite: str) -> Any:
 
 
 @shared_form(
-    "wgmma.mma_async.sync.aligned.{shape}.s32.{at}.{bt}{.satfinite} +{d}:b32, &{a}:b32, b:b64, s:pred",
+    "wgmma.mma_async.sync.aligned.{shape}.s32.{at}.{bt}{.satfinite} +{d}:b32, &{a}:b32, b:u64, s:pred",
     at=INTEGER, bt=INTEGER, satfinite=("satfinite",), effects=FROM_REGISTERS, **OPTIONS,
 )  # fmt: skip
 def wgmma_integer_registers(shape: str, at: Any, bt: Any, satfinite: str) -> Any:

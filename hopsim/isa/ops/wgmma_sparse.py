@@ -28,8 +28,8 @@ from hopsim.isa.values import Value
 from hopsim.isa.wgmma import SPARSE_SHAPES, parse_shape
 
 SOURCE: Final = 'PTX ISA 8.7, "wgmma.mma_async.sp"'
-SHARED_A: Final = "+{d}:b32, a:b64, b:b64, &{e}:b32?, #f:s32, s:pred"
-REGISTER_A: Final = "+{d}:b32, &{a}:b32, b:b64, &{e}:b32?, #f:s32, s:pred"
+SHARED_A: Final = "+{d}:b32, a:u64, b:u64, &{e}:b32?, #f:s32, s:pred"
+REGISTER_A: Final = "+{d}:b32, &{a}:b32, b:u64, &{e}:b32?, #f:s32, s:pred"
 FLOAT: Final = "wgmma.mma_async.sp.sync.aligned.{shape}.{dt}.{at}.{bt}"
 INTEGER_SUMS: Final = "wgmma.mma_async.sp.sync.aligned.{shape}.s32.{at}.{bt}{.satfinite}"
 

@@ -23,7 +23,6 @@ from hopsim.isa.program.handover import Handover, address_of
 from hopsim.isa.program.signatures import (
     CallOperands,
     Signature,
-    declaration_problem,
     misuse,
     operands_of,
     problem,
@@ -43,6 +42,7 @@ from hopsim.isa.ptx.scope import Flattened
 
 POINTERS: Final = ("b32", "u32", "s32", "b64", "u64", "s64")
 CALLS: Final = (("call",), ("call", "uni"))
+RETURNS: Final = (("ret",), ("ret", "uni"))
 NOTHING: Final = Signature((), ())
 PARAMETER_ADDRESS: Final = (
     "cvta.param of a function's parameter: an H100 gives an address at which the parameter is not;"
@@ -166,7 +166,9 @@ class _Expansion(Handover):
             word = instruction.opcode[0]
             if word == "call":
                 yield from self.call(frame, instruction)
-            elif word == "ret" and frame.end is not None:
+            elif (
+                instruction.opcode in RETURNS and not instruction.operands and frame.end is not None
+            ):
                 if index < last or instruction.guard is not None:
                     self.jump(frame, instruction)
             else:
@@ -215,10 +217,9 @@ class _Expansion(Handover):
         if name not in self.functions.declared:
             self.wrong(call, f"'{name}' of .alias is not declared")
             return
-        declared = self.functions.declared[name]
         function = self.functions.definition(name)
         wanted = signature_of(function)
-        wrong = declaration_problem(declared)
+        wrong = ""
         if function.kind == "entry":
             wrong = f"'{name}' is an entry: only a .func can be called"
         if function.body is None and name in RUNTIME:

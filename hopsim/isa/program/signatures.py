@@ -1,14 +1,15 @@
 """What a call gives and takes, judged against the parameters of the function.
 
 Source: PTX ISA 8.7 "call", ".callprototype", ".calltargets"; what fits is what ptxas 13.0 takes: operands count by their
-bytes, whether scalar or array, and alignment; of the types only an integer literal for a float is refused.
+bytes, whether scalar or array, and alignment; of the types an integer for a float is refused, and a float for an integer.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import NamedTuple
 
+from hopsim.isa.forms.operand_rules import INTEGERS, space_problem
 from hopsim.isa.program.symbols import alignment_of, size_of
 from hopsim.isa.ptx.ast import Directive, Function, Immediate, PtxModule, Sink, Variable
 from hopsim.isa.ptx.declarations import parse_parameters
@@ -112,6 +113,11 @@ def problem(
     for formal in (*wanted.returns, *wanted.params):
         if formal.type == "pred":
             return f"'{name}' has the predicate '{formal.name}' as a parameter, which no function can: pass an integer"
+        if TYPES[formal.type].kind in INTEGERS and size_of(formal) in (1, 2) and not formal.dims:
+            return (
+                f"'{name}' has the .{formal.type} '{formal.name}' as a parameter, which no function can:"
+                f" declare it .b{8 * size_of(formal)} or 32 bits wide"
+            )
     if len(wanted.returns) > 1 and any(v.space == "param" for v in wanted.returns):
         return f"'{name}' returns {len(wanted.returns)} values: only one can be a .param"
     return ""
@@ -129,17 +135,17 @@ def _misfit(
             return "is a number, expected a register or a .param variable"
         if formal.dims:
             return f"is a number, but {wanted} is an array"
-        is_float = TYPES[formal.type].kind == "float"
-        return (
-            f"is an integer, but {wanted} is .{formal.type}; write 0f3F800000 or 0d..."
-            if is_float and actual.kind == "int"
-            else ""
-        )
+        if actual.kind == "int" and TYPES[formal.type].kind == "float":
+            return f"is an integer, but {wanted} is .{formal.type}; write 0f3F800000 or 0d..."
+        is_other = actual.kind != "int" and TYPES[formal.type].kind in INTEGERS
+        return f"is {actual.text}, but {wanted} is .{formal.type}" if is_other else ""
     if isinstance(actual, Register):
         got, got_align, is_array = actual.width_bits // 8, actual.width_bits // 8, False
+        kind = actual.type
     elif isinstance(actual, SymbolRef) and actual.name in variables:
         variable = variables[actual.name]
         got, got_align, is_array = size_of(variable), alignment_of(variable), bool(variable.dims)
+        kind = variable.type
     elif isinstance(actual, SymbolRef) and actual.kind == "param":
         return f"is parameter '{actual.name}' of the caller: load it, and give the register"
     else:
@@ -150,6 +156,9 @@ def _misfit(
         return f"is {'an array' if is_array else 'a scalar'}, but {wanted} is {'an array' if formal.dims else 'a scalar'}"
     if got_align < align or (got_align > align and isinstance(actual, SymbolRef)):
         return f"is aligned to {got_align} bytes, but {wanted} to {align}"
+    kinds = {TYPES[kind].kind, TYPES[formal.type].kind}
+    if "float" in kinds and not kinds.isdisjoint(INTEGERS):
+        return f"is .{kind}, but {wanted} is .{formal.type}"
     return ""
 
 
@@ -160,30 +169,23 @@ def misuse(instruction: FlatInstruction, variables: Mapping[str, Variable], own:
         variables: the `.param` variables that the function declared for its calls.
         own: what the function itself returns and takes.
     """
+    opcode = instruction.opcode
+    places = [operand for operand in instruction.operands if isinstance(operand, FlatAddress)]
     for operand in instruction.operands:
         if isinstance(operand, SymbolRef) and operand.name in variables:
             return f"the address of '{operand.name}' cannot be taken: it is a parameter of a call"
-        if not isinstance(operand, FlatAddress) or not isinstance(operand.base, SymbolRef):
+    for number, operand in enumerate(places):
+        if not isinstance(operand.base, SymbolRef):
             continue
-        name, word = operand.base.name, instruction.opcode[0]
+        name, word = operand.base.name, opcode[0]
+        formals = (*own.params, *own.returns)
+        is_parameter = name in variables or any(formal.name == name for formal in formals)
+        if is_parameter and (wrong := space_problem(opcode, "a", number, operand.base)):
+            return f"{instruction.mnemonic}: {wrong}"
+        if name in variables and instruction.guard is not None:
+            return f"'{name}' is a parameter of a call: {instruction.mnemonic} of it cannot have a guard"
         if word == "st" and any(formal.name == name for formal in own.params):
             return f"'{name}' is an argument of this function: it can be read only"
         if word == "ld" and any(formal.name == name for formal in own.returns):
             return f"'{name}' is what this function returns: it can be written only"
-    return ""
-
-
-def declaration_problem(functions: Sequence[Function]) -> str:
-    """Return how the declarations of one function contradict each other, or the empty string."""
-    first = signature_of(functions[0])
-    for function in functions[1:]:
-        other = signature_of(function)
-        for what, one, two in (
-            ("return values", first.returns, other.returns),
-            ("parameters", first.params, other.params),
-        ):
-            if len(one) != len(two):
-                return (
-                    f"the declarations of '{function.name}' have {len(one)} and {len(two)} {what}"
-                )
     return ""

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from hopsim.isa.forms.operand_rules import space_problem
 from hopsim.isa.program.wmma_output import Output
 from hopsim.isa.ptx.ast import Immediate
 from hopsim.isa.ptx.flat import (
@@ -78,6 +79,10 @@ def lower_access(
     if not isinstance(address, FlatAddress) or address.coordinates or len(operands) > 3:
         hint = f"{instruction.mnemonic} {'[a], {r, ...}' if which == 'd' else '{r, ...}, [a]'}, stride;"
         return out.fail("a fragment is at an address, with a stride behind it or none", hint)
+    if isinstance(address.base, SymbolRef):
+        wrong = space_problem(instruction.opcode, "a", 0, address.base)
+        if wrong:
+            return out.fail(wrong)
     is_row = layout == "row"
     stride = operands[2] if len(operands) == 3 else None
     if stride is None:

@@ -12,6 +12,7 @@ from functools import cached_property
 from typing import Final, NamedTuple, TypeAlias
 
 from hopsim.isa.ptx.lexer import Source, Span
+from hopsim.isa.types import TYPES
 
 
 @dataclass(frozen=True, slots=True)
@@ -317,11 +318,18 @@ def _problem_of(module: PtxModule) -> ModuleProblem | None:
     seen: dict[str, Function | Variable] = {}
     for item in module.items:
         if isinstance(item, Directive):
+            if item.name == "alias" and (what := _alias_problem(item, seen)):
+                return ModuleProblem(what, "", "", item.span)
             continue
         before = seen.get(item.name)
         if before is not None and not _can_follow(before, item):
             what = f"'{item.name}' is already defined, on line {before.span.line}"
             return ModuleProblem(what, item.name, "rename or delete one", item.span)
+        if isinstance(before, Function) and isinstance(item, Function):
+            differs = _difference(before, item)
+            if differs:
+                what = f"'{item.name}' is declared otherwise on line {before.span.line}: {differs}"
+                return ModuleProblem(what, item.name, "", item.span)
         for name in _addresses(item):
             base = seen.get(name)
             kind = base.space if isinstance(base, Variable) else base.kind if base else ""
@@ -356,6 +364,51 @@ def _can_follow(before: Variable | Function, item: Variable | Function) -> bool:
     if isinstance(before, Variable) and isinstance(item, Variable):
         return before.space == item.space and "extern" in (*before.linkage, *item.linkage)
     return False
+
+
+def _alias_problem(directive: Directive, seen: dict[str, Function | Variable]) -> str:
+    """Say what is wrong with an `.alias`: a declared function, and one with a body, both before it (ptxas 13.0)."""
+    names = [name.strip() for name in directive.text.split(",")]
+    if len(names) != 2:
+        return f"'.alias' takes two names, got {len(names)}"
+    alias, base = (seen.get(name) for name in names)
+    for name, item in zip(names, (alias, base), strict=True):
+        if not isinstance(item, Function):
+            return f"'{name}' of '.alias' is no function that is declared before"
+    assert isinstance(alias, Function)
+    assert isinstance(base, Function)
+    if alias.body is not None:
+        return f"'{alias.name}' has a body: it cannot become an alias of '{base.name}'"
+    differs = _difference(alias, base)
+    return f"'{alias.name}' cannot be an alias of '{base.name}': {differs}" if differs else ""
+
+
+def _difference(before: Function, item: Function) -> str:
+    """Say how two prototypes of a function differ; names of parameters may (ptxas 13.0)."""
+    if before.kind != item.kind:
+        return f".{before.kind} there, .{item.kind} here"
+    sides = (
+        ("return values", before.returns, item.returns),
+        ("parameters", before.params, item.params),
+    )
+    for what, ones, others in sides:
+        if len(ones) != len(others):
+            return f"{len(ones)} {what} there, {len(others)} here"
+        for one, other in zip(ones, others, strict=True):
+            if _prototype(one) != _prototype(other):
+                return f"'{_written(one)}' there, '{_written(other)}' here"
+    return ""
+
+
+def _prototype(variable: Variable) -> tuple[object, ...]:
+    align = variable.align or TYPES[variable.type].bytes
+    return variable.space, variable.type, variable.dims, variable.vector, align
+
+
+def _written(variable: Variable) -> str:
+    align = f".align {variable.align} " if variable.align else ""
+    dims = "".join([f"[{size or ''}]" for size in variable.dims])
+    return f".{variable.space} {align}.{variable.type} {variable.name}{dims}"
 
 
 def symbol_of(value: Initialiser) -> str:

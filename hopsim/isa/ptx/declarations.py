@@ -323,13 +323,14 @@ def _initialiser(
 ) -> tuple[Initialiser, ...]:
     sizes = (*dims, vector) if vector else dims
     if sizes:
-        return tuple(_row(cursor, sizes, kind))
+        return tuple(_row(cursor, sizes, kind, vector))
     if cursor.text == "{":
         cursor.fail("the initial value of a scalar stands without braces", "delete '{' and '}'")
     return (_element(cursor, kind),)
 
 
-def _row(cursor: Cursor, sizes: tuple[int, ...], kind: str) -> list[Initialiser]:
+def _row(cursor: Cursor, sizes: tuple[int, ...], kind: str, vector: int) -> list[Initialiser]:
+    """Read a row of an array, which may be too short, or a vector (of so many elements), which has all."""
     start = cursor.start
     inner = sizes[1:]
     is_plain = not inner and TYPES[kind].kind in _WHOLE
@@ -346,7 +347,7 @@ def _row(cursor: Cursor, sizes: tuple[int, ...], kind: str) -> list[Initialiser]
             if count and not cursor.accept(","):
                 cursor.fail(f"expected ',' or '}}' after an initial value, got {cursor.shown()}")
             if inner:
-                row = _row(cursor, inner, kind)
+                row = _row(cursor, inner, kind, vector)
                 zero = Immediate("f64", 0, "0.0") if kind in _FLOATS else Immediate("int", 0, "0")
                 elements += row + [zero] * (prod(inner) - len(row))
             else:
@@ -355,6 +356,10 @@ def _row(cursor: Cursor, sizes: tuple[int, ...], kind: str) -> list[Initialiser]
     if sizes[0] and count > sizes[0]:
         cursor.source.fail(
             f"too many initial values: expected at most {sizes[0]}, got {count}", start
+        )
+    if vector and not inner and count < vector:
+        cursor.source.fail(
+            f"too few initial values of a vector: expected {vector}, got {count}", start
         )
     return elements
 

@@ -73,6 +73,12 @@ _DIRECTIVE_TEXTS: Final = {
 """What may stand between these directives and their `;`."""
 _LINE_REST: Final = re.compile(r"[^\n]*")
 _TRAILING_BLANKS: Final = re.compile(r"[ \t\r]+\n")
+_MODULE_PRAGMA: Final = '"nounroll"'
+"""What ptxas (13.0) takes of pragmas outside of functions."""
+_NO_SECTION: Final = re.compile(
+    r"[{;\"]|\.(?:entry|func|visible|extern|weak|reg|global|const|shared)\b"
+)
+"""What no section holds: its `}` is missing where it comes before the next one."""
 _LINKAGE: Final = ("extern", "visible", "weak", "common")
 _MODULE_TEXT: Final = ("pragma", "alias")
 _BODY_TEXT: Final = ("pragma", "branchtargets", "callprototype", "calltargets")
@@ -155,6 +161,12 @@ class _Parser:
         if word in _MODULE_TEXT:
             directive = self._text_directive(cursor)
             names = [name.strip() for name in directive.text.split(",")]
+            if word == "pragma" and set(names) != {_MODULE_PRAGMA}:
+                other = next(name for name in names if name != _MODULE_PRAGMA)
+                self.source.fail(
+                    f"of pragmas only {_MODULE_PRAGMA} can stand at module level, got {other}",
+                    start,
+                )
             if word == "alias" and len(set(names)) < len(names):
                 self.source.fail(f"'.alias' gives '{names[0]}' its own name", start)
             return [directive]
@@ -239,19 +251,31 @@ class _Parser:
                 opening,
                 "close the section with '}'",
             )
+        strange = _NO_SECTION.search(code, opening + 1, closing)
+        if strange is not None:
+            line = self.source.locate(opening).line
+            self.source.fail(
+                f"expected '}}' to close the section of line {line} before '{strange[0]}'",
+                strange.start(),
+                "a section holds .b8, .b16, .b32 and .b64 with numbers and labels",
+            )
         return self._directive(cursor, cursor.end, closing + 1, closing + 1)
 
     # --- functions -------------------------------------------------------------------------------
 
     def _function(self, cursor: Cursor, linkage: tuple[str, ...], start: int) -> Function:
         kind = cursor.take()[1:]
-        directives = self._performance(cursor, kind) if kind == "func" else []
         returns: tuple[Variable, ...] = ()
         if kind == "func" and cursor.text == "(":
             returns = parse_parameters(cursor)
+        if cursor.text[1:] in _PERFORMANCE:
+            cursor.fail(f"'{cursor.text}' cannot stand before the name: it follows the parameters")
         name = declared_name(cursor, f"'.{kind}'")
         params = parse_parameters(cursor, kind) if cursor.text == "(" else ()
-        directives += self._performance(cursor, kind)
+        place = cursor.start
+        directives = self._performance(cursor, kind)
+        if returns and ("noreturn", ()) in directives:
+            self.source.fail(f"'{name}' returns a value: it cannot be '.noreturn'", place)
         pragmas: list[Directive] = []
         while cursor.text == ".pragma":
             pragmas.append(self._text_directive(cursor))
@@ -276,6 +300,8 @@ class _Parser:
             since = _SINCE.get(word, self.version)
             if kind == "entry" and word in _FUNCTIONS_ONLY:
                 self.source.fail(f"'.{word}' is of '.func' functions, not of an '.entry'", start)
+            if kind == "func" and word not in _FUNCTIONS_ONLY:
+                self.source.fail(f"'.{word}' is of an '.entry', not of '.func' functions", start)
             if self.version < since:
                 needed, got = (f"{major}.{minor}" for major, minor in (since, self.version))
                 self.source.fail(f"'.{word}' needs .version {needed} or later, got {got}", start)

@@ -22,6 +22,8 @@ from hopsim.isa.types import TYPES
 _AMOUNTS = {
     "shl": (1,), "shr": (1,), "shf": (2,), "bfe": (1, 2), "bfi": (2, 3), "szext": (1,), "bmsk": (0, 1),
 }  # fmt: skip
+# Where a form says of which integer type an operand is, and not the opcode, these were recorded on values of bits.
+_ANY_BITS = ("add", "sub", "mad", "dp4a", "dp2a")
 TABLES = (0x00, 0x80, 0x96, 0xE8, 0xCA, 0x1B, 0xFE, 0x57)
 """Truth tables of lop3: it takes an immediate."""
 
@@ -67,6 +69,13 @@ def _type(spec: OperandSpec, slots: dict[str, str]) -> str:
     return slots.get(spec.type, spec.type)
 
 
+def _source(form: Form, spec: OperandSpec, slots: dict[str, str]) -> str:
+    """Return the type whose telling values an operand gets."""
+    kind = TYPES[_type(spec, slots)]
+    is_fixed = spec.type not in slots and kind.kind in ("signed", "unsigned")
+    return f"b{kind.width_bits}" if is_fixed and form.base[0] in _ANY_BITS else kind.name
+
+
 def spell(form: Form, slots: dict[str, str], table: int = 0x96) -> Line:
     """Return one spelling of a form whose operands are all scalars.
 
@@ -90,7 +99,7 @@ def spell(form: Form, slots: dict[str, str], table: int = 0x96) -> Line:
             texts.append(f"{table:#x}")
         else:
             texts.append(f"{{s{len(sources)}}}")
-            sources.append("shift" if len(sources) in amounts else _type(spec, slots))
+            sources.append("shift" if len(sources) in amounts else _source(form, spec, slots))
     return Line(opcode, f"{opcode} {', '.join(texts)};", tuple(sources), tuple(results))
 
 

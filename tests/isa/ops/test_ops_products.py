@@ -48,7 +48,7 @@ def text(form: Form, slots: dict[str, str], selector: int = 0) -> str:
         elif spec.immediate:
             operands.append("0" if spec.name in ("ta", "tb") else "1")
         else:
-            operands.append({"b64": "%d", "pred": "%p"}[spec.type])
+            operands.append({"u64": "%d", "pred": "%p"}[spec.type])
     return f"{opcode(form, slots)} {', '.join(operands)};"
 
 

@@ -94,6 +94,7 @@ def test_the_address_of_a_function_is_a_number() -> None:
 # --- what is wrong --------------------------------------------------------------------------------
 
 REG = ".func (.reg .b32 o) g(.reg .b32 x){ mov.b32 o, x; ret; }\n"
+INTEGERS = ".func (.reg .u32 o) g(.reg .u32 i){ mov.b32 o, i; ret; }\n"
 BYTES = ".func g(.param .align 8 .b8 x[16]){ ret; }\n"
 
 
@@ -134,12 +135,30 @@ BYTES = ".func g(.param .align 8 .b8 x[16]){ ret; }\n"
         ("call h, (a1);", F, "'h' is not declared"),
         ("call v;", F + ".global .u32 v;\n", "call needs a function, got v"),
         ("call.wide f;", F, "call has no modifier but .uni, got call.wide"),
-        ("call g;", ".func g();\n.func g(.param .b32 x){ ret; }\n", "the declarations of 'g' have 0 and 1 parameters"),
         ("mov.u64 %rd1, q;", F, "the address of 'q' cannot be taken: it is a parameter of a call"),
         ("call g, (a1);", ".func g(.param .b32 x){ st.param.b32 [x], 1; ret; }\n",
          "'x' is an argument of this function: it can be read only"),
         ("call (q), g;", ".func (.param .b32 x) g(){ .reg .b32 y; ld.param.b32 y, [x]; ret; }\n",
          "'x' is what this function returns: it can be written only"),
+        ("call g, (a1);", ".func g(.param .b32 x){ .reg .b32 y; ld.b32 y, [x]; ret; }\n",
+         "ld.b32: x is a .param variable, expected a generic address"),
+        ("call g, (a1);", ".func g(.param .b32 x){ .reg .b32 y; ld.local.b32 y, [x]; ret; }\n",
+         "ld.local.b32: operand a is in .local, but x is a .param variable"),
+        ("call (q), g;", ".func (.param .b32 x) g(){ st.b32 [x], 1; ret; }\n",
+         "st.b32: x is a .param variable, expected a generic address"),
+        ("ld.b32 %r1, [q];", F, "ld.b32: q is a .param variable, expected a generic address"),
+        ("@%p1 st.param.b32 [a1], 5;", F, "'a1' is a parameter of a call: st.param.b32 of it cannot have a guard"),
+        ("@!%p1 ld.param.b32 %r1, [q];", F, "'q' is a parameter of a call: ld.param.b32 of it cannot have a guard"),
+        ("call (%f1), g, (%r1);", INTEGERS, "call of 'g': the return value is .f32, but parameter 'o' is .u32"),
+        ("call (%r1), g, (%f1);", INTEGERS, "call of 'g': the argument is .f32, but parameter 'i' is .u32"),
+        ("call (%r1), g, (1.0);", INTEGERS, "call of 'g': the argument is 1.0, but parameter 'i' is .u32"),
+        ("call (%r1), g, (a2);", INTEGERS, "call of 'g': the argument is .f32, but parameter 'i' is .u32"),
+        (".param .u32 z; call (q), f, (a1, z);", F, "call of 'f': argument 2 is .u32, but parameter 'b' is .f32"),
+        ("mov.b64 %rd1, g; t: .calltargets g; call (%r1), %rd1, (%f1), t;", INTEGERS,
+         "call of 'g': the argument is .f32, but parameter 'i' is .u32"),
+        (".param .u8 z; call g, (z);", ".func g(.param .u8 x){ ret; }\n",
+         "'g' has the .u8 'x' as a parameter, which no function can: declare it .b8 or 32 bits wide"),
+        ("call g;", ".func g(){ ret 5; }\n", "ret: expected 0 operands, got 1"),
         ("st.param.b32 [p], %r1;", F,
          "st.param.b32: the address must be that of a .param variable that this body declares"),
         ("st.param.b64 [w], %r1;", F, "st.param.b64: operand b is .b64 (64 bits), but register %r1 is .b32 (32 bits)"),
@@ -150,6 +169,41 @@ def test_wrong(body: str, functions: str, what: str) -> None:
     errors = kernel(body, functions).errors
     assert [error.what for error in errors] == [what]
     assert errors[0].line > 0
+
+
+@pytest.mark.parametrize(
+    ("functions", "what"),
+    [
+        (".func g();\n.func g(.param .b32 x){ ret; }\n", "0 parameters there, 1 here"),
+        (".func (.reg .b32 r) g();\n.func g(){ ret; }\n", "1 return values there, 0 here"),
+        (".func g(.param .b32 x);\n.func g(.param .b64 y){ ret; }\n", "'.param .b32 x' there, '.param .b64 y' here"),
+        (".func g(.param .b32 x);\n.func g(.param .u32 x){ ret; }\n", "'.param .b32 x' there, '.param .u32 x' here"),
+        (".func g(.param .b32 x);\n.func g(.reg .b32 x){ ret; }\n", "'.param .b32 x' there, '.reg .b32 x' here"),
+        (".func g(.param .b32 x);\n.func g(.param .align 8 .b32 x){ ret; }\n",
+         "'.param .b32 x' there, '.param .align 8 .b32 x' here"),
+        (".func (.param .b8 r[4]) g();\n.func (.param .b8 r[8]) g(){ ret; }\n",
+         "'.param .b8 r[4]' there, '.param .b8 r[8]' here"),
+        (".func g();\n.entry g(){ ret; }\n", ".func there, .entry here"),
+    ],
+)  # fmt: skip
+def test_declarations_of_a_function_agree(functions: str, what: str) -> None:
+    with pytest.raises(hs.PtxError) as caught:
+        _ = kernel("", functions).errors
+    assert caught.value.what == f"'g' is declared otherwise on line 4: {what}"
+    assert caught.value.line == 5
+
+
+def test_a_declaration_may_name_parameters_otherwise_and_spell_out_their_alignment() -> None:
+    functions = ".func g(.param .b32 x);\n.func g(.param .align 4 .b32 y){ ret; }\n"
+    assert kernel("call g, (a1);", functions).errors == []
+
+
+def test_parameters_of_the_function_itself_may_be_guarded() -> None:
+    g = (
+        ".func (.param .b32 r) g(.param .b32 x)"
+        "{ .reg .b32 y; .reg .pred p; @p ld.param.b32 y, [x]; @p st.param.b32 [r], y; ret; }\n"
+    )
+    assert kernel("call (q), g, (a1);", g).errors == []
 
 
 def test_a_mistake_in_a_function_is_told_once_however_often_it_is_called() -> None:
@@ -184,6 +238,8 @@ def test_the_whole_message() -> None:
         (".reg .b128 %q; call (%q), g, ();", ".func (.reg .b128 q) g() { ret; }\n", 7,
          "a register of .b128 as an argument or a result is not modelled; two of .b64 are, or a .param variable"),
         ("call g;", ".extern .func g();\n", 7, "function 'g' has no body in this file; hopsim does not link files"),
+        ("call g;", ".func g(){ ret.commit_group; }\n", 4,
+         "ret.commit_group is wrong PTX or not modelled: no form of ret has .commit_group"),
         ("st.param.b32 [q+4], 1; call (q), f, (q, a2);", F, 7,
          "bytes 4 to 7 are outside of parameter 'q', which has 4"),
         ("call (q), g, (q);", ".func (.param .b32 r) g(.param .b32 a) { .reg .b64 x; mov.b64 x, a;\ncvta.param.u64 x, x; }\n", 5,

@@ -303,7 +303,7 @@ def test_body_variables() -> None:
             ),
         ),
         (
-            ".global .v2 .f32 p[2] = {{1.0, 2.0}, {0f3F800000}};",
+            ".global .v2 .f32 p[2] = {{1.0, 2.0}, {0f3F800000, 3.0}};",
             Variable(
                 ANYWHERE,
                 "global",
@@ -315,7 +315,7 @@ def test_body_variables() -> None:
                     Immediate("f64", 0x3FF0000000000000, ""),
                     Immediate("f64", 0x4000000000000000, ""),
                     Immediate("f32", 0x3F800000, ""),
-                    Immediate("f64", 0, ""),
+                    Immediate("f64", 0x4008000000000000, ""),
                 ),
             ),
         ),
@@ -372,7 +372,7 @@ def test_function_headers() -> None:
         ".extern .func (.param .b32 r) vprintf\n(\n.param .b64 a,\n.param .b64 b\n)\n;\n"
         ".func f;\n"
         ".func stop() .noreturn { trap; }\n"
-        ".func .noreturn halt();\n"
+        ".func halt() .noreturn;\n"
         ".func (.reg .u32 rv) g (.reg .u32 a) { mov.u32 rv, a; }"
     ).items
     functions = [item for item in items if isinstance(item, Function)]
