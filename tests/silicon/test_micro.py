@@ -49,6 +49,7 @@ ON_AN_H200: list[dict[str, Any]] = [
             "columns_",
             "pitch_",
             "held_",
+            "slices_",
         )
     )
     or (row["name"].startswith("code_16K_") and row["name"].endswith("_w12_first"))
@@ -181,6 +182,7 @@ def test_what_reads_device_memory_is_cold_and_nothing_else() -> None:
                 "pair_walk_cold_",
                 "pitch_",
                 "held_",
+                "slices_",
                 "tma_load_dram_",
                 "tma_load_strided_",
                 "tma_store_fresh_",

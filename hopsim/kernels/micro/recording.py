@@ -38,6 +38,7 @@ GROUPS: Final = {
     "boxes": "TMA loads of strided, shared and unaligned boxes",
     "pitches": "cold TMA boxes by how far apart their rows lie, and how far SMs drift apart",
     "held": "hits in L2 by one SM while others load out of device memory",
+    "slices": "hits in L2 behind a miss of a line of the same KiB: which lines share a slice",
     "sharing": "TMA boxes out of L2 that some SMs read together, walk after walk",
     "cpcs": "how long each SM takes while all load out of L2: which have a way to it of their own",
     "gathers": "loads and reductions of a warp that touch several lines",
