@@ -51,8 +51,8 @@ def test_launches_with_the_metrics_asked_for(ncu: Path, tmp_path: Path) -> None:
     log = tmp_path / "ncu.csv"
     found = profile("some.module", "what", METRICS, log, 60.0, told.append, "^gemm")
     assert [(one.kernel, one.grid, dict(one.metrics)) for one in found] == [
-        ("gemm_x(A)", 16, {"gpc__cycles_elapsed.max": 1000.0, "dram__bytes_read.sum": 64.0}),
-        ("empty()", 1, {"gpc__cycles_elapsed.max": 5.0}),
+        ("gemm_x(A)", (8, 2, 1), {"gpc__cycles_elapsed.max": 1000.0, "dram__bytes_read.sum": 64.0}),
+        ("empty()", (1, 1, 1), {"gpc__cycles_elapsed.max": 5.0}),
     ]
     assert told == []
     asked = (tmp_path / "ncu.csv.asked").read_text()

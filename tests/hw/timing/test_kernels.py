@@ -30,7 +30,10 @@ class Spans:
     def span(self, track: Any, name: str, start: float, stop: float, **args: object) -> None:
         self.spans.append((track, name, start, stop))
 
-    def flow(self, name: str, source: Any, start: float, target: Any, stop: float) -> None:
+    def flow(
+        self, name: str, source: Any, start: float, target: Any, stop: float, op: int | None = None
+    ) -> None:
+        assert (op is not None) is (name == "bytes")
         self.flows.append((name, source, start, target, stop))
 
 
