@@ -18,6 +18,7 @@ FOLDER = Path(__file__).parent
 INDEX = {row["file"]: row for row in probes.read_index(FOLDER / "index.toml")}
 ON_AN_H200 = (
     "mma_double", "mma_narrow", "mma_sparse", "wmma_double", "wgmma_sparse", "im2col", "convolutions",
+    "factors",
 )  # fmt: skip
 """Groups that no H100 has recorded yet; the two have the same SMs."""
 

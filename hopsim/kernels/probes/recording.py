@@ -28,6 +28,7 @@ from hopsim.launch.device import Device
 
 GROUPS: Final = {
     "scalar": "every scalar instruction on telling and random operands",
+    "factors": "products of 24 bits, sums of factors outside of a tensor",
     "approximate": "approximate functions on all 16-bit inputs and a sample of f32",
     "collective": "shfl, vote, match, redux, elect, activemask",
     "matrices": "ldmatrix, stmatrix, movmatrix",

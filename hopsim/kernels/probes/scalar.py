@@ -21,21 +21,21 @@ LINES_A_KERNEL = 48
 
 # Left out: they move no data (branches), are covered by others, or take hopsim's own state words.
 _NO_DATA = frozenset({"bra", "ret", "exit", "mbarrier.pending_count.b64", "mov"})
-# Recorded by no group yet; `tests/numerics` has what an H200 gave.
-_LATER = frozenset({"mul24", "mad24", "oob"})
+FACTORS = frozenset({"mul24", "mad24", "oob"})
+"""What is in a group of its own."""
 _APPROXIMATE = frozenset({"approx", "full"})
 
 
 def _is_wanted(line: Line, joined: bool) -> bool:
     words = line.opcode.split(".")
-    if (_APPROXIMATE | _LATER) & set(words):
+    if _APPROXIMATE & set(words):
         return False
     # Joining with a predicate is one gate behind the comparison: three types stand for all.
     return not joined or words[-1] in ("u32", "f32", "f16")
 
 
 def lines() -> Iterator[Line]:
-    """Give every spelling that is probed, approximate functions left out."""
+    """Give every spelling that is probed, those of `FACTORS` too; approximate functions are left out."""
     for form in FORMS:
         if form.name in _NO_DATA or not is_scalar(form):
             continue
@@ -55,6 +55,8 @@ def probes() -> list[Probe]:
     """Return all scalar probes."""
     groups: dict[str, list[Line]] = {}
     for line in lines():
+        if FACTORS & set(line.opcode.split(".")):
+            continue
         groups.setdefault(_group_name(line), []).append(line)
     made: list[Probe] = []
     for group, members in groups.items():
