@@ -1,7 +1,7 @@
 """`.oob` of half-precision sums: a factor that a TMA load filled in outside of its tensor makes the result 0.
 
-Source: PTX ISA 8.7 "fma", "Tensor Fill"; recorded on an H200 (tests/silicon/h200/probes/factors.npz): either factor, of either sign, and no other NaN; what is added
-does not count, nor does it when it is one.
+Source: PTX ISA 8.7 "fma", "Tensor Fill"; recorded on an H200 (tests/silicon/h200/probes/factors.npz): either factor, of
+either sign, and no other NaN; what is added does not count, nor does it when it is one.
 """
 
 from __future__ import annotations
