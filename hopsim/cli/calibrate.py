@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
@@ -13,6 +13,8 @@ from hopsim.errors import ConfigError
 
 if TYPE_CHECKING:
     from hopsim.kernels.micro.calibration import Recordings
+
+AGAIN: Final = "on an H100: hopsim record tests/silicon --part micro --part gemm"
 
 
 def calibrate(
@@ -45,12 +47,12 @@ def calibrate(
     except KeyError as missing:
         raise ConfigError(
             f"{folder} has no recording {missing.args[0]!r}",
-            hint="on an H100: hopsim record tests/silicon --part micro --part gemm",
+            hint=AGAIN,
         ) from None
     except ZeroDivisionError:
         raise ConfigError(
             f"{folder} has recordings that should differ and do not",
-            hint="on an H100: hopsim record tests/silicon --part micro --part gemm",
+            hint=AGAIN,
         ) from None
     held = load(gpu)
     known = {fact.key: fact for fact in held.facts}

@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from hopsim.errors import ConfigError
-from hopsim.kernels.measured.ncu_export import Extents, is_named, middle, read_csv, three
+from hopsim.kernels.measured.ncu_export import is_named, middle, read_csv
+from hopsim.launch.geometry import Triple, triple
 
 CYCLES: Final = "gpc__cycles_elapsed.max"
 REPEATS: Final = 20
@@ -91,7 +92,9 @@ def compare_one(
         "comparisons": plain(comparisons),
     }
     if ncu is not None:
-        launches = _launches(ncu, kernel.name, three(described.grid), three(described.block))
+        launches = _launches(
+            ncu, kernel.name, triple(described.grid, "grid"), triple(described.block, "block")
+        )
         content["ncu"] = _comparable(ncu, kernel.name, launches, predicted)
         content["ncu_launches"] = len(launches)
         of_several = f", median of {len(launches)} launches" if len(launches) > 1 else ""
@@ -120,7 +123,7 @@ def compare_one(
     output.finish(content, code_with(exit_code(result), comparisons))
 
 
-def _launches(path: Path, kernel: str, grid: Extents, block: Extents) -> list[Mapping[str, float]]:
+def _launches(path: Path, kernel: str, grid: Triple, block: Triple) -> list[Mapping[str, float]]:
     """Return the metrics of the launches of a kernel in an export.
 
     Args:
@@ -179,7 +182,7 @@ def _comparable(
     return found
 
 
-def _shape(grid: Extents | None, block: Extents | None) -> str:
+def _shape(grid: Triple | None, block: Triple | None) -> str:
     """Return ` with a grid of (8, 4, 1) and blocks of (64, 1, 1)`, as far as they are known."""
     if grid is None:
         return ""

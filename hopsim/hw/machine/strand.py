@@ -254,12 +254,7 @@ class StrandCore(Placed):
         self.warpgroup.strands.append(other)
         if target == EXIT:
             other._exit(self.machine.program[self.segment])
-        elif point is not None and target == point.segment:
-            leader = meet(other, point)
-            if leader is not None:
-                # Both parts of a warp came here that is not the first of this strand.
-                self.machine.spawned(leader)
-        else:
+        elif point is None or target != point.segment or other._arrive_at_join(point):
             self.machine.spawned(other)
 
     def _become(

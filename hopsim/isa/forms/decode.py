@@ -80,15 +80,9 @@ def _components(symbol: SymbolRef) -> FlatOperand:
     return FlatVector(tuple(SymbolRef("special", f"{symbol.name}.{one}") for one in COMPONENTS))
 
 
-def _halves_of(operand: FlatOperand) -> tuple[Register, ...]:
-    """Return the two halves of a register of .b128; nothing of what is none."""
-    items = operand.items if isinstance(operand, FlatVector) else ()
-    halves = tuple([item for item in items if isinstance(item, Register) and item.type == "b128"])
-    return halves if len(halves) == len(items) == 2 else ()
-
-
 def _low_half(operand: FlatOperand) -> FlatOperand:
-    halves = _halves_of(operand)
+    """Return the low half of a register of .b128; what is none as it is."""
+    halves = operand.halves if isinstance(operand, FlatVector) else ()
     return replace(halves[0], type="b64") if halves else operand
 
 
@@ -208,10 +202,11 @@ class _Binder:
     def _elements(self, spec: OperandSpec, operand: FlatOperand) -> tuple[FlatOperand, ...]:
         """Return what a store writes: of registers that are wider than its type the low bits."""
         kind = _type_of(spec, self.slots)
-        halves = _halves_of(operand)
+        items = operand.items if isinstance(operand, FlatVector) else (operand,)
         if kind is None or kind.width_bits > WIDEST_BITS:
-            return operand.items if isinstance(operand, FlatVector) else (operand,)
-        items = operand.items if isinstance(operand, FlatVector) and not halves else (operand,)
+            return items
+        if isinstance(operand, FlatVector) and operand.halves:
+            items = (operand,)
         return tuple([_low_half(item) for item in items])
 
     def _vector(self, spec: OperandSpec, operand: FlatVector) -> None:
@@ -324,7 +319,7 @@ class _Binder:
                 raise Mismatch(f"operand {spec.name} must be a vector in braces")
             self.single = False
             if self.counts.get(spec.name) == 1:
-                check_wide(self.slots, _halves_of(operand))
+                check_wide(self.slots, operand.halves)
             self._check_count(spec, len(operand.items))
             check_sinks(self.form, spec, operand.items)
             for item in operand.items:

@@ -225,7 +225,7 @@ class _Expansion(Handover):
         if function.body is None and name in RUNTIME:
             wrong = wrong or runtime_problem(name, wanted)
         wrong = wrong or problem(name, wanted, given, frame.params)
-        if any(_is_wide(one) for one in (*given.args, *given.returns)):
+        if any(isinstance(one, FlatVector) and one.halves for one in (*given.args, *given.returns)):
             self.not_modelled(
                 call,
                 "a register of .b128 as an argument or a result is not modelled; two of .b64 are, or a .param variable",
@@ -380,13 +380,6 @@ class _Expansion(Handover):
         self.set_mark(inner.end)
         for formal, actual in zip(wanted.returns, given.returns, strict=True):
             self.take(inner, call, formal, actual)
-
-
-def _is_wide(operand: FlatOperand) -> bool:
-    """Whether an operand is a register of 128 bits, which is a vector of its halves."""
-    return isinstance(operand, FlatVector) and all(
-        isinstance(item, Register) and item.type == "b128" for item in operand.items
-    )
 
 
 def _run(emission: Emission) -> None:

@@ -66,6 +66,14 @@ class FlatVector:
 
     items: tuple[FlatOperand, ...]
 
+    @property
+    def halves(self) -> tuple[Register, ...]:
+        """The two halves of a register of `.b128` that this is; none of any other vector."""
+        halves = tuple(
+            [item for item in self.items if isinstance(item, Register) and item.type == "b128"]
+        )
+        return halves if len(halves) == len(self.items) == 2 else ()
+
 
 @dataclass(frozen=True, slots=True)
 class FlatPair:

@@ -14,13 +14,11 @@ from statistics import median
 from typing import Final, NamedTuple
 
 from hopsim.kernels.measured.ncu_numbers import Cell, in_base_units, locale_of
+from hopsim.launch.geometry import Triple, triple
 
 METRIC, UNIT, VALUE = "Metric Name", "Metric Unit", "Metric Value"
 KERNEL, GRID, BLOCK = "Kernel Name", "Grid Size", "Block Size"
 _ANONYMOUS: Final = "(anonymous namespace)"
-
-
-Extents = tuple[int, int, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,9 +26,9 @@ class Profile:
     """One launch: its kernel, its metrics in base units, its grid and its blocks (None where they are not said)."""
 
     kernel: str
-    grid: Extents | None
+    grid: Triple | None
     metrics: Mapping[str, float]
-    block: Extents | None = None
+    block: Triple | None = None
 
 
 def read_csv(path: Path) -> list[Profile]:
@@ -100,16 +98,10 @@ def _known(metrics: Mapping[str, float | None]) -> dict[str, float]:
     return {name: value for name, value in metrics.items() if value is not None}
 
 
-def _extents(text: str | None) -> Extents | None:
+def _extents(text: str | None) -> Triple | None:
     """Return the three extents of `(8, 4, 1)`; what is not said is 1."""
     extents = [int(extent) for extent in re.findall(r"\d+", text or "")]
-    return three(extents) if extents else None
-
-
-def three(extents: Sequence[int]) -> Extents:
-    """Return the three extents of a grid or a block of which the last may be left out."""
-    x, y, z = (*extents, 1, 1)[:3]
-    return x, y, z
+    return triple(extents, "extents") if extents else None
 
 
 def is_named(entry: str, told: str) -> bool:

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
 import numpy as np
 
 from hopsim.kernels.probes.probe import Probe
-from hopsim.kernels.probes.scalar import FACTORS, lines, scalar_probe
-from hopsim.kernels.probes.spelling import Line
+from hopsim.kernels.probes.scalar import is_of_factors, lines, scalar_probe
 from hopsim.layout.box_shared import NAN_FILL
 
 FILLED: Final = (NAN_FILL, NAN_FILL | 0x8000)
@@ -32,13 +30,10 @@ def _with_filled(probe: Probe) -> Probe:
 
 def probes() -> list[Probe]:
     """Return all of them."""
-    found: dict[bool, list[Line]] = {}
-    for line in lines():
-        words = FACTORS.intersection(line.opcode.split("."))
-        if words:
-            found.setdefault("oob" in words, []).append(line)
-
-    def made(name: str, chosen: Sequence[Line]) -> Probe:
-        return scalar_probe(f"factors.{name}", chosen)
-
-    return [made("of_24_bits", found[False]), _with_filled(made("outside", found[True]))]
+    chosen = [line for line in lines() if is_of_factors(line)]
+    outside = [line for line in chosen if ".oob" in line.opcode]
+    products = [line for line in chosen if line not in outside]
+    return [
+        scalar_probe("factors.of_24_bits", products),
+        _with_filled(scalar_probe("factors.outside", outside)),
+    ]

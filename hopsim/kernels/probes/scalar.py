@@ -21,8 +21,7 @@ LINES_A_KERNEL = 48
 
 # Left out: they move no data (branches), are covered by others, or take hopsim's own state words.
 _NO_DATA = frozenset({"bra", "ret", "exit", "mbarrier.pending_count.b64", "mov"})
-FACTORS = frozenset({"mul24", "mad24", "oob"})
-"""What is in a group of its own."""
+_FACTORS = frozenset({"mul24", "mad24", "oob"})
 _APPROXIMATE = frozenset({"approx", "full"})
 
 
@@ -35,7 +34,7 @@ def _is_wanted(line: Line, joined: bool) -> bool:
 
 
 def lines() -> Iterator[Line]:
-    """Give every spelling that is probed, those of `FACTORS` too; approximate functions are left out."""
+    """Give every spelling that is probed, those of `factors` too; approximate functions are left out."""
     for form in FORMS:
         if form.name in _NO_DATA or not is_scalar(form):
             continue
@@ -44,6 +43,11 @@ def lines() -> Iterator[Line]:
                 line = spell(form, slots, table)
                 if _is_wanted(line, bool(slots.get("join"))):
                     yield line
+
+
+def is_of_factors(line: Line) -> bool:
+    """Whether a spelling is probed in the group `factors`."""
+    return not _FACTORS.isdisjoint(line.opcode.split("."))
 
 
 def _group_name(line: Line) -> str:
@@ -55,9 +59,8 @@ def probes() -> list[Probe]:
     """Return all scalar probes."""
     groups: dict[str, list[Line]] = {}
     for line in lines():
-        if FACTORS & set(line.opcode.split(".")):
-            continue
-        groups.setdefault(_group_name(line), []).append(line)
+        if not is_of_factors(line):
+            groups.setdefault(_group_name(line), []).append(line)
     made: list[Probe] = []
     for group, members in groups.items():
         for number, start in enumerate(range(0, len(members), LINES_A_KERNEL)):
